@@ -240,7 +240,7 @@ class _Search:
             return self._answer(change, found, NOTHING, sentence, share)
         sentence = f"It is {named}{'' if got is None else f': {got.words}'}."
         if share is not None and share < EXPLAINED:
-            sentence += f" That explains {share:.0%} of the change: other commits between have a part in it."
+            sentence += f" That explains {share:.0%} of the change: other commits between contribute too."
         return self._answer(change, found, 0, sentence, share)
 
     def _share(self, change: _Change, found: "Culprit") -> float | None:

@@ -16,7 +16,7 @@ from pullback_service.database import Database
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.queries import NamedChange
-from pullback_service.incidents.redetection import Difference, Findings, differences_of, look_beside
+from pullback_service.incidents.redetection import Difference, Findings, detect_beside, differences_of
 from pullback_service.projects.queries import list_projects, project_by_name
 from pullback_service.roles import ALL_PROJECTS
 
@@ -52,7 +52,7 @@ async def _look(url: str, project: str | None) -> tuple[Differences, bool]:
             projects = [(ProjectId(each.id), each.name) for each in known]
         for project_id, name in projects:
             so_far: Findings | None = None
-            async for looked in look_beside(database, project_id):
+            async for looked in detect_beside(database, project_id):
                 so_far = looked
                 if stop.is_set():
                     break

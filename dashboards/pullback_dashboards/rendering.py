@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
 from http import HTTPStatus
@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 import orjson
-from fastapi import Query, Request
+from fastapi import APIRouter, Query, Request, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.ext import Extension
 from jinja2.runtime import Context
@@ -185,6 +185,21 @@ def _plain(part: object) -> object:
 def csv_twin(filename: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> MadeAside:
     """A table as CSV. Text that a spreadsheet would run as a formula is quoted with an apostrophe."""
     return csv_file(filename, lambda: csv_text(rows, columns))
+
+
+def add_twins(router: APIRouter, path: str, view: Any, csv: Callable[[Any], Response] | None = None) -> None:
+    """Add the JSON of a page at `path`.json and, with `csv`, its table at `path`.csv; `view` is the dependency that makes its view."""
+    for suffix, answer in (("json", json_twin), ("csv", csv)):
+        if answer is not None:
+            router.get(f"{path}.{suffix}")(_twin(answer, view))
+
+
+def _twin(answer: Callable[[Any], Response], view: Any) -> Callable[..., Awaitable[Response]]:
+    async def twin(view: Any) -> Response:
+        return answer(view)
+
+    twin.__annotations__["view"] = view
+    return twin
 
 
 def csv_text(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:

@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
@@ -22,21 +21,6 @@ SEND_MESSAGES = f"{NAMESPACE}:send_messages"
 DETECT_SERIES = f"{NAMESPACE}:detect_series"
 AFTER_ALL_OTHERS = -10
 """The priority of what others need not wait for."""
-MOST_WAITING = 10_000
-
-_DEFER = text(
-    "SELECT procrastinate.procrastinate_defer_jobs_v1(ARRAY[ROW("
-    ":queue, :task, 0, CAST(:lock AS text), NULL, CAST(:args AS jsonb), NULL"
-    ")::procrastinate.procrastinate_job_to_defer_v1])"
-)
-
-
-async def defer(session: AsyncSession, task: str, args: Mapping[str, Any], *, lock: str | None = None) -> None:
-    """Let a worker run a task once this transaction is stored; tasks with one lock run one after the other."""
-    await session.execute(
-        _DEFER, {"queue": QUEUE, "task": task, "lock": lock, "args": orjson.dumps(dict(args)).decode()}
-    )
-
 
 _DEFER_UNLESS_WAITING = """
   WITH waiting AS MATERIALIZED (

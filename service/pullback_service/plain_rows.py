@@ -1,13 +1,25 @@
-"""Rows as plain values with the fields of a model: of a thousand rows, models take longer to make than the rows to read."""
+"""Rows as the fields of models: `filled` makes a model, `plain` the values alone, since a thousand models take longer than their rows to read."""
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
 from pullback_service.ratio import Ratio
 from pullback_service.ratio_fields import IntervalFields
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def filled(model: type[Model], *rows: object, **made: object) -> Model:
+    """A model of the fields that are `made` and, for each other one, the attribute of that name of the first row that has it."""
+    for name in model.model_fields.keys() - made.keys():
+        for row in rows:
+            if hasattr(row, name):
+                made[name] = getattr(row, name)
+                break
+    return model.model_validate(made)
 
 
 def plain(model: type[BaseModel], **sources: str | Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:

@@ -6,16 +6,9 @@ import json
 
 import pytest
 
-from pullback_service.agents.tables import AGENTS
 from pullback_service.application import create_service
-from pullback_service.audit.tables import AUDIT
-from pullback_service.boards.tables import BOARDS
-from pullback_service.jobs.tables import JOBS
-from pullback_service.machines.tables import MACHINES
-from pullback_service.projects.tables import PROJECTS
-from pullback_service.reports.tables import REPORTS
+from pullback_service.endpoints.tables import AGENTS, AUDIT, BOARDS, JOBS, MACHINES, PROJECTS, REPORTS, TOKENS
 from pullback_service.settings import Settings
-from pullback_service.tokens.tables import TOKENS
 
 pytestmark = pytest.mark.anyio
 

@@ -3,9 +3,9 @@
 from types import SimpleNamespace
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
-from pullback_service.plain_rows import plain
+from pullback_service.plain_rows import filled, plain
 from pullback_service.ratio_fields import RatioFields
 
 
@@ -32,3 +32,13 @@ def test_a_ratio_comes_behind_what_it_is_a_ratio_of():
 def test_a_row_without_a_field_is_an_error():
     with pytest.raises(AttributeError, match="second"):
         plain(Model, third=lambda row: [])(SimpleNamespace(first=1))
+
+
+def test_a_model_is_filled_from_what_is_made_and_from_the_first_row_that_has_a_field():
+    rows = SimpleNamespace(second="two"), SimpleNamespace(first=1, second="not this one", third=[9])
+    assert filled(Model, *rows, third=[3]) == Model(first=1, second="two", third=[3])
+
+
+def test_a_model_is_not_filled_without_one_of_its_fields():
+    with pytest.raises(ValidationError, match="third"):
+        filled(Model, SimpleNamespace(first=1, second="two"))

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Request, Response
 
 from pullback_dashboards.accuracy.view import AccuracyView, accuracy_view
-from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_dashboards.rendering import add_twins, csv_twin, page
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.unprojected import note_unprojected
@@ -32,16 +32,7 @@ AskedView = Annotated[AccuracyView, Depends(_read)]
 _PATH = "/projects/{project:path}/accuracy"
 
 
-@router.get(_PATH + ".json")
-async def accuracy_json(view: AskedView) -> Response:
-    """The same as JSON."""
-    return json_twin(view)
-
-
-@router.get(_PATH + ".csv")
-async def accuracy_csv(view: AskedView) -> Response:
-    """The same as CSV."""
-    return csv_twin(f"accuracy-{view.project}", _table(view), COLUMNS)
+add_twins(router, _PATH, AskedView, csv=lambda view: csv_twin(f"accuracy-{view.project}", _table(view), COLUMNS))
 
 
 @router.get(_PATH)

@@ -7,7 +7,7 @@ from math import sqrt
 from pullback_dashboards import links
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.wording import factors
-from pullback_service.incidents.accuracy import Judged, Noticed
+from pullback_service.incidents.accuracy import JudgedIncidents, NoticeableStep
 
 _Z = 1.96
 _PARTS = {"evidence": "How it was known", "machine": "By machine", "workload": "By workload"}
@@ -97,7 +97,7 @@ class AccuracyView:
         )
 
 
-def accuracy_view(project: str, judged: Sequence[Judged], noticed: Sequence[Noticed]) -> AccuracyView:
+def accuracy_view(project: str, judged: Sequence[JudgedIncidents], noticed: Sequence[NoticeableStep]) -> AccuracyView:
     """The view."""
     rows = [
         Precision(one.part, _EVIDENCE.get(one.name, one.name) if one.part == "evidence" else one.name, *one[2:])

@@ -26,7 +26,7 @@ from pullback_dashboards.compare.parameters import asked_by, read_comparison
 from pullback_dashboards.compare.view import metric_rows, verdict
 from pullback_dashboards.current_project import ComingFrom, onward
 from pullback_dashboards.forms import SEE_OTHER, Form, checked
-from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_dashboards.rendering import add_twins, csv_twin, page
 from pullback_dashboards.routers import page_router
 from pullback_service.access.gate import KnownCaller
 from pullback_service.audit.trail import note, note_nothing
@@ -84,16 +84,12 @@ async def _read_board(board_id: UUID, session: ReadSession, caller: KnownCaller,
 AskedBoard = Annotated[BoardView, Depends(_read_board)]
 
 
-@router.get("/boards.json")
-async def boards_json(view: AskedBoards) -> Response:
-    """The same as JSON."""
-    return json_twin(view)
-
-
-@router.get("/boards.csv")
-async def boards_csv(view: AskedBoards) -> Response:
-    """The list as CSV."""
-    return csv_twin("boards", map(asdict, (*view.own, *view.of_projects)), COLUMNS)
+add_twins(
+    router,
+    "/boards",
+    AskedBoards,
+    csv=lambda view: csv_twin("boards", map(asdict, (*view.own, *view.of_projects)), COLUMNS),
+)
 
 
 @router.get("/boards")
@@ -135,10 +131,7 @@ async def _read_pin(
 AskedPin = Annotated[PinView, Depends(_read_pin)]
 
 
-@router.get("/boards/pin.json")
-async def pin_json(view: AskedPin) -> Response:
-    """The same as JSON."""
-    return json_twin(view)
+add_twins(router, "/boards/pin", AskedPin)
 
 
 @router.get("/boards/pin")
@@ -180,10 +173,7 @@ async def pin_chart(request: Request, session: WriteSession, caller: KnownCaller
     return _to(request, f"{links.board(str(board_id))}#chart-{chart_id}")
 
 
-@router.get("/boards/{board_id}.json")
-async def board_json(view: AskedBoard) -> Response:
-    """The same as JSON."""
-    return json_twin(view)
+add_twins(router, "/boards/{board_id}", AskedBoard)
 
 
 @router.get("/boards/{board_id}")

@@ -10,7 +10,7 @@ from pullback_dashboards import links
 from pullback_dashboards.case.sources import case_at
 from pullback_dashboards.case.view import CaseView
 from pullback_dashboards.history import short_of
-from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_dashboards.rendering import add_twins, csv_twin, page
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.unprojected import note_unprojected
@@ -63,16 +63,9 @@ AskedView = Annotated[CaseView, Depends(_read)]
 _PATH = "/projects/{project:path}/commits/{sha}/cases/{case:path}"
 
 
-@router.get(_PATH + ".json")
-async def case_json(view: AskedView) -> Response:
-    """The same as JSON."""
-    return json_twin(view)
-
-
-@router.get(_PATH + ".csv")
-async def case_csv(view: AskedView) -> Response:
-    """Every group of every variant as CSV."""
-    return csv_twin(f"{view.workload}-{view.commit.short}", _table(view), COLUMNS)
+add_twins(
+    router, _PATH, AskedView, csv=lambda view: csv_twin(f"{view.workload}-{view.commit.short}", _table(view), COLUMNS)
+)
 
 
 @router.get(_PATH)

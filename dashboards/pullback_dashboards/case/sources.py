@@ -14,7 +14,7 @@ from pullback_service import statements
 from pullback_service.errors import GoneError, Missing, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.accuracy import resolutions_of
-from pullback_service.incidents.queries import said_at
+from pullback_service.incidents.queries import incident_changes_at
 from pullback_service.models.reports import Report
 from pullback_service.reports.case_reports import CasePlace, CaseReport, StoredCase
 from pullback_service.reports.queries import file_parts
@@ -37,7 +37,7 @@ async def case_at(
         parts = ask(file_parts(asked))
         news = ask(news_at(here.machine_id, [here.commit.id], case_id=place.case.id))
         resolutions = ask(resolutions_of(place.case.id, here.machine_id))
-        said = ask(said_at(project_id, here.machine_id, [here.commit.id], case_id=place.case.id))
+        said = ask(incident_changes_at(project_id, here.machine_id, [here.commit.id], case_id=place.case.id))
         series = ask(steps_of_case(place.case.id, here.machine_id, here.commit.id, earlier.commit.id if earlier else 0))
     of_here = [part for (report_id, _), part in zip(asked, parts.value, strict=True) if report_id == here.report_id]
     # Much of the time of this page is unpacking two files, which two threads do.

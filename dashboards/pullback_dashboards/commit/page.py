@@ -15,7 +15,7 @@ from pullback_dashboards.history import Commit, short_of
 from pullback_dashboards.incident_marks import MOST_MARKS, IncidentMark, marks_of
 from pullback_dashboards.measuring_again import first_measurement
 from pullback_dashboards.news.sources import LOOKED_AT, changes_at, changes_given
-from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_dashboards.rendering import add_twins, csv_twin, page
 from pullback_dashboards.report.page import view_of
 from pullback_dashboards.report.view import ReportView
 from pullback_dashboards.routers import page_router
@@ -188,16 +188,12 @@ AskedView = Annotated[CommitView, Depends(_read)]
 _PATH = "/projects/{project:path}/commits/{sha}"
 
 
-@router.get(_PATH + ".json")
-async def commit_json(view: AskedView) -> Response:
-    """The same as JSON."""
-    return json_twin(view)
-
-
-@router.get(_PATH + ".csv")
-async def commit_csv(view: AskedView) -> Response:
-    """The reports of the commit as CSV; each report has its numbers as CSV as well."""
-    return csv_twin(f"reports-{view.commit.short}", map(asdict, view.reports), COLUMNS)
+add_twins(
+    router,
+    _PATH,
+    AskedView,
+    csv=lambda view: csv_twin(f"reports-{view.commit.short}", map(asdict, view.reports), COLUMNS),
+)
 
 
 @router.get(_PATH)

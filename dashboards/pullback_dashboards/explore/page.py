@@ -29,7 +29,7 @@ from pullback_dashboards.explore.view import (
 from pullback_dashboards.history import Metric, better_above, case_order, metric_label
 from pullback_dashboards.page_state import Address
 from pullback_dashboards.projectless import elsewhere
-from pullback_dashboards.rendering import Width, csv_twin, json_twin, page, png_twin, svg_twin
+from pullback_dashboards.rendering import Width, add_twins, csv_twin, page, png_twin, svg_twin
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.unprojected import note_unprojected
@@ -111,16 +111,12 @@ async def explore_somewhere(request: Request, session: ReadSession) -> Response:
     return await elsewhere(request, session, links.explore, title="Explore", nothing=nothing)
 
 
-@router.get(_PATH + ".json")
-async def explore_json(view: AskedView) -> Response:
-    """The same as JSON."""
-    return json_twin(view)
-
-
-@router.get(_PATH + ".csv")
-async def explore_csv(view: AskedView) -> Response:
-    """The table as CSV: each series at its newest commit."""
-    return csv_twin(f"{view.project}-series", [_columns_of(row) for row in view.rows], COLUMNS)
+add_twins(
+    router,
+    _PATH,
+    AskedView,
+    csv=lambda view: csv_twin(f"{view.project}-series", [_columns_of(row) for row in view.rows], COLUMNS),
+)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pullback_dashboards.choices import Empty
 from pullback_dashboards.current_project import coming_from
 from pullback_dashboards.fleet.sources import machine_lines
 from pullback_dashboards.fleet.view import MachineLine
-from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_dashboards.rendering import add_twins, csv_twin, page
 from pullback_dashboards.routers import page_router
 from pullback_service.machines.noise_cache import NoiseMemory
 from pullback_service.runtime import KnownNoise, base_of
@@ -87,16 +87,7 @@ async def _fleet(request: Request, session: AsyncSession, memory: NoiseMemory) -
 AskedView = Annotated[FleetView, Depends(_read)]
 
 
-@router.get("/fleet.json")
-async def fleet_json(view: AskedView) -> Response:
-    """The same as JSON."""
-    return json_twin(view)
-
-
-@router.get("/fleet.csv")
-async def fleet_csv(view: AskedView) -> Response:
-    """The machines as CSV."""
-    return csv_twin("fleet", _table(view), COLUMNS)
+add_twins(router, "/fleet", AskedView, csv=lambda view: csv_twin("fleet", _table(view), COLUMNS))
 
 
 @router.get("/fleet")

@@ -94,7 +94,7 @@ def _job_line(stored: StoredJob, newest: Attempt | None, names: Mapping[MachineI
         priority=job.priority,
         requires=labels_in_words(job.requires),
         fork=commit.fork,
-        awaits_approval=job.state == "queued" and job.trust == "untrusted" and job.approved_at is None,
+        awaits_approval=job.awaits_approval,
         cancel_requested=job.cancel_requested_at is not None,
     )
 

@@ -12,7 +12,7 @@ from pullback_dashboards.history import metric_label
 from pullback_dashboards.incidents.view import EVIDENCE, TONES
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.plurals import counted
-from pullback_service.incidents.evidence import InTurns, Observation, Unmoved
+from pullback_service.incidents.evidence import Observation, PairedComparison, UnchangedSeries
 from pullback_service.incidents.queries import Detail, NamedChange
 from pullback_service.incidents.sentences import SHORT, lead_of, place_of_metric
 from pullback_service.ratio import Ratio
@@ -29,7 +29,7 @@ _STANDINGS = {
     "refuted": "refuted",
 }
 _KINDS = {
-    "unsteady": "does not count alike",
+    "unsteady": "has counts that vary",
     "wrong_gradient": "wrong gradient",
     "failed": "does not run",
     "missing": "missing",
@@ -145,7 +145,9 @@ class SeriesChart:
     """The chart for those who do not see it."""
 
 
-def rows_of(project: str, changes: Sequence[NamedChange], compared: Sequence[InTurns]) -> tuple[ChangeRow, ...]:
+def rows_of(
+    project: str, changes: Sequence[NamedChange], compared: Sequence[PairedComparison]
+) -> tuple[ChangeRow, ...]:
     """The changes of an incident: those that are claimed first, time before memory, the largest of each case first."""
 
     def rank(each: NamedChange) -> tuple[object, ...]:
@@ -165,7 +167,7 @@ def rows_of(project: str, changes: Sequence[NamedChange], compared: Sequence[InT
     )
 
 
-def _key_of(one: InTurns) -> tuple[str | None, ...]:
+def _key_of(one: PairedComparison) -> tuple[str | None, ...]:
     return one.case, one.variant, one.metric, one.machine, one.reference, one.commit
 
 
@@ -207,7 +209,9 @@ def forest_of(rows: Sequence[ChangeRow], objections: Sequence[Objection]) -> For
     return Forest.around([*(row.ratio for row in rows), *(one.ratio for one in objections), *groups])
 
 
-def objections_of(detail: Detail, compared: Sequence[InTurns], unmoved: Sequence[Unmoved]) -> tuple[Objection, ...]:
+def objections_of(
+    detail: Detail, compared: Sequence[PairedComparison], unmoved: Sequence[UnchangedSeries]
+) -> tuple[Objection, ...]:
     """Objections to an incident: measured in turns it is not there, an unaffected case moved, other series did not."""
     claimed = {_key_of_change(each) for each in detail.changes if each.change.evidence == "paired"}
     changed = {(each.case, each.change.variant, each.metric, each.machine) for each in detail.changes}
@@ -230,7 +234,7 @@ def objections_of(detail: Detail, compared: Sequence[InTurns], unmoved: Sequence
     return tuple(found())
 
 
-def _objection(one: InTurns | Unmoved, says: str, groups: tuple[float, ...] = ()) -> Objection:
+def _objection(one: PairedComparison | UnchangedSeries, says: str, groups: tuple[float, ...] = ()) -> Objection:
     return Objection(
         case=one.case,
         variant=one.variant,

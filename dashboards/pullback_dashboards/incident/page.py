@@ -25,7 +25,7 @@ from pullback_dashboards.incident.view import (
 )
 from pullback_dashboards.incidents.triage import ANSWERS, incident_of, triage_for, verdict_of
 from pullback_dashboards.incidents.view import line_of
-from pullback_dashboards.rendering import json_twin, page
+from pullback_dashboards.rendering import add_twins, page
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.unprojected import note_unprojected
@@ -125,10 +125,7 @@ AskedView = Annotated[IncidentView, Depends(_read)]
 _PATH = "/projects/{project:path}/incidents/{incident_id}"
 
 
-@router.get(_PATH + ".json")
-async def incident_json(view: AskedView) -> Response:
-    """The same as JSON; /api/v1/incidents/{id} has all changes."""
-    return json_twin(view)
+add_twins(router, _PATH, AskedView)
 
 
 @router.post(_PATH + "/verdict")

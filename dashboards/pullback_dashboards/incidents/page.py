@@ -18,13 +18,13 @@ from pullback_dashboards.incidents.narrowing import Narrowing
 from pullback_dashboards.incidents.triage import ANSWERS, box_of, chosen_in, incident_of, triage_for, verdict_of
 from pullback_dashboards.incidents.view import IncidentsView, line_of
 from pullback_dashboards.projectless import elsewhere
-from pullback_dashboards.rendering import csv_twin, json_twin, page, svg_twin
+from pullback_dashboards.rendering import add_twins, csv_twin, page, svg_twin
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.unprojected import note_unprojected
 from pullback_dashboards.wording.plurals import noun
 from pullback_service.access.gate import KnownCaller
-from pullback_service.audit.trail import note, note_nothing
+from pullback_service.audit.trail import note
 from pullback_service.caller import Caller
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.incidents import triage
@@ -116,10 +116,7 @@ async def incidents_somewhere(request: Request, session: ReadSession) -> Respons
     return await elsewhere(request, session, links.incidents, title="Incidents", nothing=nothing)
 
 
-@router.get(_PATH + ".json")
-async def incidents_json(view: AskedView) -> Response:
-    """The same as JSON."""
-    return json_twin(view)
+add_twins(router, _PATH, AskedView)
 
 
 @router.get(_PATH + ".csv")
@@ -159,11 +156,10 @@ async def judge_incidents(
         )
         incident_of(known, incident)
         changed += [incident_id] if is_new else []
-    if changed:
-        subject = f"{noun(len(changed), 'incident')} {', '.join(map(str, changed))}"
-        note(session, subject=subject, project=project, verdict=None if said is None else said.verdict)
-    else:
-        note_nothing(session)
+    subject = f"{noun(len(changed), 'incident')} {', '.join(map(str, changed))}"
+    note(
+        session, changed=bool(changed), subject=subject, project=project, verdict=None if said is None else said.verdict
+    )
     page_again = None if asked.page == 1 else asked.page
     return RedirectResponse(asked.href(project, page=page_again), status_code=SEE_OTHER)
 

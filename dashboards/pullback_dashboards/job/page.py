@@ -20,7 +20,7 @@ from pullback_dashboards.job.view import (
     whole_characters,
 )
 from pullback_dashboards.queue.view import NO_ESTIMATE, ends_in_words, waiting_line
-from pullback_dashboards.rendering import json_twin, page
+from pullback_dashboards.rendering import add_twins, page
 from pullback_dashboards.routers import page_router
 from pullback_service.access.gate import KnownCaller
 from pullback_service.addresses import API
@@ -70,10 +70,7 @@ async def _read(
 AskedView = Annotated[JobView, Depends(_read)]
 
 
-@router.get("/jobs/{job_id}.json")
-async def job_json(view: AskedView) -> Response:
-    """The same as JSON; the whole log is at /api/v1/jobs/{id}/log."""
-    return json_twin(view)
+add_twins(router, "/jobs/{job_id}", AskedView)
 
 
 @router.get("/jobs/{job_id}")

@@ -8,7 +8,7 @@ from fastapi import Depends, Query, Request, Response
 from pullback_dashboards.current_project import ComingFrom
 from pullback_dashboards.fleet.sources import NOISE_DAYS, RESULTS, agent_line, job_lines, machine_line
 from pullback_dashboards.machine.view import MachineView, facts_changes, machine_view
-from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_dashboards.rendering import add_twins, csv_twin, page
 from pullback_dashboards.routers import page_router
 from pullback_service.agents.queries import agents_on
 from pullback_service.fields import KnownId
@@ -61,18 +61,14 @@ async def _read(
 AskedView = Annotated[MachineView, Depends(_read)]
 
 
-@router.get("/machines/{machine_id}.json")
-async def machine_json(view: AskedView) -> Response:
-    """The same as JSON; the noise for programs is at /api/v1/machines/{id}/noise."""
-    return json_twin(view)
-
-
-@router.get("/machines/{machine_id}.csv")
-async def machine_csv(view: AskedView) -> Response:
-    """Its noise day by day, as CSV."""
-    return csv_twin(
+add_twins(
+    router,
+    "/machines/{machine_id}",
+    AskedView,
+    csv=lambda view: csv_twin(
         f"{view.line.name}-noise", [asdict(row) | {"floor": row.floor_value} for row in view.history], COLUMNS
-    )
+    ),
+)
 
 
 @router.get("/machines/{machine_id}")

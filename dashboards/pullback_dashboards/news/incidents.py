@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from pullback_dashboards.history import IncidentChange, Metric
-from pullback_service.incidents.queries import SaidChange
+from pullback_service.incidents.queries import SeriesChange
 
 _TONES = {"suspected": "unsure", "confirming": "unsure", "unconfirmed": "unsure", "resolved": "plain", "refuted": ""}
 
 
-def said_in(changes: Iterable[SaidChange], places: Mapping[int, int], beyond: int) -> Iterator[IncidentChange]:
+def said_in(changes: Iterable[SeriesChange], places: Mapping[int, int], beyond: int) -> Iterator[IncidentChange]:
     """Changes as incidents have them, at the places of commits; `beyond` is that of a commit behind all of them."""
     for each in changes:
         yield IncidentChange(
@@ -26,7 +26,7 @@ def said_in(changes: Iterable[SaidChange], places: Mapping[int, int], beyond: in
         )
 
 
-def tone_of(change: SaidChange) -> str:
+def tone_of(change: SeriesChange) -> str:
     """The tone of a change as its incident has it; empty where that was refuted."""
     tone = _TONES.get(change.state)
     if tone is not None:

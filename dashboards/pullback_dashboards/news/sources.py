@@ -13,7 +13,7 @@ from pullback_dashboards.news.view import LATELY
 from pullback_service import statements
 from pullback_service.commits.predecessors import Placed, Reached, followed_on, places_followed
 from pullback_service.ids import MachineId, ProjectId
-from pullback_service.incidents.queries import said_at
+from pullback_service.incidents.queries import incident_changes_at
 from pullback_service.series import overview_data
 from pullback_service.series.queries import CommitFacts, commits_called
 from pullback_service.statements import Query, Together
@@ -78,7 +78,7 @@ def changes_at(
     failures = ask(overview_data.failures_at(machine_id, ()).where(commits=_AROUND))
     speaking = ask(overview_data.lines_at((), ()).where(series="ARRAY (SELECT id FROM speaking)", commits=_AROUND))
 
-    said = ask(said_at(project_id, machine_id, ()).where(commits=_RECENT))
+    said = ask(incident_changes_at(project_id, machine_id, ()).where(commits=_RECENT))
 
     def read() -> History:
         steps = news.value

@@ -20,7 +20,7 @@ from pullback_dashboards.overview.incidents import COUNTED, lines_of
 from pullback_dashboards.overview.parameters import SORTS, State, asked
 from pullback_dashboards.overview.sources import CASES_OF_A_WORKLOAD, OverviewData, Paging, Present, find, present_of
 from pullback_dashboards.overview.view import Cell, HeatMap, Row, heat_map
-from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_dashboards.rendering import add_twins, csv_twin, page
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.unprojected import note_unprojected_of_listed, notice_of
@@ -220,16 +220,12 @@ async def of_project(project: str, session: ReadSession) -> Response:
     return RedirectResponse(links.overview((await project_by_name(session, project)).name), status_code=307)
 
 
-@router.get("/overview.json")
-async def overview_json(view: AskedView) -> Response:
-    """The same as JSON."""
-    return json_twin(view)
-
-
-@router.get("/overview.csv")
-async def overview_csv(view: AskedView) -> Response:
-    """The heat map as CSV."""
-    return csv_twin(f"{view.project or 'pullback'}-overview", _table(view), COLUMNS)
+add_twins(
+    router,
+    "/overview",
+    AskedView,
+    csv=lambda view: csv_twin(f"{view.project or 'pullback'}-overview", _table(view), COLUMNS),
+)
 
 
 def _table(view: OverviewView) -> Iterator[dict[str, Any]]:

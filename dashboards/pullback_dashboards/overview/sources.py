@@ -41,7 +41,7 @@ from pullback_service import statements
 from pullback_service.claims import BASELINE
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
-from pullback_service.incidents.queries import SaidChange, said_at
+from pullback_service.incidents.queries import SeriesChange, incident_changes_at
 from pullback_service.models.reports import WRONG_GRADIENT
 from pullback_service.readings.queries import marks_since, readings_at
 from pullback_service.readings.reading import Place
@@ -112,7 +112,7 @@ class Present:
     commits: tuple[CommitFacts, ...]
     upload: Hashable
     notice: str = ""
-    said: tuple[SaidChange, ...] = ()
+    said: tuple[SeriesChange, ...] = ()
     """The states of incidents at the newest of these, which may change without any upload."""
 
     @cached_property
@@ -127,11 +127,11 @@ async def present_of(
 ) -> Present:
     """The newest commits and upload of a machine, with the notice about commits that wait for their readings.
 
-    Index: as `newest_commits`, `said_at`.
+    Index: as `newest_commits`, `incident_changes_at`.
     """
     newest = await overview_data.newest_commits(session, project_id, machine_id, limit=SPARK_COMMITS)
     recent = [commit.id for commit in newest.commits[-RECENTLY.commits - 1 :]]
-    said = await statements.answer(session, said_at(project_id, machine_id, recent))
+    said = await statements.answer(session, incident_changes_at(project_id, machine_id, recent))
     return Present(project_id, machine_id, tuple(newest.commits), newest.upload, notice, tuple(said))
 
 

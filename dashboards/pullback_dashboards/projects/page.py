@@ -17,7 +17,7 @@ from pullback_dashboards.news.view import Extent, News, tell
 from pullback_dashboards.overview.cache import Keeping
 from pullback_dashboards.overview.incidents import COUNTED, lines_of
 from pullback_dashboards.overview.sources import present_of
-from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_dashboards.rendering import add_twins, csv_twin, page
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.unprojected import note_unprojected, notice_of
 from pullback_service import statements
@@ -132,16 +132,7 @@ async def projects_page(request: Request, view: AskedView) -> Response:
     )
 
 
-@router.get("/projects.json")
-async def projects_json(view: AskedView) -> Response:
-    """The same as JSON."""
-    return json_twin(view)
-
-
-@router.get("/projects.csv")
-async def projects_csv(view: AskedView) -> Response:
-    """The same as CSV."""
-    return csv_twin("projects", _table(view), COLUMNS)
+add_twins(router, "/projects", AskedView, csv=lambda view: csv_twin("projects", _table(view), COLUMNS))
 
 
 def _table(view: ProjectsView) -> Iterator[dict[str, Any]]:

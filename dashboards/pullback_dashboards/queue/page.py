@@ -14,7 +14,7 @@ from pullback_dashboards.fleet.sources import MOST_MACHINES, fleet_now, job_line
 from pullback_dashboards.fleet.view import JobLine
 from pullback_dashboards.page_state import Given
 from pullback_dashboards.queue.view import Filters, QueueView, running_lines, waiting_lines
-from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_dashboards.rendering import add_twins, csv_twin, page
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.wording.plurals import counted
 from pullback_service.errors import Missing, NotFoundError
@@ -136,16 +136,7 @@ async def _read(request: Request, session: ReadSession, asked: AskedState) -> Qu
 AskedView = Annotated[QueueView, Depends(_read)]
 
 
-@router.get("/jobs.json")
-async def jobs_json(view: AskedView) -> Response:
-    """The same as JSON."""
-    return json_twin(view)
-
-
-@router.get("/jobs.csv")
-async def jobs_csv(view: AskedView) -> Response:
-    """The tables as CSV."""
-    return csv_twin("jobs", _table(view), COLUMNS)
+add_twins(router, "/jobs", AskedView, csv=lambda view: csv_twin("jobs", _table(view), COLUMNS))
 
 
 @router.get("/jobs")

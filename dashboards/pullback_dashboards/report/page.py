@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_dashboards import links
 from pullback_dashboards.history import Commit, short_of
 from pullback_dashboards.measuring_again import reproduce_command
-from pullback_dashboards.rendering import csv_file, csv_text, json_twin, page
+from pullback_dashboards.rendering import add_twins, csv_file, csv_text, page
 from pullback_dashboards.report.view import (
     ReportView,
     case_blocks,
@@ -70,10 +70,7 @@ async def _read(report_id: UUID, session: ReadSession, page: PageNumber = 1) -> 
 AskedView = Annotated[ReportView, Depends(_read)]
 
 
-@router.get("/reports/{report_id}.json")
-async def report_json(view: AskedView) -> Response:
-    """The same as JSON; the report as it was uploaded is at /api/v1/reports/{id}/body."""
-    return json_twin(view)
+add_twins(router, "/reports/{report_id}", AskedView)
 
 
 @router.get("/reports/{report_id}.csv")

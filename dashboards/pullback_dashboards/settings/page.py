@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_dashboards import links
 from pullback_dashboards.current_project import ComingFrom, coming_from, onward
 from pullback_dashboards.forms import SEE_OTHER, Form, checked
-from pullback_dashboards.rendering import csv_twin, json_twin, page
+from pullback_dashboards.rendering import add_twins, csv_twin, page
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.settings.view import (
@@ -38,7 +38,7 @@ from pullback_dashboards.settings.view import (
 )
 from pullback_service.access.gate import KnownCaller
 from pullback_service.audit.queries import list_lines
-from pullback_service.audit.trail import note, note_nothing
+from pullback_service.audit.trail import note
 from pullback_service.caller import SCOPES
 from pullback_service.errors import refuse
 from pullback_service.fields import KnownId, Name
@@ -114,10 +114,7 @@ async def _read_audit(
 AskedAudit = Annotated[AuditView, Depends(_read_audit)]
 
 
-@router.get("/settings.json")
-async def settings_json(view: AskedSettings) -> Response:
-    """The same as JSON."""
-    return json_twin(view)
+add_twins(router, "/settings", AskedSettings)
 
 
 @router.get("/settings")
@@ -137,10 +134,7 @@ async def make_project(request: Request, session: WriteSession) -> Response:
     return RedirectResponse(links.settings("projects", wanted.name), status_code=SEE_OTHER)
 
 
-@router.get("/settings/projects/{project:path}.json")
-async def project_json(view: AskedProject) -> Response:
-    """The same as JSON."""
-    return json_twin(view)
+add_twins(router, "/settings/projects/{project:path}", AskedProject)
 
 
 @router.get("/settings/projects/{project:path}")
@@ -186,17 +180,11 @@ async def change_machine_settings(machine_id: KnownId, request: Request, session
     form = await Form.of(request)
     change = checked(MachineChange, {"accepts": form.text("accepts")})
     _, is_news = await change_accepts(session, MachineId(machine_id), change.accepts)
-    if is_news:
-        note(session, subject=f"machine {machine_id}", accepts=change.accepts)
-    else:
-        note_nothing(session)
+    note(session, changed=is_news, subject=f"machine {machine_id}", accepts=change.accepts)
     return RedirectResponse(onward(request, f"{links.settings()}#machines"), status_code=SEE_OTHER)
 
 
-@router.get("/settings/tokens.json")
-async def tokens_json(view: AskedTokens) -> Response:
-    """The same as JSON."""
-    return json_twin(view)
+add_twins(router, "/settings/tokens", AskedTokens)
 
 
 @router.get("/settings/tokens.csv")
@@ -253,16 +241,7 @@ async def make_code(request: Request, session: WriteSession, caller: KnownCaller
     )
 
 
-@router.get("/settings/audit.json")
-async def audit_json(view: AskedAudit) -> Response:
-    """The same as JSON."""
-    return json_twin(view)
-
-
-@router.get("/settings/audit.csv")
-async def audit_csv(view: AskedAudit) -> Response:
-    """The lines that the page shows, as CSV."""
-    return csv_twin("audit", _table(view), COLUMNS)
+add_twins(router, "/settings/audit", AskedAudit, csv=lambda view: csv_twin("audit", _table(view), COLUMNS))
 
 
 @router.get("/settings/audit")

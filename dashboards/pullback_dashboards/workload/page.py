@@ -15,7 +15,7 @@ from pullback_dashboards.charts.static_chart import WIDTH
 from pullback_dashboards.choices import Question, question, questions
 from pullback_dashboards.history import better_above
 from pullback_dashboards.overview.view import bracket
-from pullback_dashboards.rendering import Width, csv_twin, json_twin, page, png_twin, svg_twin
+from pullback_dashboards.rendering import Width, add_twins, csv_twin, json_twin, page, png_twin, svg_twin
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.unprojected import note_unprojected
@@ -122,16 +122,7 @@ async def workload_figure_json(asked: AskedPage) -> Response:
     return json_twin(await aside(workload_figure, asked.view))
 
 
-@router.get(_PATH + ".json")
-async def workload_json(asked: AskedPage) -> Response:
-    """The same as JSON."""
-    return json_twin(asked)
-
-
-@router.get(_PATH + ".csv")
-async def workload_csv(asked: AskedPage) -> Response:
-    """The table as CSV."""
-    return csv_twin(f"{asked.view.workload}", _table(asked.view), COLUMNS)
+add_twins(router, _PATH, AskedPage, csv=lambda view: csv_twin(f"{view.view.workload}", _table(view.view), COLUMNS))
 
 
 @router.get(_PATH + ".badge.svg")

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pullback.control.leaves import traced_type
-from pullback.core.primitive import Trace, Traced, current, innermost_recorder, tracing, watching
+from pullback.core.primitive import Primitive, Trace, Traced, current, innermost_recorder, tracing, watching
 from pullback.core.types import ArrayType
 from pullback.dataclass import dataclass
 from pullback.errors import NeedsValueError
@@ -21,6 +21,32 @@ from pullback.transforms.batching import BatchTrace
 
 Program = Callable[..., Sequence[Any]]
 Pull = Callable[[Any], Sequence[Any]]
+
+
+class WithBodies(Primitive):
+    """A primitive whose parameters hold graphs, with a tuple of results, as many as the graphs give.
+
+    Its derivatives run the graphs again: they are computed together with the values.
+    """
+
+    results = 2
+    joint = True
+
+    def into(self, out: Any, *operands: Any, **params: Any) -> None:
+        """Evaluate, and copy: backends write into arrays themselves."""
+        write_results(out, self.evaluate(*operands, **params))
+
+    def pull(
+        self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        """Run forward again, saving, then back."""
+        del y
+        return self.value_and_pull(needed, operands, params)[1](y_bar)
+
+    def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Run values and tangents together."""
+        del y
+        return self.value_and_push(tangents, operands, params)[1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,24 +13,17 @@ from typing import Any
 import numpy as np
 
 from pullback import trees
-from pullback.control.body import Program, Pull, handed_over, record_body, walking, write_results
+from pullback.control.body import Program, Pull, WithBodies, handed_over, record_body, walking
 from pullback.control.body_partition import partition_body
 from pullback.control.leaves import as_type, is_differentiable, moving_type, traced_type, zeros
 from pullback.control.transformed import Transformed, batched, pulled, pushed
 from pullback.core.cases import tested_in
-from pullback.core.primitive import Primitive, Traced
+from pullback.core.primitive import Traced
 from pullback.core.types import ArrayType
 from pullback.ir.graph import Graph, Var
 
 
-class _Checkpointed(Primitive):
-    results = 2  # a tuple, of as many as the body gives
-    joint = True
-
-    def into(self, out: Any, *operands: Any, **params: Any) -> None:
-        """Evaluate, and copy: backends write into arrays themselves."""
-        write_results(out, self.evaluate(*operands, **params))
-
+class _Checkpointed(WithBodies):
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         """Evaluate the body by walking its graph."""
         return tuple(walking(params["body"])()(*operands))
@@ -56,11 +49,6 @@ class _Checkpointed(Primitive):
         """Compute the values again, and go back through them."""
         del y
         return self._back(needed, operands, params["body"], y_bar)
-
-    def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Run values and tangents together."""
-        del y
-        return self.value_and_push(tangents, operands, params)[1]
 
     def value_and_pull(
         self, needed: Sequence[bool], operands: Sequence[Any], params: dict[str, Any]

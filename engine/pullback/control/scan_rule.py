@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from pullback.control.body import Program, Pull, handed_over, run, walking, write_results
+from pullback.control.body import Program, Pull, WithBodies, handed_over, run, walking
 from pullback.control.body_partition import BodyPartition, closed, partition_body
 from pullback.control.leaves import as_type, is_differentiable, zeros
 from pullback.control.transformed import Transformed, batched, pulled, pushed, repeated
 from pullback.core.cases import tested_in
-from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Graph, Var
 
@@ -51,14 +50,8 @@ class Layout:
         return [*(flags[number] for number in self.carry_inputs), *[False] * len(self.y_outputs)]
 
 
-class _Scan(Primitive):
-    results = 2  # a tuple, of as many as the body gives
-    joint = True
+class _Scan(WithBodies):
     repeats = True
-
-    def into(self, out: Any, *operands: Any, **params: Any) -> None:
-        """Evaluate, and copy: backends write into arrays themselves."""
-        write_results(out, self.evaluate(*operands, **params))
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         """Step by step, walking the graph of the body."""
@@ -104,18 +97,6 @@ class _Scan(Primitive):
                 raise TypeError(f"scan: a carry of {layout.body.inputs[number].type} becomes {result}")
         ys = [ArrayType((layout.length, *type_.shape), type_.dtype) for type_ in results[layout.carries :]]
         return (*results[: layout.carries], *ys)
-
-    def pull(
-        self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
-    ) -> Sequence[Any]:
-        """Run forward again, saving, then back."""
-        del y
-        return self.value_and_pull(needed, operands, params)[1](y_bar)
-
-    def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Run values and tangents together."""
-        del y
-        return self.value_and_push(tangents, operands, params)[1]
 
     def value_and_push(
         self, tangents: Sequence[Any], operands: Sequence[Any], params: dict[str, Any]

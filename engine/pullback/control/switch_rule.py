@@ -14,26 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from pullback.control.body import Program, Pull, handed_over, record_body, run, walking, write_results
+from pullback.control.body import Program, Pull, WithBodies, handed_over, record_body, run, walking
 from pullback.control.body_partition import BodyPartition, closed, partition_body
 from pullback.control.leaves import as_type, is_differentiable, moving_type, zeros
 from pullback.control.transformed import Transformed, along_examples, batched, on_examples, pulled, pushed
 from pullback.core.cases import tested_in
-from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType, type_of
 from pullback.errors import ControlFlowError
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.rules import reductions, shapes
 
 
-class _Switch(Primitive):
-    results = 2  # a tuple, of as many as the branches give
-    joint = True
-
-    def into(self, out: Any, *operands: Any, **params: Any) -> None:
-        """Evaluate, and copy: backends write into arrays themselves."""
-        write_results(out, self.evaluate(*operands, **params))
-
+class _Switch(WithBodies):
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         """The branch that is taken, by walking its graph."""
         bodies = {f"branches[{k}]": walking(branch) for k, branch in enumerate(params["branches"])}
@@ -64,18 +56,6 @@ class _Switch(Primitive):
             if tuple(atom.type for atom in branch.outputs) != results:
                 raise TypeError("switch: the branches give results of different types")
         return results
-
-    def pull(
-        self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
-    ) -> Sequence[Any]:
-        """Run the branch again, saving, then back."""
-        del y
-        return self.value_and_pull(needed, operands, params)[1](y_bar)
-
-    def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Run values and tangents together."""
-        del y
-        return self.value_and_push(tangents, operands, params)[1]
 
     def value_and_push(
         self, tangents: Sequence[Any], operands: Sequence[Any], params: dict[str, Any]

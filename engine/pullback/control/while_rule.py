@@ -14,25 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from pullback.control.body import Program, Pull, handed_over, record_body, run, walking, write_results
+from pullback.control.body import Program, Pull, WithBodies, handed_over, record_body, run, walking
 from pullback.control.leaves import as_type, is_differentiable, moving_type, zeros
 from pullback.control.transformed import along_examples, batched, on_examples, pushed, repeated
 from pullback.core.cases import tested_in
-from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType, type_of
 from pullback.errors import NeedsValueError
 from pullback.ir.graph import Graph, Var
 from pullback.rules.reductions import sum_
 
 
-class _While(Primitive):
-    results = 2  # a tuple, of as many as are carried
-    joint = True
+class _While(WithBodies):
     repeats = True
-
-    def into(self, out: Any, *operands: Any, **params: Any) -> None:
-        """Evaluate, and copy: backends write into arrays themselves."""
-        write_results(out, self.evaluate(*operands, **params))
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         """Step by step, walking the graphs."""
@@ -65,18 +58,6 @@ class _While(Primitive):
         if condition.outputs[0].type.shape:
             raise TypeError("while: the condition is not one truth value")
         return results
-
-    def pull(
-        self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
-    ) -> Sequence[Any]:
-        """Refused."""
-        del y
-        return self.value_and_pull(needed, operands, params)[1](y_bar)
-
-    def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Run values and tangents together."""
-        del y
-        return self.value_and_push(tangents, operands, params)[1]
 
     def value_and_pull(
         self, needed: Sequence[bool], operands: Sequence[Any], params: dict[str, Any]

@@ -1,6 +1,6 @@
 """numpy.linalg: systems, decompositions and what is written in terms of them. Norms are in `norms.py`."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -8,45 +8,9 @@ from pullback.core.types import type_of
 from pullback.errors import NeedsValueError, TracingError
 from pullback.numpy_api import contractions
 from pullback.numpy_api.operands import NONE, as_operand
-from pullback.numpy_api.translations import implements, refuse
+from pullback.numpy_api.translations import implements, refuse, results_of
 from pullback.rules import determinants, eigen, factorizations, pseudoinverse, singular, systems
 from pullback.rules.matrices import adjoint, conjugate, matrix_dtype, real, real_dtype
-
-
-class EigResult(NamedTuple):
-    """The result of numpy.linalg.eig."""
-
-    eigenvalues: Any
-    eigenvectors: Any
-
-
-class EighResult(NamedTuple):
-    """The result of numpy.linalg.eigh."""
-
-    eigenvalues: Any
-    eigenvectors: Any
-
-
-class SVDResult(NamedTuple):
-    """The result of numpy.linalg.svd."""
-
-    U: Any
-    S: Any
-    Vh: Any
-
-
-class QRResult(NamedTuple):
-    """The result of numpy.linalg.qr."""
-
-    Q: Any
-    R: Any
-
-
-class SlogdetResult(NamedTuple):
-    """The result of numpy.linalg.slogdet."""
-
-    sign: Any
-    logabsdet: Any
 
 
 # --- systems --------------------------------------------------------------------------------------------------------
@@ -70,7 +34,7 @@ def det(a: Any) -> Any:
 
 @implements(np.linalg.slogdet)
 def slogdet(a: Any) -> Any:
-    return SlogdetResult(*determinants.slogdet(a))
+    return results_of(np.linalg.slogdet)(*determinants.slogdet(a))
 
 
 @implements(np.linalg.tensorsolve)
@@ -116,12 +80,12 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     else:
         q, square = factorizations.qr(a[..., :rows])
         r = np.concatenate([square, np.matmul(adjoint(q), a[..., rows:])], axis=-1)
-    return r if mode == "r" else QRResult(q, r)
+    return r if mode == "r" else results_of(np.linalg.qr)(q, r)
 
 
 @implements(np.linalg.eigh)
 def eigh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803 (NumPy's name)
-    return EighResult(*eigen.eigh(a, lower=_is_lower(UPLO)))
+    return results_of(np.linalg.eigh)(*eigen.eigh(a, lower=_is_lower(UPLO)))
 
 
 @implements(np.linalg.eigvalsh)
@@ -137,7 +101,7 @@ def _is_lower(uplo: str) -> bool:
 
 @implements(np.linalg.eig)
 def eig(a: Any) -> Any:
-    return EigResult(*eigen.eig(a))
+    return results_of(np.linalg.eig)(*eigen.eig(a))
 
 
 @implements(np.linalg.eigvals)
@@ -155,7 +119,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
             "numpy.linalg.svd of matrices that are not square cannot be differentiated with full_matrices=True: "
             "what completes the bases is arbitrary; pass full_matrices=False"
         )
-    return SVDResult(*singular.svd(a))
+    return results_of(np.linalg.svd)(*singular.svd(a))
 
 
 @implements(np.linalg.svdvals)

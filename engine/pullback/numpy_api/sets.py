@@ -7,7 +7,7 @@ import numpy as np
 from pullback.numpy_api.joining import concatenate
 from pullback.numpy_api.operands import as_operand, concrete, normalized_axis
 from pullback.numpy_api.shapes import ravel, reshape
-from pullback.numpy_api.translations import implements
+from pullback.numpy_api.translations import implements, results_of
 from pullback.rules import gathering, logic
 
 
@@ -39,26 +39,21 @@ def unique_values(x: Any, /) -> Any:
     return unique(x, equal_nan=False)
 
 
-def _named(function: Any, results: tuple[Any, ...]) -> Any:
-    """The results under the names that NumPy gives them."""
-    return type(function(np.zeros(1)))(*results)
-
-
 @implements(np.unique_counts)
 def unique_counts(x: Any, /) -> Any:
-    return _named(np.unique_counts, unique(x, return_counts=True, equal_nan=False))
+    return results_of(np.unique_counts)(*unique(x, return_counts=True, equal_nan=False))
 
 
 @implements(np.unique_inverse)
 def unique_inverse(x: Any, /) -> Any:
     values, inverse = unique(x, return_inverse=True, equal_nan=False)
-    return _named(np.unique_inverse, (values, np.reshape(inverse, np.shape(x))))
+    return results_of(np.unique_inverse)(values, np.reshape(inverse, np.shape(x)))
 
 
 @implements(np.unique_all)
 def unique_all(x: Any, /) -> Any:
     values, first, inverse, counts = unique(x, True, True, True, equal_nan=False)
-    return _named(np.unique_all, (values, first, np.reshape(inverse, np.shape(x)), counts))
+    return results_of(np.unique_all)(values, first, np.reshape(inverse, np.shape(x)), counts)
 
 
 @implements(np.union1d)

@@ -5,6 +5,7 @@ primitives with the one form they take. What it does not honour it refuses; noth
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,12 @@ def implements(*numpy_functions: Any) -> Callable[[Callable[..., Any]], Callable
         return function
 
     return register
+
+
+@cache
+def results_of(function: Any) -> Any:
+    """The named tuple in which a NumPy function returns several results; NumPy does not export it."""
+    return type(function(np.eye(1)))
 
 
 def normalized_axes(axis: Any, ndim: int) -> tuple[int, ...]:

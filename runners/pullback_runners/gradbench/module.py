@@ -23,6 +23,8 @@ class Prepared:
 
 
 Prepare = Callable[[Engine, Input], Prepared]
+Read = Callable[[Input], tuple[tuple[Any, ...], Callable[[], Callable[..., Any]], tuple[Any, ...]]]
+"""From an input to the sizes that a plan is made for, a maker of the function, and the function's arguments."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,22 @@ class Module:
             return prepare
 
         return declare
+
+    def planned(
+        self,
+        name: str,
+        read: Read,
+        output: Callable[[Any], Any],
+        derive: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda function: function,
+    ) -> None:
+        """Declare the function that `read` gives, or what `derive` makes of it, as a plan for each of its sizes."""
+
+        def prepare(engine: Engine, given: Input) -> Prepared:
+            sizes, make, arguments = read(given)
+            plan = engine.plan((f"{self.name}.{name}", *sizes), lambda: derive(make()))
+            return Prepared(lambda: plan(*arguments), output)
+
+        self.functions[name] = prepare
 
 
 def array(given: Input, name: str, *shape: int | None) -> Any:

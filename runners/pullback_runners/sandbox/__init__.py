@@ -1,13 +1,13 @@
-"""The sandbox: the part of the machine that builds and measured code of a commit can reach, and may take.
+"""The sandbox: what builds and measured code of a commit can reach on the machine, and how much they may use.
 
 | file       | what                                                                 |
 |------------|----------------------------------------------------------------------|
-| isolation  | the levels `none`, `user` and `sandbox`, tried; a job in one of them |
-| bubblewrap | a process's view of the machine, as a command of bwrap(1)            |
-| places     | the parts of this machine that are in every view                     |
-| users      | the user that jobs of an agent of root run as                        |
-| proxy      | the network of builds: the agent's proxy to listed hosts              |
-| store      | what an agent keeps of the caches of jobs, sealed                     |
+| isolation  | the levels `none`, `user` and `sandbox`, tested; a job in one of them |
+| bubblewrap | the command of bwrap(1) for a process's view of the machine         |
+| places     | the paths of this machine that are in every view                     |
+| users      | the user that runs the jobs of an agent of root                      |
+| proxy      | the network of builds: a proxy of the agent to listed hosts          |
+| store      | the cached environments and builds of jobs, sealed                   |
 | groups     | control groups of jobs, where the machine lets the agent make some   |
-| limits     | how much of the machine a job may take, and a watch over it          |
+| limits     | the resource limits of a job, and the watch over them                |
 """

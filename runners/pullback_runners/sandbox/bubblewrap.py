@@ -1,8 +1,8 @@
-"""The command of bubblewrap (bwrap(1)) that shows a process what a view lists and nothing else.
+"""The command of bubblewrap (bwrap(1)) that gives a process a view of the machine.
 
-Namespaces of its own for users, mounts, processes, IPC, host name and network. All that is shown is read-only but the
-folders that it may write; `/tmp` and `/dev/shm` are memory of bounded size. Programs in it gain no rights: there are no
-capabilities, set-user-ID has no effect, and no further user namespaces can be made. It ends with the process that started it.
+It has its own namespaces for users, mounts, processes, IPC, host name and network. Everything is read-only except the writable folders of
+the view; `/tmp` and `/dev/shm` are in memory, of limited size. Programs gain no privileges: there are no capabilities, set-user-ID has no
+effect, and no further user namespaces can be made. The sandbox ends with the process that started it.
 """
 
 import os
@@ -17,20 +17,20 @@ _MEMORY_BYTES = 256 << 20
 
 @dataclass(frozen=True)
 class View:
-    """The part of the machine that one process is given."""
+    """The files and devices that one process can reach."""
 
     work: Path
-    """The folder that it starts in and may write; its HOME and TMPDIR."""
+    """Its writable working directory, HOME and TMPDIR."""
     readable: Sequence[Path] = ()
     writable: Mapping[Path, Path] = field(default_factory=dict)
-    """Folders, by the names that it knows them by."""
+    """Folders by their path inside the sandbox."""
     kept: Sequence[tuple[Path, Path]] = ()
-    """Files and folders in those, read-only: each with the name that it knows it by."""
+    """Read-only files and folders within those, each with its path inside the sandbox."""
     device: str = "cpu"
 
 
 def bubblewrap_command(program: str, view: View, info_fd: int) -> list[str]:
-    """The words in front of a command that is to run with a view; the id of the sandbox's first process is written to `info_fd`."""
+    """The command prefix that runs a program with a view; bwrap writes the id of the sandbox's first process to `info_fd`."""
     return [
         *(program, "--die-with-parent", "--new-session", "--info-fd", str(info_fd)),
         *(

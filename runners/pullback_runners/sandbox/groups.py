@@ -1,7 +1,7 @@
-"""A control group (cgroup v2) for each job, where this machine lets the agent make some: found by trying.
+"""A control group (cgroup v2) for each job, if the agent can make groups on this machine, which is tested.
 
-All processes of a group are ended by one write (`cgroup.kill`), whatever they have become. Where the agent is also given the controllers `memory` and
-`pids`, the kernel limits what they take together. systemd gives both with `Delegate=yes`; containers and machines with cgroup v1 mostly do not.
+One write (`cgroup.kill`) ends all processes of a group, however they were started. With the controllers `memory` and `pids` the kernel also
+limits their total. systemd provides both with `Delegate=yes`; containers and machines with cgroup v1 mostly do not.
 """
 
 import os
@@ -26,7 +26,7 @@ class Group:
     limits: Limits
 
     def trouble(self) -> str | None:
-        """The reason why the kernel ended processes of it, if it has."""
+        """The reason why the kernel ended processes of the group; None if it did not."""
         with suppress(OSError, ValueError):
             events = dict(line.split() for line in (self.place / "memory.events").read_text().splitlines())
             if int(events.get("oom_kill", 0)):
@@ -34,7 +34,7 @@ class Group:
         return None
 
     def end(self) -> None:
-        """End all processes of it, wait until none is left, and remove it."""
+        """End all processes of the group, wait until none is left, and remove it."""
         with suppress(OSError):
             (self.place / "cgroup.kill").write_text("1")
         deadline = time.monotonic() + _END_S
@@ -53,20 +53,20 @@ class Group:
 
 @dataclass(frozen=True)
 class Groups:
-    """The place where an agent makes groups of its jobs."""
+    """The parent group in which an agent makes groups for its jobs."""
 
     own: Path
     """The group of the agent itself."""
     parent: Path
     name: str
     is_limited: bool
-    """True if the kernel limits memory and processes of a group."""
+    """True if the kernel limits the memory and the number of processes of a group."""
 
     @contextmanager
     def begin(self, limits: Limits) -> Iterator[Group]:
-        """A new group; processes that are started in the block begin in it, by the agent's being there for so long."""
+        """A new group; the agent itself is in it during the block, so that processes it starts are too."""
         group = Group(self.parent / self.name, limits)
-        group.end()  # what an agent that was killed has left
+        group.end()  # left by an agent that was killed
         group.place.mkdir()
         if self.is_limited:
             for file, value in (
@@ -85,7 +85,7 @@ class Groups:
 
 
 def groups_of_agent(data: Path) -> Groups | None:
-    """The groups that an agent can make, tried with one; None where it can make none."""
+    """The control groups of an agent, tested by making one; None if it cannot make any."""
     base = _group_of_this_process()
     if base is None or not os.access(base / "cgroup.procs", os.W_OK):
         return None

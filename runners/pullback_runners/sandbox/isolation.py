@@ -1,12 +1,12 @@
 """Isolation of jobs from their agent, in three levels.
 
 none      builds and measured code run as the agent's user, who can read its token
-user      they run as another user of this machine, who can read neither token nor spool nor the lease, and end with the job; with limits
-          on what they take
-sandbox   they run where nothing of the machine is but what a view shows them (bubblewrap.py), without network but for
-          a proxy of the agent while they build (proxy.py); with the same limits. As another user too, where the agent is root's
+user      they run as another user of this machine, who can read neither token nor spool nor lease, and end with the job; their
+          resources are limited
+sandbox   they see only the listed paths of the machine (bubblewrap.py), and no network except a proxy of the agent during builds
+          (proxy.py); with the same limits. If the agent runs as root, as another user too
 
-A level is tried before the agent enrols, with the very command that a job gets.
+A level is tested before the agent enrols, with the same command as a job.
 """
 
 import json
@@ -61,22 +61,22 @@ if asked["is_sandbox"] and [name for _, name in socket.if_nameindex() if name !=
 
 @dataclass(frozen=True)
 class Confined:
-    """A process of a job, with all that it starts."""
+    """A process of a job, with all processes that it starts."""
 
     process: "subprocess.Popen[bytes]"
     watch: Watch | None = None
     user: BuildUser | None = None
     first: int | None = None
-    """A descriptor of the first process of its sandbox, which is the last one to end."""
+    """A pidfd of the first process of its sandbox, which ends last."""
     group: Group | None = None
 
     def trouble(self) -> str | None:
-        """The reason why it has to end, by what it takes; None where it may go on."""
+        """The limit that it exceeded, as a sentence; None if it may continue."""
         watched = None if self.watch is None else self.watch.trouble()
         return watched or (None if self.group is None else self.group.trouble())
 
     def end(self) -> None:
-        """End it, and wait until nothing of it is left."""
+        """End it, and wait until none of its processes is left."""
         if self.first is not None and self.process.poll() is None:
             self.process.kill()  # the kernel ends the rest of the sandbox
         self.process.wait()
@@ -91,18 +91,18 @@ class Confined:
 
 @dataclass(frozen=True)
 class Isolation:
-    """The level that an agent's jobs run in, with what it needs."""
+    """The level of isolation of an agent's jobs, with its resources."""
 
     level: Level = "none"
     user: BuildUser | None = None
     limits: Limits = field(default_factory=Limits)
     builds: BuildNetwork | None = None
-    """The part of the network that builds in a sandbox reach; none of it else."""
+    """The hosts that builds in a sandbox can reach; None for no network."""
     groups: Groups | None = None
-    """Control groups of jobs, where the machine lets this agent make some."""
+    """The control groups of jobs; None if the agent cannot make any on this machine."""
 
     def labels(self) -> dict[str, str]:
-        """Labels of an agent, by which jobs choose and people see how its jobs are isolated."""
+        """Labels of the agent that state how its jobs are isolated; jobs can require them."""
         if self.level == "none":
             return {}
         kernel = "none" if self.groups is None else "limits" if self.groups.is_limited else "ends"
@@ -110,13 +110,13 @@ class Isolation:
 
     @property
     def runs_as(self) -> str:
-        """The name of the user of jobs, for people."""
+        """The name of the user that runs jobs, for messages."""
         return "the agent's user" if self.user is None else self.user.name
 
     def cache(self, data: Path, project: str | None, *, trusted: bool = True) -> Path | Store:
-        """The environments and builds that were kept: what one user or, in sandboxes, one project wrote is not run by another.
+        """The cache of environments and builds. Each user, and in sandboxes each project, has its own.
 
-        In sandboxes it is a store that the agent alone writes. A job of a fork is shown the project's, too, and what is kept of it goes into one of its own.
+        In sandboxes it is a store that only the agent writes. A job of a fork can read the store of the project, and adds to one of its own.
         """
         if self.level != "sandbox":
             return data / ("cache" if self.user is None else f"cache-{self.user.name}")
@@ -128,14 +128,14 @@ class Isolation:
         return Store(own, roots, secret_key(data))
 
     def give(self, folder: Path) -> None:
-        """Make a folder that jobs may write, if it is not there."""
+        """Make a folder that jobs may write, if it does not exist."""
         if self.user is None:
             folder.mkdir(mode=0o700, exist_ok=True)
         else:
             self.user.give(folder)
 
     def parent_pid(self) -> int:
-        """The id of the parent that a process of a job sees."""
+        """The parent process id that a process of a job sees."""
         return 1 if self.level == "sandbox" else os.getpid()
 
     def start(
@@ -149,11 +149,11 @@ class Isolation:
     ) -> Confined:
         """Start a process of a job."""
         is_sandbox = self.level == "sandbox"
-        told, info_fd = os.pipe()
+        read_fd, info_fd = os.pipe()
         in_group: AbstractContextManager[Group | None] = (
             nullcontext() if self.groups is None else self.groups.begin(self.limits)
         )
-        with os.fdopen(told, "rb") as answer:
+        with os.fdopen(read_fd, "rb") as answer:
             try:
                 with in_group as group:
                     process = self._popen(
@@ -161,7 +161,7 @@ class Isolation:
                     )
             finally:
                 os.close(info_fd)
-            about = answer.read()  # empty where there is no sandbox, or none came to be
+            about = answer.read()  # empty if there is no sandbox, or it did not start
         if self.level == "none":
             return Confined(process)
         first = os.pidfd_open(json.loads(about)["child-pid"]) if about else None
@@ -200,9 +200,9 @@ def isolated(
     limits: Limits | None = None,
     builds: BuildNetwork | None = None,
 ) -> Iterator[Isolation]:
-    """The isolation of an agent's jobs, tried; UsageError says why a level cannot be had here, and the remedy.
+    """The tested isolation of an agent's jobs; UsageError says why a level does not work here, and the remedy.
 
-    Tried are that a job can run, can read the repositories that are folders, and cannot read what is secret.
+    The test: a job can run, can read the repositories that are folders, and cannot read secrets.
     """
     if level == "none":
         yield Isolation()
@@ -211,7 +211,7 @@ def isolated(
         _bubblewrap()
     if build_user is None and (level == "user" or os.geteuid() == 0):
         raise UsageError(
-            f"--isolation {level}: name the user of jobs, who need not exist if it is a number (--build-user 61234)"
+            f"--isolation {level}: name the user that runs jobs; a number needs no such user on the machine (--build-user 61234)"
         )
     with nullcontext() if build_user is None else held_user(build_user) as user:
         isolation = Isolation(level, user, limits or Limits(), builds, groups_of_agent(data))
@@ -267,7 +267,7 @@ def _try(isolation: Isolation, cache: Path, readable: Sequence[Path], secret: Se
             confined.end()
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UsageError(
-            f"{option}: it cannot run {sys.executable} ({error}); install Pullback and Python where it may"
+            f"{option}: {sys.executable} cannot be started ({error}); install Pullback and Python where the jobs can run them"
         ) from error
     status = confined.process.returncode
     if status != 0:
@@ -276,6 +276,6 @@ def _try(isolation: Isolation, cache: Path, readable: Sequence[Path], secret: Se
             "containers and some systems forbid the namespaces that bubblewrap needs (kernel.apparmor_restrict_unprivileged_userns, "
             "seccomp): allow them, or start the agent with another level of isolation"
             if said[0].startswith("bwrap: ")
-            else "Pullback, repositories and --data have to lie where it may read, the token where it may not"
+            else "put Pullback, repositories and --data where jobs can read them, and the token where they cannot"
         )
         raise UsageError(f"{option}: {said[0]}; {remedy}")

@@ -1,7 +1,7 @@
-"""Limits of a job: how much of the machine it may take before it is ended.
+"""Resource limits of a job, beyond which it is ended.
 
-The kernel limits each process (setrlimit(2)). The memory of all processes of a job, and the disk that they write to, are watched by numbers
-of the machine, which cost a measured process nothing; processes are looked at only when these have moved by half of the limit.
+The kernel limits each process (setrlimit(2)). The total memory and disk use of a job are watched through figures of the whole machine, which
+cost a measured process nothing; the processes are inspected only after these have changed by half of the limit.
 """
 
 import os
@@ -15,7 +15,7 @@ import psutil
 
 GIB = 1 << 30
 _LEAST_AVAILABLE = 0.03
-"""Share of the machine's memory below which a job is ended, whoever took it: the kernel would choose later, and anybody."""
+"""The share of free memory of the machine below which the job is ended, even if others use it: the kernel would end any process, later."""
 
 
 def _usual_memory() -> int:
@@ -24,20 +24,20 @@ def _usual_memory() -> int:
 
 @dataclass(frozen=True)
 class Limits:
-    """The most that one job may take."""
+    """The resource limits of one job."""
 
     memory_bytes: int = field(default_factory=_usual_memory)
     disk_bytes: int = 20 * GIB
-    """That the disk may have less free than when the job began: its log and what it leaves in the cache are on it too."""
+    """The most by which the free disk space may fall during the job, its log and cache included."""
     files: int = 2_000_000
     processes: int = 1024
-    """Threads count."""
+    """Processes and threads."""
     open_files: int = 4096
     file_bytes: int = 8 * GIB
-    """Of one file."""
+    """The largest size of one file."""
 
     def of_a_process(self, device: str) -> dict[str, int]:
-        """Resource limits by name. Of memory RLIMIT_DATA: address space is reserved in terabytes by libraries that never touch it."""
+        """Resource limits of setrlimit(2) by name. RLIMIT_DATA, not RLIMIT_AS: some libraries reserve terabytes of addresses that they never use."""
         return {
             "RLIMIT_NPROC": self.processes,
             "RLIMIT_NOFILE": self.open_files,
@@ -48,7 +48,7 @@ class Limits:
 
 
 def limit_this_process(wanted: Mapping[str, int]) -> None:
-    """Lower limits of this process and of all that it will start, and let the kernel end these first if memory ends."""
+    """Lower the limits of this process and of its future children, and make them the first that the kernel ends when memory runs out."""
     for name, value in wanted.items():
         number = getattr(resource, name)
         hard = resource.getrlimit(number)[1]
@@ -59,7 +59,7 @@ def limit_this_process(wanted: Mapping[str, int]) -> None:
 
 
 class Watch:
-    """A watch over the processes that descend from one, and the disk that they write to."""
+    """A watch over the memory of a process and its descendants, and over the disk that they write to."""
 
     def __init__(self, limits: Limits, pid: int, folder: Path) -> None:
         self._limits = limits
@@ -69,7 +69,7 @@ class Watch:
         self._free_bytes, self._free_files = _free(folder)
 
     def trouble(self) -> str | None:
-        """The reason why the job has to end, or None."""
+        """The limit that the job exceeded, as a sentence; None if it may continue."""
         return self._of_memory() or self._of_disk()
 
     def _of_memory(self) -> str | None:
@@ -98,7 +98,7 @@ def _free(folder: Path) -> tuple[int, int]:
 
 
 def _bytes_of_tree(pid: int) -> int:
-    """The memory of a process and its descendants, shared pages by their share of them."""
+    """The memory of a process and its descendants; shared pages count in proportion (PSS)."""
     taken = 0
     with suppress(psutil.Error):
         root = psutil.Process(pid)

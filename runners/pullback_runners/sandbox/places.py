@@ -1,4 +1,4 @@
-"""Places of this machine that every sandbox shows: the system's programs, Python, Pullback, and nobody's files."""
+"""Paths of this machine that every sandbox can read: system programs, Python and Pullback, but no files of users."""
 
 import os
 import shutil
@@ -17,13 +17,13 @@ _PACKAGES = ("pullback", "pullback_runners")
 
 
 def system_places() -> list[Path]:
-    """Places of the system: programs, libraries, a few settings, descriptions of the hardware."""
+    """System paths: programs, libraries, some settings, descriptions of the hardware."""
     settings = [f"/etc/{name}" for name in _SETTINGS]
     return [path for each in (*_SYSTEM, *settings) if (path := Path(each)).exists()]
 
 
 def python_places() -> list[Path]:
-    """Places of this Python, of our packages and of uv, by the names that they go by and by those that links lead to."""
+    """Paths of this Python, of our packages and of uv, with and without symbolic links resolved."""
     found = [Path(each) for each in (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix)]
     found += [Path(each) for each in sys.path if Path(each).is_absolute() and Path(each).exists()]
     found += [Path(spec.origin).parent for name in _PACKAGES if (spec := find_spec(name)) and spec.origin]
@@ -32,14 +32,14 @@ def python_places() -> list[Path]:
 
 
 def device_nodes(device: str) -> list[Path]:
-    """The nodes of a device, which a process opens to compute there."""
+    """The device nodes that a process opens to compute on a device."""
     if device == "cpu":
         return []
     return sorted(each for pattern in ("nvidia*", "dri") for each in Path("/dev").glob(pattern))
 
 
 def without_inner(paths: Iterable[Path]) -> list[Path]:
-    """The paths of which none lies in another, those near the root first."""
+    """The paths without those that lie in another one, shortest first."""
     found: list[Path] = []
     for path in sorted(set(paths), key=lambda each: (len(each.parts), str(each))):
         if not any(path.is_relative_to(each) for each in found):

@@ -1,7 +1,7 @@
-"""The only way out of a sandbox, while it builds: a proxy of the agent to listed hosts, with a bound on bytes.
+"""The network of builds in a sandbox: a proxy of the agent to listed hosts, with a limit on bytes.
 
-The agent listens on a socket in the file system, which the steps that build are shown. In the sandbox, which has no network, a thread of the measuring
-process passes connections of its own loopback on to it; pip, uv and most programs follow HTTPS_PROXY.
+The agent listens on a Unix socket that build steps can see. The sandbox itself has no network: a thread of the measuring process forwards
+connections from its loopback to that socket; pip, uv and most programs follow HTTPS_PROXY.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 INSIDE = Path("/run/pullback-builds")
-"""The socket, as a sandbox sees it."""
+"""The path of the socket inside a sandbox."""
 _PORTS = (80, 443)
 _MOST_CONNECTIONS = 64
 _HEAD_S = 30
@@ -27,12 +27,12 @@ _HOST = re.compile(r"[A-Za-z0-9._:-]{1,253}")
 
 @dataclass(frozen=True)
 class BuildNetwork:
-    """The part of the network that builds in sandboxes reach."""
+    """The hosts that builds in sandboxes can reach, and a limit on their traffic."""
 
     hosts: Sequence[str]
-    """Names, with a port where it is another one than 80 or 443."""
+    """Host names, with a port if it is neither 80 nor 443."""
     most_bytes: int
-    """Sent and received by the builds of one job."""
+    """The most bytes that the builds of one job may send and receive."""
 
 
 class BuildProxy:
@@ -41,7 +41,7 @@ class BuildProxy:
     def __init__(self, socket_file: Path, network: BuildNetwork, owner: int | None = None) -> None:
         self.file = socket_file
         self.said: list[str] = []
-        """Sentences on what was refused."""
+        """The reasons of refused connections, as sentences."""
         self._hosts = frozenset(each.lower() for each in network.hosts)
         self._left = self._most_bytes = network.most_bytes
         self._owner = owner
@@ -53,7 +53,7 @@ class BuildProxy:
         try:
             listening.bind(
                 f"/proc/self/fd/{folder}/{self.file.name}"
-            )  # names of sockets are short, those of folders not
+            )  # the path of a socket is limited to 108 bytes, that of a folder is not
         finally:
             os.close(folder)
         self.file.chmod(0o600)
@@ -80,7 +80,7 @@ class BuildProxy:
         server.close()
         self._end_all()
         await asyncio.gather(*self._connections, return_exceptions=True)
-        await asyncio.sleep(0)  # what was aborted is closed in the next turn
+        await asyncio.sleep(0)  # aborted connections are closed in the next iteration of the loop
 
     def _end_all(self) -> None:
         for each in self._connections:
@@ -88,7 +88,7 @@ class BuildProxy:
 
     async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - of this function
+        assert task is not None  # noqa: S101 - a coroutine runs in a task
         if len(self._connections) >= _MOST_CONNECTIONS:
             writer.transport.abort()
             return
@@ -108,11 +108,11 @@ class BuildProxy:
         asked = urlsplit(f"//{target}" if method == "CONNECT" else target)
         host, port = (asked.hostname or "").rstrip("."), asked.port or _PORTS[0]
         if not _HOST.fullmatch(host) or (method != "CONNECT" and asked.scheme != "http"):
-            return await _refuse(writer, 400, "name a host as proxies are asked for it")
+            return await _refuse(writer, 400, "send CONNECT host:port or an absolute http:// address")
         if f"{host}:{port}" not in self._hosts and not (host in self._hosts and port in _PORTS):
             name = host if port in _PORTS else f"{host}:{port}"
             return await self._refuse(
-                writer, f"builds may not reach {name}: start the agent with --build-host {name} if they are to"
+                writer, f"builds may not reach {name}: to allow it, start the agent with --build-host {name}"
             )
         if self._left <= 0:
             return await self._refuse(writer, self._spent())
@@ -153,13 +153,13 @@ class BuildProxy:
 
     def _spent(self) -> str:
         return (
-            f"the builds of one job may send and receive {self._most_bytes / (1 << 30):g} GiB, which were reached: "
-            "start the agent with a larger --build-gib if they are to"
+            f"the builds of this job reached their limit of {self._most_bytes / (1 << 30):g} GiB sent and received: "
+            "for more, start the agent with a larger --build-gib"
         )
 
 
 async def _refuse(writer: asyncio.StreamWriter, status: int, sentence: str) -> None:
-    """Answer with a sentence also as the reason, which is what programs show of a refused CONNECT."""
+    """Answer with a sentence as body and as reason phrase: programs show the latter for a refused CONNECT."""
     writer.write(
         f"HTTP/1.1 {status} {sentence}\r\nContent-Type: text/plain\r\nContent-Length: {len(sentence) + 1}\r\n"
         f"Connection: close\r\n\r\n{sentence}\n".encode()
@@ -169,7 +169,7 @@ async def _refuse(writer: asyncio.StreamWriter, status: int, sentence: str) -> N
 
 
 def forward_loopback(to: Path) -> None:
-    """Pass connections of this machine's loopback on to a socket, from now on, and have programs that this process starts use it as their proxy."""
+    """Forward connections from the loopback to a Unix socket from now on, as the proxy of all programs that this process starts."""
     listening = socket.create_server(("127.0.0.1", 0))
     threading.Thread(target=_forward, args=(listening, to), name="to the proxy", daemon=True).start()
     address = f"http://127.0.0.1:{listening.getsockname()[1]}"

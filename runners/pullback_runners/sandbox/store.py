@@ -1,10 +1,10 @@
-"""Caches of jobs in sandboxes: what the agent kept of earlier jobs, read-only, in a folder that ends with a step of the job.
+"""Caches of jobs in sandboxes: folders that the agent kept from earlier jobs, read-only in the cache of a step.
 
-A step makes folders (projects/folder_cache.py) in a cache of its own. When no process of it is left the agent keeps some of them: environments that were made
-before code of the commit ran, and the build of the one commit that was built. All else, object code included, nobody sees again.
+A step of a job writes to a cache of its own (projects/folder_cache.py). After its last process has ended the agent keeps some folders of it:
+environments made before code of the commit ran, and the build of the one commit that was built. The rest, object code included, is removed.
 
-Each kept folder has a seal, the HMAC of its files' names, kinds, sizes and times by a key that jobs cannot read. The time of a change cannot be set by who
-makes it. A folder that was changed, or that somebody else put there, is removed instead of shown.
+Each kept folder has a seal: an HMAC over the names, types, sizes and times of its files, with a key that jobs cannot read. A process cannot set the
+change time (ctime) of a file. A folder that was modified or added by anybody else is removed instead of shown.
 """
 
 import hmac
@@ -19,33 +19,33 @@ from hashlib import sha256
 from pathlib import Path
 
 ENVIRONMENTS = {kind: re.compile(r"[0-9a-f]{16}") for kind in ("environments", "backends", "harnesses")}
-"""Kinds of folders that a step which runs no code of a commit may leave, and the form of their names."""
+"""The kinds of folders that a step without code of a commit may leave, with patterns of their names."""
 MOST_BYTES = {"environments": 20 << 30, "backends": 2 << 30, "harnesses": 1 << 30, "commits": 5 << 30}
 _INNER = ("pullback", "projects")
 
 
 def build_of(sha: str) -> Mapping[str, "re.Pattern[str]"]:
-    """Kinds and names that a step which builds a commit may leave."""
+    """The kinds and names of folders that a step which builds a commit may leave."""
     return {"commits": re.compile(re.escape(sha) + r"-[0-9a-f]{8}")}
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a folder that a job wrote: as deep as it likes, which shutil.rmtree cannot follow."""
+    """Remove a folder that a job wrote, of any depth: shutil.rmtree fails on very deep trees."""
     subprocess.run(["rm", "-rf", "--", str(path)], check=False, capture_output=True)  # noqa: S603, S607 - a path of ours
 
 
 @dataclass(frozen=True)
 class Store:
-    """Folders that an agent kept of the jobs of one project."""
+    """The folders that an agent kept from jobs of one project."""
 
     place: Path
-    """Where jobs see them, whichever of the roots they lie in: environments hold paths of themselves."""
+    """The path at which jobs see them, from any root: environments contain their own path."""
     roots: Sequence[Path]
-    """Those of the project's own commits, and for a job of a fork those of forks; kept is what goes into the last."""
+    """The root of the project's own commits, then for a job of a fork that of forks; new folders go into the last."""
     key: bytes = field(repr=False)
 
     def shown(self, shas: Sequence[str]) -> list[tuple[Path, Path]]:
-        """The folders that a job of some commits is shown: each path, and the one that it has in the cache."""
+        """The folders that a job of some commits can see: each path, and its path in the cache."""
         wanted = dict(ENVIRONMENTS)
         builds = re.compile("|".join(pattern.pattern for sha in shas for pattern in build_of(sha).values()))
         found: dict[Path, Path] = {}
@@ -64,7 +64,7 @@ class Store:
         return [(kept, place) for place, kept in found.items()]
 
     def take(self, own: Path, kinds: Mapping[str, "re.Pattern[str]"], shown: Sequence[tuple[Path, Path]]) -> None:
-        """Keep finished folders of some kinds of the cache of a step that has ended, and remove the rest of it."""
+        """Keep finished folders of some kinds from the cache of an ended step, and remove the rest of that cache."""
         known = {place.name for _, place in shown}
         taken = []
         for kind, pattern in kinds.items():
@@ -75,7 +75,7 @@ class Store:
                     self._remove(folder / name)
                     os.rename(name, folder / name, src_dir_fd=descriptor)
                     taken.append(folder / name)
-        remove_tree(own)  # before the seals: links that it shares with what was kept go
+        remove_tree(own)  # before the seals: removes hard links that it shares with kept folders
         for kept in taken:
             with suppress(OSError):
                 mac, total = self._mac(kept)
@@ -91,7 +91,7 @@ class Store:
             return False
 
     def _mac(self, kept: Path) -> tuple[str, int]:
-        """The seal of a folder, and the bytes in it."""
+        """The seal of a folder, and its size in bytes."""
         mac, total = hmac.new(self.key, str(kept).encode(), sha256), 0
         waiting = [kept]
         while waiting:
@@ -120,7 +120,7 @@ class Store:
 
 
 def secret_key(data: Path) -> bytes:
-    """The key of an agent's seals, made once."""
+    """The key of an agent's seals, made at the first use."""
     file = data / "cache.key"
     if not file.exists():
         with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as new:  # noqa: PTH123 - Path.open knows no mode
@@ -129,7 +129,7 @@ def secret_key(data: Path) -> bytes:
 
 
 def own_folder(folder: Path, gid: int | None) -> None:
-    """Make a folder that the agent alone writes and jobs read; one of another owner, as earlier releases gave to jobs, is made anew."""
+    """Make a folder that only the agent writes and jobs read; one with another owner, from earlier releases, is replaced."""
     if folder.exists() and folder.stat().st_uid != os.geteuid():
         remove_tree(folder)
     folder.mkdir(mode=0o750, parents=True, exist_ok=True)
@@ -138,7 +138,7 @@ def own_folder(folder: Path, gid: int | None) -> None:
 
 
 def _finished(own: Path, kind: str) -> Iterator[tuple[int, str]]:
-    """Finished folders of a kind, by name and a descriptor of where they lie; nothing where a link is on the way."""
+    """Finished folders of a kind: a descriptor of their parent, and their name; none if the path has a symbolic link."""
     descriptor = os.open(own, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         for part in (*_INNER, kind):

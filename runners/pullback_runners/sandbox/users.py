@@ -1,4 +1,4 @@
-"""The user that builds and measured code run as, where an agent of root is told one."""
+"""The user that runs builds and measured code, for an agent that runs as root."""
 
 import fcntl
 import os
@@ -16,14 +16,14 @@ from pullback_runners.errors import UsageError
 
 _LOCKS = Path("/run")
 _END = ("/bin/sh", "-c", "kill -s KILL -- -1")
-"""A program that ends every process of the user that runs it at once: no fork can outrun it."""
+"""A command that ends every process of its own user at once: no fork can outrun it."""
 
 _END_S = 5.0
 
 
 @dataclass(frozen=True)
 class BuildUser:
-    """The user that builds and measured code run as."""
+    """The user that runs builds and measured code."""
 
     name: str
     uid: int
@@ -32,7 +32,7 @@ class BuildUser:
 
     @classmethod
     def named(cls, name: str) -> Self:
-        """The user of a name, or of a number as containers have them; UsageError says why it cannot be had."""
+        """The user with a name, or with a number that needs no account, as in containers; UsageError says why it cannot be used."""
         if os.geteuid() != 0:
             raise UsageError(
                 f"--build-user {name}: only root can start processes of another user; start the agent as root"
@@ -47,21 +47,21 @@ class BuildUser:
                 ) from error
             uid, gid, groups = int(name), int(name), []
         if uid == 0:
-            raise UsageError(f"--build-user {name}: it reads everything; name a user that exists for this alone")
+            raise UsageError(f"--build-user {name}: root can read everything; name a user of its own for jobs")
         return cls(name, uid, gid, tuple(groups))
 
     def process(self) -> dict[str, Any]:
-        """Arguments of Popen for a process of this user."""
+        """The arguments of Popen for a process of this user."""
         return {"user": self.uid, "group": self.gid, "extra_groups": self.groups}
 
     def give(self, folder: Path) -> None:
-        """Make a folder that belongs to this user alone, if it is not there."""
+        """Make a folder that only this user can access, if it does not exist."""
         folder.mkdir(exist_ok=True)
         os.chown(folder, self.uid, self.gid)
         folder.chmod(0o700)
 
     def end_all(self) -> None:
-        """End all processes of this user, those that left their process group included, and wait until none is left."""
+        """End all processes of this user, in any process group, and wait until none is left."""
         subprocess.run(_END, check=False, cwd="/", **self.process())  # noqa: S603 - our own command
         psutil.wait_procs([each for each in psutil.process_iter(["uids"]) if self._owns(each)], timeout=_END_S)
 
@@ -71,7 +71,7 @@ class BuildUser:
 
 @contextmanager
 def held_user(name: str) -> Iterator[BuildUser]:
-    """The user of a name, for this agent alone; UsageError says why not."""
+    """The user with a name, reserved for this agent; UsageError says why it cannot be used."""
     user = BuildUser.named(name)
     with ExitStack() as held:
         try:

@@ -14,8 +14,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import caller as callers
 from pullback_service.access.budgets import Budgets
+from pullback_service.access.recently_seen import RecentlySeen
 from pullback_service.access.scopes import Need, need_of
-from pullback_service.access.seldom import Seldom
 from pullback_service.browsers import SAFE_METHODS
 from pullback_service.caller import Caller
 from pullback_service.database import seeing_all_projects
@@ -37,9 +37,9 @@ ENROL_ONE = (
 
 
 UNKNOWN_S: Final = 10.0
-"""A token that is not valid is looked up so seldom: a CI whose token was deleted goes on sending it."""
+"""An unknown token is looked up again after so many seconds: a CI whose token was deleted goes on sending it."""
 REFUSED_AGAIN_S: Final = 60.0
-"""A caller who is refused the same again and again leaves a line in the audit log so seldom."""
+"""A repeated refusal of a caller gets another line in the audit log after so many seconds."""
 MOST_REMEMBERED: Final = 1_000
 
 
@@ -51,8 +51,8 @@ class Gate:
         self.bootstrap_digest = digest_of(bootstrap) if bootstrap is not None else None
         self._of_tokens = of_tokens
         self._of_addresses = of_addresses
-        self._unknown = Seldom(UNKNOWN_S, MOST_REMEMBERED)
-        self.told_of = Seldom(REFUSED_AGAIN_S, MOST_REMEMBERED)
+        self._unknown = RecentlySeen(UNKNOWN_S, MOST_REMEMBERED)
+        self.told_of = RecentlySeen(REFUSED_AGAIN_S, MOST_REMEMBERED)
         """Callers and operations of refusals that the audit log has."""
 
     async def admit(self, request: Request, session: AsyncSession) -> Caller:

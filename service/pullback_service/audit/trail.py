@@ -46,9 +46,11 @@ class _Noted:
     changed: bool = True
 
 
-def note(session: AsyncSession, *, subject: str, project: str | None = None, **details: Any) -> None:
-    """Say what a write is about."""
-    session.info[_NOTED] = _Noted(subject, project, details)
+def note(
+    session: AsyncSession, *, subject: str, project: str | None = None, changed: bool = True, **details: Any
+) -> None:
+    """Say what a write is about; one that has `changed` nothing, such as a repeated request, leaves no line."""
+    session.info[_NOTED] = _Noted(subject, project, details, changed)
 
 
 def note_nothing(session: AsyncSession) -> None:

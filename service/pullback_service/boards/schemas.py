@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 from pullback_service.boards.queries import MOST_CHARTS, StoredBoard, StoredChart
 from pullback_service.characters import ChosenName
 from pullback_service.fields import AS_WHOLE, LINE, Name
+from pullback_service.plain_rows import filled
 
 Kind: TypeAlias = Literal["explore", "workload", "compare"]
 Value = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=LINE)]
@@ -80,18 +81,7 @@ class ChartSummary(BaseModel):
     @classmethod
     def of(cls, stored: StoredChart, place: int) -> Self:
         """A chart at its place among those the caller may see."""
-        chart = stored.chart
-        return cls.model_validate(
-            {
-                "id": chart.id,
-                "kind": chart.kind,
-                "project": stored.project,
-                "workload": chart.workload,
-                "query": chart.query,
-                "title": chart.title,
-                "place": place,
-            }
-        )
+        return filled(cls, stored, stored.chart, place=place)
 
 
 class BoardSummary(BaseModel):
@@ -110,18 +100,7 @@ class BoardSummary(BaseModel):
     @classmethod
     def of(cls, stored: StoredBoard) -> Self:
         """A board as lists show it."""
-        board = stored.board
-        return cls(
-            id=board.id,
-            name=board.name,
-            project=stored.project,
-            owner=board.owner_name,
-            own=stored.own,
-            may_change=stored.may_change,
-            charts=stored.charts,
-            created_at=board.created_at,
-            changed_at=board.changed_at,
-        )
+        return filled(cls, stored, stored.board, owner=stored.board.owner_name)
 
 
 class BoardDetail(BoardSummary):

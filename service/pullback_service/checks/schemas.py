@@ -12,7 +12,7 @@ from pullback_service.commits.ref_names import NamedCommit
 from pullback_service.comparisons.judging import Evidence, Outcome
 from pullback_service.jobs.queries import StoredJob
 from pullback_service.jobs.schemas import JobState
-from pullback_service.plain_rows import plain
+from pullback_service.plain_rows import filled, plain
 from pullback_service.ratio_fields import RatioFields, of_ratio
 
 
@@ -29,15 +29,7 @@ class CheckedCommit(BaseModel):
     @classmethod
     def of(cls, named: NamedCommit, *, series: int) -> Self:
         """A commit as it was named."""
-        commit = named.commit
-        return cls(
-            sha=commit.sha,
-            title=commit.title,
-            author=commit.author,
-            authored_at=commit.authored_at,
-            branch=named.branch,
-            series=series,
-        )
+        return filled(cls, named, named.commit, series=series)
 
 
 class ElsewhereSummary(BaseModel):
@@ -98,19 +90,7 @@ class CheckJob(BaseModel):
     @classmethod
     def of(cls, stored: StoredJob) -> Self:
         """A job."""
-        job = stored.job
-        return cls.model_validate(
-            {
-                "id": job.id,
-                "url": f"{API}/jobs/{job.id}",
-                "suite": job.suite,
-                "cases": job.cases,
-                "variants": job.variants,
-                "state": job.state,
-                "awaits_approval": job.state == "queued" and job.trust == "untrusted" and job.approved_at is None,
-                "failure_message": job.failure_message,
-            }
-        )
+        return filled(cls, stored.job, url=f"{API}/jobs/{stored.job.id}")
 
 
 class CheckCounts(BaseModel):
@@ -157,14 +137,13 @@ class CheckAnswer(BaseModel):
         found = None if checked.judged is None else checked.judged.outcomes
         counts = {} if found is None else found.counts()
         compared = 0 if found is None else len(found) - counts.get("not_comparable", 0)
-        return cls(
-            project=checked.project,
-            against=checked.against,
+        return filled(
+            cls,
+            checked,
             head=CheckedCommit.of(checked.head, series=0 if found is None else int(found.has_candidate.sum())),
             base=None
             if checked.base is None or found is None
             else CheckedCommit.of(checked.base, series=int(found.has_reference.sum())),
-            equal_code=checked.equal_code,
             counts=CheckCounts(
                 wrong_gradient=checked.counts.get("wrong-gradient", 0),
                 regression=checked.counts.get("regression", 0),
@@ -179,10 +158,6 @@ class CheckAnswer(BaseModel):
             ),
             findings=[CheckFinding.of(each) for each in checked.findings],
             lacks=[*checked.lacks],
-            not_in_turns=checked.not_in_turns,
-            can_measure=checked.can_measure,
-            suite=checked.suite,
-            wants_job=checked.wants_job,
             jobs=[CheckJob.of(each) for each in checked.jobs],
             notes=[*checked.notes],
         )

@@ -161,7 +161,7 @@ async def hold_against_anchors(context: JobContext, timestamp: int) -> None:  # 
         projects = await anchoring.anchored_projects(session)
     for project_id in projects:
         async with database.writing.begin() as session:
-            jobs = await anchoring.hold_against_anchor(session, project_id)
+            jobs = await anchoring.compare_with_anchor(session, project_id)
         if jobs:
             logger.info("held_against_anchor", project=project_id, jobs=jobs)
 

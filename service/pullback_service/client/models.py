@@ -155,9 +155,9 @@ class BackfillRequest(Statement):
 
 
 class BisectionSummary(Answer):
-    """The search for the commit that caused an incident.
+    """The bisection of an incident.
 
-    `undecided`: `culprit` is the last of several that may have, or not borne out.
+    `undecided`: `culprit` is not confirmed, or is the last of several possible commits.
     """
 
     state: Literal["running", "found", "undecided"]
@@ -895,12 +895,11 @@ class HeartbeatAnswer(Answer):
 
 
 class IncidentChange(Answer):
-    """A change of one series; or a case, or a variant of it, that gave no measurement: it has no metric.
+    """A change of one series; or of a case or variant that gave no measurement, without a metric.
 
-    `evidence` is `exact` or `paired` of what uploads state, `levels` of what the detector sees in later uploads,
-    `budget` of a value over the budget of a rule, `absence` of what reports of its suite do not have any more, `anchor`
-    of what jobs that compare with the anchor show, `failure` else. The ratio is natural-log of the values behind over
-    those before.
+    `evidence`: `exact` or `paired` from uploads, `levels` from the detector in later uploads, `budget` for a value over
+    the budget of a rule, `absence` if reports of its suite no longer have it, `anchor` from comparisons with the
+    anchor, else `failure`. The ratio is the natural log of the value after over the value before.
     """
 
     log_ratio: float | None
@@ -944,14 +943,14 @@ class VerdictSummary(Answer):
     note: str | None
     link: str | None
     by: str
-    """Who said so, as the audit log names callers."""
+    """The caller who gave it, as the audit log names callers."""
     at: datetime
     revoked_at: datetime | None
     revoked_by: str | None
 
 
 class RuleHeld(Answer):
-    """A rule of `pullback.toml` that changed what is told of an incident, as it was then."""
+    """A rule of `pullback.toml` that changed how an incident was announced, as the rule was then."""
 
     number: int
     """Its number in the file, from 1 on."""
@@ -963,7 +962,7 @@ class RuleHeld(Answer):
 
 
 class IncidentEventSummary(Answer):
-    """Something that happened to an incident; `told`: it was announced, with these details."""
+    """An event of an incident; `told`: it was announced, with these details."""
 
     event: str
     at: datetime
@@ -973,7 +972,7 @@ class IncidentEventSummary(Answer):
 
 
 class IncidentDetail(Answer):
-    """An incident with all its changes, what happened to it, and what people said."""
+    """An incident with all its changes, events and verdicts."""
 
     id: int
     url: str
@@ -991,17 +990,17 @@ class IncidentDetail(Answer):
     machines: int
     changes: int
     seen: bool
-    """True if it was found in results older than detection: nobody is told."""
+    """True if it was found in results older than detection: it is not announced."""
     verdict: VerdictSummary | None
     assignee: str | None
-    """Who is in charge."""
+    """The person in charge."""
     merged_into: int | None
     job_id: int | None
     """The newest job that measures it again."""
     found_at: datetime
     changed_at: datetime
     rules: list[RuleHeld] = Field(default_factory=list)
-    """The rules that changed what is told of it."""
+    """The rules that changed its announcement."""
     evidence: list[IncidentChange]
     events: list[IncidentEventSummary]
     verdicts: list[VerdictSummary]
@@ -1009,7 +1008,7 @@ class IncidentDetail(Answer):
 
 
 class IncidentSummary(Answer):
-    """An incident: what changed behind `reference`, up to `commit`, which may be many changes of one cause."""
+    """An incident: changes of one cause, after `reference` and up to `commit`."""
 
     id: int
     url: str
@@ -1027,17 +1026,17 @@ class IncidentSummary(Answer):
     machines: int
     changes: int
     seen: bool
-    """True if it was found in results older than detection: nobody is told."""
+    """True if it was found in results older than detection: it is not announced."""
     verdict: VerdictSummary | None
     assignee: str | None
-    """Who is in charge."""
+    """The person in charge."""
     merged_into: int | None
     job_id: int | None
     """The newest job that measures it again."""
     found_at: datetime
     changed_at: datetime
     rules: list[RuleHeld] = Field(default_factory=list)
-    """The rules that changed what is told of it."""
+    """The rules that changed its announcement."""
 
 
 class JobChange(Statement):
@@ -1880,15 +1879,14 @@ class UploadReceipt(Answer):
 class VerdictRequest(Statement):
     """A person's judgement of an incident; it takes the place of an earlier one.
 
-    `expected` makes the new level the level, and `fixed` says that it is mended: both resolve the incident. `noise`
-    refutes it, and later suspicions of the same series are raised from twice its size on. `real` decides nothing, and
-    is remembered.
+    `expected` accepts the new level, and `fixed` states that it was fixed: both resolve the incident. `noise` refutes
+    it, and later suspicions of its series must be twice as large. `real` is stored and changes no state.
     """
 
     verdict: Literal["real", "noise", "expected", "fixed"]
     note: str | None = None
     link: str | None = None
-    """Where it is spoken about."""
+    """Address of a discussion."""
 
 
 class Whoami(Answer):

@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from pullback_service.fields import Name, Sha, Text, Time
 from pullback_service.models.commits import Commit
+from pullback_service.plain_rows import filled
 from pullback_service.projects.naming import ProjectName
 
 
@@ -42,15 +43,7 @@ class CommitSummary(BaseModel):
     @classmethod
     def of(cls, commit: Commit, parents: list[str]) -> Self:
         """A stored commit with the hashes of its parents."""
-        return cls(
-            sha=commit.sha,
-            parents=parents,
-            branch=commit.branch,
-            author=commit.author,
-            title=commit.title,
-            authored_at=commit.authored_at,
-            ordered_at=commit.ordered_at,
-        )
+        return filled(cls, commit, parents=parents)
 
 
 class LogStatement(BaseModel):

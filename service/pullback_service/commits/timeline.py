@@ -28,11 +28,6 @@ def place(of: Placed) -> tuple[InstrumentedAttribute[Any], InstrumentedAttribute
     return of.ordered_at, of.commit_id
 
 
-def oldest_first(of: Placed) -> tuple[ColumnElement[Any], ...]:
-    """Order of history."""
-    return tuple(column.asc() for column in place(of))
-
-
 def newest_first(of: Placed) -> tuple[ColumnElement[Any], ...]:
     """Order of history, backwards."""
     return tuple(column.desc() for column in place(of))
@@ -43,16 +38,6 @@ def since(of: Placed, ordered_at: object, commit_id: object) -> ColumnElement[bo
     return tuple_(*place(of)) >= tuple_(ordered_at, commit_id)
 
 
-def until(of: Placed, ordered_at: object, commit_id: object) -> ColumnElement[bool]:
-    """At a commit or earlier."""
-    return tuple_(*place(of)) <= tuple_(ordered_at, commit_id)
-
-
 def before(of: Placed, ordered_at: object, commit_id: object) -> ColumnElement[bool]:
     """Earlier than a commit."""
     return tuple_(*place(of)) < tuple_(ordered_at, commit_id)
-
-
-def after(of: Placed, ordered_at: object, commit_id: object) -> ColumnElement[bool]:
-    """Later than a commit."""
-    return tuple_(*place(of)) > tuple_(ordered_at, commit_id)

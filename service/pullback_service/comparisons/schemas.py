@@ -13,7 +13,7 @@ from pullback_service.comparisons.queries import ShownSeries
 from pullback_service.measured.schemas import MeasuredSummary, plain_measured
 from pullback_service.models.machines import Machine
 from pullback_service.paging import Page
-from pullback_service.plain_rows import plain
+from pullback_service.plain_rows import filled, plain
 from pullback_service.ratio_fields import IntervalFields, RatioFields, of_ratio
 from pullback_service.readings.report_pooling import Spread
 from pullback_service.series.schemas import OF_READING, CaseSummary, plain_case
@@ -38,14 +38,10 @@ class ComparedCommit(BaseModel):
     @classmethod
     def of(cls, named: NamedCommit, machine: Machine | None, *, series: int) -> Self:
         """A commit as it was named."""
-        commit = named.commit
-        return cls(
-            sha=commit.sha,
-            title=commit.title,
-            author=commit.author,
-            authored_at=commit.authored_at,
-            ordered_at=commit.ordered_at,
-            branch=named.branch,
+        return filled(
+            cls,
+            named,
+            named.commit,
             series=series,
             machine=None if machine is None else machine.name,
             machine_fingerprint=None if machine is None else machine.fingerprint,

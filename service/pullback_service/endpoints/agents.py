@@ -11,12 +11,12 @@ from pullback_service.addresses import API
 from pullback_service.agents import queries
 from pullback_service.agents.queries import SeenAgent, told_by
 from pullback_service.agents.schemas import AgentSummary, Claim, ClaimedJob, ClaimRequest, Enrolled, Enrolment
-from pullback_service.agents.tables import AGENTS
 from pullback_service.audit.trail import note
 from pullback_service.caller import Caller, database_of
 from pullback_service.commits.queries import parents_of
 from pullback_service.commits.schemas import CommitSummary
 from pullback_service.database import Database, seeing_all_projects
+from pullback_service.endpoints.tables import AGENTS
 from pullback_service.errors import ForbiddenError, InvalidInputError, NotFoundError
 from pullback_service.fields import KnownId
 from pullback_service.ids import AgentId, MachineId
@@ -27,9 +27,9 @@ from pullback_service.jobs.schemas import SpoolStatement
 from pullback_service.jobs.wakeups import Seat
 from pullback_service.listing import LISTED, KnownListing
 from pullback_service.machines.registration import ToldMachine, ensure_machine
-from pullback_service.models.agents import Agent
 from pullback_service.models.projects import Project
 from pullback_service.paging import Page, page_of, read_cursor
+from pullback_service.plain_rows import filled
 from pullback_service.problems import documented
 from pullback_service.routers import api_router
 from pullback_service.runtime import KnownBell, KnownSettings
@@ -143,19 +143,13 @@ async def _claim_once(
         parents = await parents_of(session, [stored.commit.id, *([] if reference is None else [reference.id])])
         project = await session.get_one(Project, stored.job.project_id)
         return Claim(
-            job=ClaimedJob(
-                id=stored.job.id,
-                project=stored.project,
+            job=filled(
+                ClaimedJob,
+                stored,
+                stored.job,
                 repository=project.repository,
                 commit=CommitSummary.of(stored.commit, parents.get(stored.commit.id, [])),
-                suite=stored.job.suite,
-                cases=stored.job.cases,
-                variants=stored.job.variants,
-                kind=stored.job.kind,
                 requires=with_device(stored.job.requires),
-                timeout_s=stored.job.timeout_s,
-                effort=stored.job.effort,
-                trust=stored.job.trust,
                 reference=CommitSummary.of(reference, parents.get(reference.id, [])) if reference is not None else None,
             ),
             attempt=lease.attempt,
@@ -167,25 +161,8 @@ async def _claim_once(
 
 def _summary(seen: SeenAgent) -> AgentSummary:
     agent = seen.agent
-    return AgentSummary(
-        id=agent.id,
-        name=agent.name,
-        machine_id=agent.machine_id,
-        machine=seen.machine,
-        labels=agent.labels,
-        enrolled_at=agent.enrolled_at,
-        last_seen_at=agent.last_seen_at,
-        present=seen.present,
-        job_id=seen.job_id,
-        job_since=seen.since,
-        phase=seen.phase,
-        progress=dict(seen.progress) if seen.progress is not None else None,
-        spool=_spool(agent),
-        refuses=agent.refuses,
-    )
-
-
-def _spool(agent: Agent) -> SpoolStatement | None:
-    if agent.spool_waiting is None:
-        return None
-    return SpoolStatement(waiting=agent.spool_waiting, bytes=agent.spool_bytes or 0)
+    spool = None
+    if agent.spool_waiting is not None:
+        spool = SpoolStatement(waiting=agent.spool_waiting, bytes=agent.spool_bytes or 0)
+    progress = dict(seen.progress) if seen.progress is not None else None
+    return filled(AgentSummary, seen, agent, job_since=seen.since, progress=progress, spool=spool)

@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service.addresses import API
 from pullback_service.audit import queries
 from pullback_service.audit.schemas import AuditLine
-from pullback_service.audit.tables import AUDIT
+from pullback_service.endpoints.tables import AUDIT
 from pullback_service.fields import KnownId, Name
 from pullback_service.listing import LISTED, KnownListing
 from pullback_service.paging import Page, page_of, read_cursor

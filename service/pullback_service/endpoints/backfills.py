@@ -3,11 +3,12 @@
 from fastapi import Response
 
 from pullback_service.addresses import API
-from pullback_service.audit.trail import note, note_nothing
+from pullback_service.audit.trail import note
 from pullback_service.backfills import queries
 from pullback_service.backfills.schemas import BackfillAnswer, BackfilledCommit, BackfillRequest
 from pullback_service.errors import InvalidInputError, NotFoundError
 from pullback_service.ids import ProjectId
+from pullback_service.plain_rows import filled
 from pullback_service.problems import documented
 from pullback_service.projects.queries import project_by_name
 from pullback_service.routers import api_router
@@ -31,22 +32,11 @@ async def create_backfill(asked: BackfillRequest, response: Response, session: W
     """
     project = await project_by_name(session, asked.project)
     found = await queries.backfill(session, ProjectId(project.id), queries.wanted_of(asked), dry_run=asked.dry_run)
-    answer = BackfillAnswer(
-        project=asked.project,
-        branch=asked.branch,
-        suite=asked.suite,
-        dry_run=asked.dry_run,
-        looked_at=found.looked_at,
-        missing=found.missing,
-        under_way=found.under_way,
-        jobs=[
-            BackfilledCommit(commit=commit.sha, title=commit.title, position=commit.position, job_id=commit.job_id)
-            for commit in found.chosen
-        ],
-    )
-    if answer.jobs and not asked.dry_run:
-        note(session, subject=f"branch {asked.branch}", project=asked.project, suite=asked.suite, jobs=len(answer.jobs))
-    else:
-        note_nothing(session)
+    jobs = [filled(BackfilledCommit, commit, commit=commit.sha) for commit in found.chosen]
+    answer = filled(BackfillAnswer, asked, found, jobs=jobs)
+    is_changed = bool(answer.jobs) and not asked.dry_run
+    subject = f"branch {asked.branch}"
+    note(session, changed=is_changed, subject=subject, project=asked.project, suite=asked.suite, jobs=len(answer.jobs))
+    if not is_changed:
         response.status_code = 200
     return answer

@@ -1,6 +1,6 @@
 """Making, reading and changing boards, and pinning to them."""
 
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 from fastapi import Response
@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.access.gate import KnownCaller
 from pullback_service.addresses import API
-from pullback_service.audit.trail import note, note_nothing
+from pullback_service.audit.trail import note
 from pullback_service.boards import queries
 from pullback_service.boards.queries import Pin, StoredBoard
 from pullback_service.boards.schemas import (
@@ -22,8 +22,8 @@ from pullback_service.boards.schemas import (
     ChartSummary,
     PinReceipt,
 )
-from pullback_service.boards.tables import BOARDS
 from pullback_service.caller import Caller
+from pullback_service.endpoints.tables import BOARDS
 from pullback_service.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from pullback_service.fields import KnownId, Name
 from pullback_service.ids import ProjectId
@@ -99,10 +99,14 @@ async def pin_chart(
     project = await project_by_name(session, wanted.project)
     pin = Pin(wanted.kind, ProjectId(project.id), wanted.workload, wanted.query, wanted.title)
     chart_id, is_new = await queries.pin_chart(session, caller, board_id, pin)
-    if is_new:
-        note(session, subject=f"chart {chart_id} of board {board_id}", project=wanted.project, kind=wanted.kind)
-    else:
-        note_nothing(session)
+    note(
+        session,
+        changed=is_new,
+        subject=f"chart {chart_id} of board {board_id}",
+        project=wanted.project,
+        kind=wanted.kind,
+    )
+    if not is_new:
         response.status_code = 200
     return PinReceipt(board_id=board_id, chart=await _chart(session, board_id, chart_id))
 
@@ -144,5 +148,5 @@ async def _chart(session: AsyncSession, board_id: UUID, chart_id: int) -> ChartS
     raise NotFoundError(f"There is no chart {chart_id} on board {board_id}: it may have been removed.")
 
 
-def _note(session: AsyncSession, stored: StoredBoard, **details: str) -> None:
+def _note(session: AsyncSession, stored: StoredBoard, **details: Any) -> None:
     note(session, subject=f"board {stored.board.id}", project=stored.project, **details)

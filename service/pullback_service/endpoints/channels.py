@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service.access.gate import KnownCaller
 from pullback_service.addresses import API
 from pullback_service.audit.trail import note
+from pullback_service.endpoints.tables import CHANNELS, DELIVERIES
 from pullback_service.errors import (
     ConflictError,
     FieldError,
@@ -23,7 +24,6 @@ from pullback_service.listing import LISTED, KnownListing
 from pullback_service.notifications import queries
 from pullback_service.notifications.schemas import ChannelRequest, ChannelSummary, DeliverySummary, NewChannel
 from pullback_service.notifications.secrets import make_secret
-from pullback_service.notifications.tables import CHANNELS, DELIVERIES
 from pullback_service.notifications.targets import UnfitTargetError, fit_webhook
 from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented

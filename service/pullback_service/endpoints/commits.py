@@ -12,13 +12,14 @@ from pullback_service.commits import branches, queries
 from pullback_service.commits.branches import StoredBranch
 from pullback_service.commits.placing import lock_graph
 from pullback_service.commits.schemas import BranchReceipt, BranchSummary, CommitSummary, LogStatement, MergeBaseAnswer
-from pullback_service.commits.tables import branches_of, commits_of
+from pullback_service.endpoints.tables import branches_of, commits_of
 from pullback_service.errors import InvalidInputError, NotFoundError
 from pullback_service.fields import KnownId, Name, Sha
 from pullback_service.ids import ProjectId
 from pullback_service.listing import LISTED, KnownListing
 from pullback_service.models.commits import Commit
 from pullback_service.paging import Page, page_of, read_cursor
+from pullback_service.plain_rows import filled
 from pullback_service.problems import documented
 from pullback_service.projects.queries import ensure_project, project_by_name
 from pullback_service.routers import api_router
@@ -114,13 +115,4 @@ async def find_merge_base(session: ReadSession, project: Name, one: Sha, other: 
 
 
 def _branch(stored: StoredBranch) -> BranchSummary:
-    branch = stored.branch
-    return BranchSummary(
-        name=branch.name,
-        head=stored.head,
-        commits=stored.commits,
-        gaps=stored.gaps,
-        updated_at=branch.updated_at,
-        forced_at=branch.forced_at,
-        forced_from=branch.forced_from,
-    )
+    return filled(BranchSummary, stored, stored.branch)

@@ -9,7 +9,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.access.gate import KnownCaller
 from pullback_service.addresses import API
-from pullback_service.audit.trail import note, note_nothing
+from pullback_service.audit.trail import note
+from pullback_service.endpoints.tables import INCIDENTS
 from pullback_service.errors import ConflictError, InvalidInputError, NotFoundError
 from pullback_service.fields import KnownId, Name, Time
 from pullback_service.incidents import queries, triage
@@ -22,7 +23,6 @@ from pullback_service.incidents.schemas import (
     IncidentSummary,
     VerdictRequest,
 )
-from pullback_service.incidents.tables import INCIDENTS
 from pullback_service.listing import LISTED, KnownListing
 from pullback_service.models.incidents import Incident
 from pullback_service.paging import Page, page_of, read_cursor
@@ -133,10 +133,7 @@ async def bisect_incident(session: WriteSession, caller: KnownCaller, incident_i
 
 async def _decided(session: AsyncSession, incident: Incident, *, is_new: bool, **details: object) -> IncidentDetail:
     whole = await _whole(session, incident)
-    if is_new:
-        note(session, subject=f"incident {incident.id}", project=whole.project, **details)
-    else:
-        note_nothing(session)
+    note(session, changed=is_new, subject=f"incident {incident.id}", project=whole.project, **details)
     return whole
 
 

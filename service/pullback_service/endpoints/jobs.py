@@ -11,11 +11,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service.access.gate import KnownCaller
 from pullback_service.addresses import API
 from pullback_service.agents.queries import note_at_work, told_by
-from pullback_service.audit.trail import note, note_nothing
+from pullback_service.audit.trail import note
 from pullback_service.commits.queries import ToldCommit, parents_of
 from pullback_service.commits.schemas import CommitStatement, CommitSummary
 from pullback_service.endpoints.receiving import OPENAPI_BODY, ReportBody, is_long, read_limited
 from pullback_service.endpoints.reports import IdempotencyKey, receipt_of
+from pullback_service.endpoints.tables import JOBS
 from pullback_service.errors import (
     ConflictError,
     GoneError,
@@ -45,10 +46,9 @@ from pullback_service.jobs.schemas import (
     JobSummary,
     LogReceipt,
 )
-from pullback_service.jobs.tables import JOBS
 from pullback_service.listing import LISTED, KnownListing
-from pullback_service.models.jobs import Attempt
 from pullback_service.paging import Page, page_of, read_cursor
+from pullback_service.plain_rows import filled
 from pullback_service.problems import documented
 from pullback_service.reports.insertion import ForJob
 from pullback_service.reports.preparing import prepare
@@ -109,17 +109,15 @@ async def create_job(
         force=force,
     )
     detail = await _detail(session, stored)
-    if created:
-        note(
-            session,
-            subject=f"job {stored.job.id}",
-            project=wanted.project,
-            commit=told.sha,
-            suite=wanted.suite,
-            trust=stored.job.trust,
-        )
-    else:
-        note_nothing(session)
+    note(
+        session,
+        changed=created,
+        subject=f"job {stored.job.id}",
+        project=wanted.project,
+        commit=told.sha,
+        suite=wanted.suite,
+        trust=stored.job.trust,
+    )
     response.status_code = 201 if created else 200
     response.headers["Location"] = detail.url
     return detail
@@ -388,10 +386,7 @@ def _told(commit: CommitStatement) -> ToldCommit:
 async def _steered(session: WriteSession, job_id: int, *, changed: bool, **details: int) -> JobDetail:
     """A job after somebody decided about it, with a line in the audit log where that changed something."""
     stored = await queries.job_by_id(session, JobId(job_id))
-    if changed:
-        note(session, subject=f"job {job_id}", project=stored.project, commit=stored.commit.sha, **details)
-    else:
-        note_nothing(session)
+    note(session, changed=changed, subject=f"job {job_id}", project=stored.project, commit=stored.commit.sha, **details)
     return await _detail(session, stored)
 
 
@@ -401,58 +396,20 @@ async def _detail(session: ReadSession, stored: StoredJob) -> JobDetail:
     summary = _summary(stored, parents.get(stored.commit.id, []))
     return JobDetail(
         **summary.model_dump(),
-        history=[_attempt_summary(attempt) for attempt in await queries.attempts_of(session, job_id)],
+        history=[filled(AttemptSummary, attempt) for attempt in await queries.attempts_of(session, job_id)],
         report_id=await queries.result_of(session, job_id),
     )
 
 
 def _summary(stored: StoredJob, parents: list[str]) -> JobSummary:
     job = stored.job
-    return JobSummary(
-        id=job.id,
+    return filled(
+        JobSummary,
+        stored,
+        job,
         url=f"{API}/jobs/{job.id}",
-        project=stored.project,
         commit=CommitSummary.of(stored.commit, parents),
-        suite=job.suite,
-        cases=job.cases,
-        variants=job.variants,
-        kind=job.kind,
-        state=job.state,
-        priority=job.priority,
-        requires=job.requires,
-        timeout_s=job.timeout_s,
-        effort=job.effort,
-        attempts=job.attempts,
-        max_attempts=job.max_attempts,
         cancel_requested=job.cancel_requested_at is not None,
-        failure_kind=job.failure_kind,
-        failure_message=job.failure_message,
-        created_at=job.created_at,
-        finished_at=job.finished_at,
-        reference=stored.reference,
-        machine_id=job.machine_id,
-        origin=job.origin,
-        asked_by=job.asked_by,
-        trust=job.trust,
-        awaits_approval=job.state == "queued" and job.trust == "untrusted" and job.approved_at is None,
-        approved_at=job.approved_at,
-        approved_by=job.approved_by,
+        awaits_approval=job.awaits_approval,
         not_before=job.not_before if job.state == "queued" else None,
-    )
-
-
-def _attempt_summary(attempt: Attempt) -> AttemptSummary:
-    return AttemptSummary(
-        number=attempt.number,
-        state=attempt.state,
-        agent_id=attempt.agent_id,
-        machine_id=attempt.machine_id,
-        phase=attempt.phase,
-        progress=attempt.progress,
-        log_bytes=attempt.log_bytes,
-        failure_kind=attempt.failure_kind,
-        failure_message=attempt.failure_message,
-        leased_at=attempt.leased_at,
-        heartbeat_at=attempt.heartbeat_at,
-        ended_at=attempt.ended_at,
     )

@@ -8,7 +8,8 @@ from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.addresses import API
-from pullback_service.audit.trail import note, note_nothing
+from pullback_service.audit.trail import note
+from pullback_service.endpoints.tables import MACHINES, facts_of
 from pullback_service.errors import ForbiddenError, InvalidInputError, NotFoundError
 from pullback_service.fields import KnownId, Name
 from pullback_service.ids import MachineId
@@ -23,7 +24,6 @@ from pullback_service.machines.schemas import (
     MetricNoise,
     WorkloadNoise,
 )
-from pullback_service.machines.tables import MACHINES, facts_of
 from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.routers import api_router
@@ -51,10 +51,7 @@ async def list_machines(asked: KnownListing) -> Response:
 async def change_machine(change: MachineChange, session: WriteSession, machine_id: KnownId) -> MachineSummary:
     """Say whether a machine runs untrusted jobs: approved ones of forks. What it is at work on is not touched."""
     machine, is_news = await queries.change_accepts(session, MachineId(machine_id), change.accepts)
-    if is_news:
-        note(session, subject=f"machine {machine_id}", accepts=change.accepts)
-    else:
-        note_nothing(session)
+    note(session, changed=is_news, subject=f"machine {machine_id}", accepts=change.accepts)
     return MachineSummary.model_validate(machine)
 
 

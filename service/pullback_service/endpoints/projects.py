@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service.addresses import API
 from pullback_service.audit.trail import note
 from pullback_service.deferring import defer_detection
+from pullback_service.endpoints.tables import PROJECTS
 from pullback_service.errors import ConflictError, InvalidInputError, NotFoundError
 from pullback_service.fields import Name
 from pullback_service.ids import ProjectId
@@ -17,7 +18,6 @@ from pullback_service.paging import Page, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.projects import queries
 from pullback_service.projects.schemas import ProjectChange, ProjectRequest, ProjectSummary
-from pullback_service.projects.tables import PROJECTS
 from pullback_service.routers import api_router
 from pullback_service.sessions import ReadSession, WriteSession
 

@@ -3,7 +3,7 @@
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import BackgroundTasks, Depends, Header, Query, Request, Response
@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.access.gate import KnownCaller, address_of
 from pullback_service.addresses import API
-from pullback_service.audit.trail import Line, note, note_nothing
+from pullback_service.audit.trail import Line, note
 from pullback_service.background_threads import Aside, aside, aside_alone
 from pullback_service.endpoints.receiving import (
     OPENAPI_BODY,
@@ -21,6 +21,7 @@ from pullback_service.endpoints.receiving import (
     is_read_at_once,
     refuse_unknown_parameters,
 )
+from pullback_service.endpoints.tables import REPORTS
 from pullback_service.errors import (
     ConflictError,
     GoneError,
@@ -34,6 +35,7 @@ from pullback_service.importers.unpacking import is_archive
 from pullback_service.listing import LISTED, KnownListing
 from pullback_service.models.reports import Report
 from pullback_service.paging import Page, page_of, read_cursor
+from pullback_service.plain_rows import filled
 from pullback_service.problems import documented
 from pullback_service.process_memory import LARGE_BODY_BYTES, give_back_memory
 from pullback_service.reports import queries, stored_files
@@ -48,7 +50,6 @@ from pullback_service.reports.schemas import (
     UploadReceipt,
 )
 from pullback_service.reports.storage import Upload
-from pullback_service.reports.tables import REPORTS
 from pullback_service.reports.upload_query import UploadParameters, refuse_dirty
 from pullback_service.reports.withdrawing import withdraw
 from pullback_service.routers import api_router
@@ -179,10 +180,7 @@ async def read_body_of_report(session: ReadSession, report_id: UUID) -> Response
 async def withdraw_report(session: WriteSession, report_id: UUID) -> ReportSummary:
     """Take back a report that should never have come: it is kept, what it measured leaves history, and its incidents are judged anew."""
     stored, is_new = await withdraw(session, report_id)
-    if is_new:
-        note(session, subject=f"report {report_id}", project=stored.project, commit=stored.commit)
-    else:
-        note_nothing(session)
+    note(session, changed=is_new, subject=f"report {report_id}", project=stored.project, commit=stored.commit)
     return summary_of(stored)
 
 
@@ -194,27 +192,14 @@ def _apart(report: Report) -> Aside:
 
 def receipt_of(report: Report, project: str, commit: str) -> ReportReceipt:
     """The answer to an upload."""
-    return ReportReceipt(**_receipt_members(report), project=project, commit=commit)
+    return filled(ReportReceipt, report, url=_url(report), project=project, commit=commit)
 
 
 def summary_of(stored: queries.StoredReport) -> ReportSummary:
     """A report as lists show it."""
     report = stored.report
-    return ReportSummary(
-        **_receipt_members(report),
-        project=stored.project,
-        commit=stored.commit,
-        machine=stored.machine,
-        suite=report.suite,
-        quality="clean" if report.quality == "clean" else "contaminated",
-        dirty=report.dirty,
-        job_id=report.job_id,
-        attempt=report.attempt,
-        body_bytes=report.body_bytes,
-        started_at=report.started_at,
-        duration_s=report.duration_s,
-        received_at=report.received_at,
-    )
+    quality = "clean" if report.quality == "clean" else "contaminated"
+    return filled(ReportSummary, stored, report, url=_url(report), quality=quality)
 
 
 def preview_of(parts: Parts) -> list[PointPreview]:
@@ -233,13 +218,5 @@ def preview_of(parts: Parts) -> list[PointPreview]:
     ]
 
 
-def _receipt_members(report: Report) -> dict[str, Any]:
-    return {
-        "id": report.id,
-        "url": f"{API}/reports/{report.id}",
-        "status": report.status,
-        "cases": report.cases,
-        "points": report.points,
-        "failures": report.failures,
-        "format": report.format,
-    }
+def _url(report: Report) -> str:
+    return f"{API}/reports/{report.id}"

@@ -11,7 +11,7 @@ from pullback_service.audit.trail import note, note_nothing
 from pullback_service.commits.trunk import trunk_of
 from pullback_service.errors import InvalidInputError, NotFoundError
 from pullback_service.fields import Name
-from pullback_service.incidents.rule_preview import foresee
+from pullback_service.incidents.rule_preview import preview_incidents
 from pullback_service.models.projects import Project
 from pullback_service.problems import documented
 from pullback_service.projects.queries import project_by_name
@@ -55,12 +55,19 @@ async def replace_rules(
     answer.changed, answer.older = replaced.is_changed, replaced.is_older
     if dry_run:
         answer.file_trunk, answer.anchor, answer.anchor_sha = said.trunk, *queries.anchor_by(stored, said)
-        answer.last_90_days = await foresee(session, stored, replaced.rules)
+        answer.last_90_days = await preview_incidents(session, stored, replaced.rules)
     if dry_run or not replaced.is_changed:
         note_nothing(session)
     else:
-        details = {"rules": len(said.rules), "trunk": said.trunk, "anchor": said.anchor, "commit": said.commit}
-        note(session, subject=f"rules of {stored.name}", project=stored.name, **details)
+        note(
+            session,
+            subject=f"rules of {stored.name}",
+            project=stored.name,
+            rules=len(said.rules),
+            trunk=said.trunk,
+            anchor=said.anchor,
+            commit=said.commit,
+        )
     return answer
 
 

@@ -7,6 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.access.gate import KnownCaller
 from pullback_service.addresses import API
+from pullback_service.endpoints.tables import TOKENS
 from pullback_service.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from pullback_service.fields import KnownId
 from pullback_service.ids import TokenId
@@ -18,7 +19,6 @@ from pullback_service.routers import api_router
 from pullback_service.sessions import ReadSession, WriteSession
 from pullback_service.tokens import making, queries
 from pullback_service.tokens.schemas import CodeRequest, NewCode, NewToken, TokenRequest, TokenSummary, Whoami
-from pullback_service.tokens.tables import TOKENS
 
 router = api_router(prefix=API, tags=["tokens"])
 

@@ -48,12 +48,6 @@ def recognises(source: Source) -> bool:
     return not source.is_lines() and source.document.is_object() and _is_result(source.document)
 
 
-def commits_of(source: Source) -> list[str]:
-    """The commits with results in a folder, in the order of the files' names."""
-    found = (source.file(name).need("commit_hash").text() for name in _result_files(source))
-    return list(dict.fromkeys(found))
-
-
 def read(source: Source, asked: UploadOptions) -> Imported:
     """One result for every benchmark, parameter combination and environment of one commit."""
     gathering = Gathering()

@@ -1,11 +1,11 @@
-"""Reading how often incidents were right, as people judged them, and how small a step would be noticed in a series."""
+"""Accuracy of detection: how many incidents were right by people's verdicts, and the smallest step that a series would show."""
 
 from typing import Any, Final, LiteralString, NamedTuple
 
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.statements import Query, Rows
 
-_SAID: Final[LiteralString] = """
+_JUDGED: Final[LiteralString] = """
   WITH said AS (
        SELECT incident.id, first.event, verdict.verdict,
               EXISTS (SELECT FROM incident_event taken
@@ -55,11 +55,10 @@ SELECT series.variant, series.metric, series_state.resolution
 """
 
 
-class Judged(NamedTuple):
-    """Incidents that were confirmed or likely, of one `part` (`all`, or a kind of `evidence`, a `machine`, a `workload`) by its name.
+class JudgedIncidents(NamedTuple):
+    """Counts of announced incidents (confirmed or likely) of one `part`: `all`, or an `evidence`, `machine` or `workload` by name.
 
-    `right` are those that people called real, expected or fixed, `noise` those that they called noise, `withdrawn` those that
-    were told and taken back.
+    `right`: people called them real, expected or fixed; `noise`: they called them noise; `withdrawn`: the announcement was withdrawn.
     """
 
     part: str
@@ -70,8 +69,8 @@ class Judged(NamedTuple):
     withdrawn: int
 
 
-class Noticed(NamedTuple):
-    """The smallest step that would be suspected within three commits, as natural log: in half of the series, and in nine of ten."""
+class NoticeableStep(NamedTuple):
+    """The smallest step that would be suspected within three commits, as natural log: in half of the series (`half`) and in 90 % (`most`)."""
 
     machine: str
     metric: str
@@ -80,15 +79,23 @@ class Noticed(NamedTuple):
     most: float
 
 
-def judged_incidents(project_id: ProjectId) -> Query[list[Judged]]:
+def judged_incidents(project_id: ProjectId) -> Query[list[JudgedIncidents]]:
     """Incidents of a project by how people judged them. Index: ix_incident_project_id, ix_incident_event_incident_id, ix_change_incident_id."""
-    return Query(_SAID, {"project": project_id}, lambda rows: [*map(Judged._make, rows)], width=len(Judged._fields))
+    return Query(
+        _JUDGED,
+        {"project": project_id},
+        lambda rows: [*map(JudgedIncidents._make, rows)],
+        width=len(JudgedIncidents._fields),
+    )
 
 
-def noticed_steps(project_id: ProjectId) -> Query[list[Noticed]]:
+def noticed_steps(project_id: ProjectId) -> Query[list[NoticeableStep]]:
     """The smallest steps that would be noticed, by machine and metric. Index: ix_series_project_id, pk_series_state."""
     return Query(
-        _NOTICED, {"project": project_id}, lambda rows: [*map(Noticed._make, rows)], width=len(Noticed._fields)
+        _NOTICED,
+        {"project": project_id},
+        lambda rows: [*map(NoticeableStep._make, rows)],
+        width=len(NoticeableStep._fields),
     )
 
 

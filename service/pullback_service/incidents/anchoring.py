@@ -1,6 +1,6 @@
-"""Holding the newest commit of the trunk against the anchor of a project, in turns, once a week on each machine that measures it.
+"""Comparing the newest commit of the trunk with the anchor of a project, once a week on each machine that measures it.
 
-Each step of a slow drift is too small to be seen; many of them are not.
+Each step of a slow drift is too small to be seen; their sum is not.
 """
 
 from collections.abc import Sequence
@@ -62,10 +62,10 @@ async def anchored_projects(session: AsyncSession) -> Sequence[ProjectId]:
     return [ProjectId(row[0]) for row in await statements.rows(session, _ANCHORED, {})]
 
 
-async def hold_against_anchor(session: AsyncSession, project_id: ProjectId) -> list[JobId]:
-    """Queue the comparisons with the anchor of a project that are due; the new jobs.
+async def compare_with_anchor(session: AsyncSession, project_id: ProjectId) -> list[JobId]:
+    """Queue the comparisons with the anchor of a project that are due; returns the new jobs.
 
-    Nothing is due where the service does not know the anchor as a commit of the trunk, or where nothing was measured behind it.
+    Nothing is due if the anchor is no known commit of the trunk, or if nothing was measured after it.
     Index: pk_project, uq_commit_project_id_sha, uq_branch_project_id_name, pk_branch_commit, ix_job_anchor, ix_report_machine.
     """
     anchor = await statements.row(session, _ANCHOR, {"project": project_id})

@@ -1,4 +1,4 @@
-"""Telling people: the one place through which whatever is told of an incident goes."""
+"""Announcing incidents: every notification about an incident is made here."""
 
 from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
@@ -13,14 +13,14 @@ from pullback_service.models.incidents import Incident, IncidentEvent
 from pullback_service.notifications.outbox import enqueue
 
 Event: TypeAlias = Literal["confirmed", "likely", "grown", "resolved", "withdrawn", "culprit"]
-TOLD_OF: Final = frozenset({"worse", "wrong_gradient", "failed", "unsteady", "missing"})
-"""Kinds of incidents that people are told of. Improvements are shown."""
+ANNOUNCED_KINDS: Final = frozenset({"worse", "wrong_gradient", "failed", "unsteady", "missing"})
+"""Kinds of incidents that are announced. Improvements are only shown on pages."""
 BEGINNINGS: Final[tuple[Event, ...]] = ("confirmed", "likely")
-"""Events by which people hear of an incident first; rules decide about these, and later ones go where these went."""
+"""Events that announce an incident first; rules decide who gets them, and later events go to the same channels."""
 GROWN: Final = 2.0
-"""Times its size at which what was told is told again, as a reply."""
+"""The factor of its size at which an announced incident is announced again, as a reply."""
 _OPENINGS: Final[Mapping[Event, str]] = {
-    "confirmed": "", "likely": "Likely: ", "grown": "Grown: ", "resolved": "Resolved: ", "withdrawn": "Withdrawn, not borne out: ",
+    "confirmed": "", "likely": "Likely: ", "grown": "Grown: ", "resolved": "Resolved: ", "withdrawn": "Withdrawn: ",
     "culprit": "Culprit found: ",
 }  # fmt: skip
 
@@ -33,16 +33,16 @@ async def announce(
     actor: str | None = None,
     details: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write down what happened to an incident, and tell it, once, in the transaction in which it happens.
+    """Store an event of an incident and announce it, once, in the same transaction.
 
-    Nobody is told of improvements, nor of what was found in results that are older than detection; and where rules of the
-    project say so, only some channels are, or none.
+    Improvements, and findings in results that are older than detection, are not announced; rules of the project may choose the channels,
+    or none.
     """
     if event in BEGINNINGS:
         channels, held = await decide_for(session, incident)
         incident.told_to = None if channels is None else sorted(channels)
         incident.rules = [each.as_json() for each in held]
-    tells = not incident.seen and incident.kind in TOLD_OF and incident.told_to != []
+    tells = not incident.seen and incident.kind in ANNOUNCED_KINDS and incident.told_to != []
     facts: Mapping[str, Any] = {**(await facts_of(session, incident) if tells else {}), **(details or {})}
     noted = note_event(session, incident, event, actor=actor, told=tells, details=facts)
     await session.flush()
@@ -54,8 +54,8 @@ async def announce(
         await enqueue(session, ProjectId(incident.project_id), name, key, message, only=incident.told_to)
 
 
-async def tell_what_was_kept(session: AsyncSession, incident: Incident) -> None:
-    """Tell an incident that rules kept back when it began, where they do not any more: it grew, or they are others."""
+async def announce_held_back(session: AsyncSession, incident: Incident) -> None:
+    """Announce an incident that rules held back when it began, if they no longer do: it grew, or the rules changed."""
     state = incident.state
     if (
         incident.told_to == []
@@ -66,8 +66,8 @@ async def tell_what_was_kept(session: AsyncSession, incident: Incident) -> None:
         await announce(session, incident, state)
 
 
-async def tell_growth(session: AsyncSession, incident: Incident) -> None:
-    """Tell an incident again, of which people know, where it reached twice its size in a metric, or another machine.
+async def announce_growth(session: AsyncSession, incident: Incident) -> None:
+    """Announce an incident again if it reached twice its announced size in a metric, or another machine.
 
     Index: ix_incident_event_incident_id; as `facts_of`.
     """
@@ -84,7 +84,7 @@ async def tell_growth(session: AsyncSession, incident: Incident) -> None:
         .limit(1)
     )
     told = await session.scalar(statement)
-    if told is None or "sizes" not in told:  # nobody knows of it, or by an earlier release
+    if told is None or "sizes" not in told:  # not announced, or by an earlier release
         return
     facts = await facts_of(session, incident)
     if has_grown(told["sizes"], facts["sizes"]):
@@ -92,7 +92,7 @@ async def tell_growth(session: AsyncSession, incident: Incident) -> None:
 
 
 def has_grown(told: Mapping[str, Mapping[str, float]], now: Mapping[str, Mapping[str, float]]) -> bool:
-    """True if a machine is new among the sizes of each machine and metric, or a metric is twice as large as anywhere before."""
+    """True if a machine is new, or a metric is twice as large as on any machine before. Sizes are by machine and metric."""
     before, since = _largest(told), _largest(now)
     return bool(now.keys() - told.keys()) or any(
         size >= GROWN * before[metric] > 0 for metric, size in since.items() if metric in before
@@ -117,14 +117,14 @@ def note_event(
     told: bool = False,
     details: Mapping[str, Any] | None = None,
 ) -> IncidentEvent:
-    """Write down what happened to an incident."""
+    """Store an event of an incident."""
     noted = IncidentEvent(incident_id=incident.id, event=event, actor=actor, told=told, details=dict(details or {}))
     session.add(noted)
     return noted
 
 
-async def told_of(session: AsyncSession, incident: Incident) -> Literal["told", "withdrawn", "never"]:
-    """Tell if people know of an incident: by its own events, or by those of the one that it was split from.
+async def announced_state(session: AsyncSession, incident: Incident) -> Literal["told", "withdrawn", "never"]:
+    """The announcement of an incident: made, withdrawn or never made. One that was split from another has that one's.
 
     Index: ix_incident_event_incident_id.
     """

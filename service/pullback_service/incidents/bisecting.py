@@ -1,4 +1,4 @@
-"""The search for the commit that caused a change, among the commits of a range. Pure, and imports nothing: `pullback bisect` uses it too.
+"""Bisection: the search for the commit of a range that caused a change. Pure, and imports nothing: `pullback bisect` uses it too.
 
 Commits have places: 0 is the good end, the last one the bad end. A measurement compares a commit with the good end and says on which
 side of the middle of the change it lies. At the end the commit that is found is compared with the one before it.
@@ -11,20 +11,20 @@ Answer: TypeAlias = Literal["good", "bad", "ambiguous", "unusable"]
 """`unusable`: the commit does not build, or gave no measurement."""
 
 LONGER: Final = 2
-"""A factor on the time for which a commit is measured whose answer was ambiguous, or is contradicted."""
+"""The effort of the next measurement after an ambiguous or contradicted answer, as a factor."""
 EXPLAINED: Final = 0.8
-"""Share of a change that one commit has to explain; where it does not, others have a part in it."""
+"""The share of a change that one commit has to explain; below it, other commits contribute too."""
 
 
 class KnownAnswer(NamedTuple):
-    """An answer, and how many times as long as usual was measured for it."""
+    """An answer, and the effort of its measurement."""
 
     answer: Answer
     effort: int = 1
 
 
 Answers: TypeAlias = Mapping[tuple[int, int], KnownAnswer]
-"""The answers known for pairs of places: the reference, and the commit that was compared with it."""
+"""Known answers by pair of places: the reference, and the commit that was compared with it."""
 
 
 class Probe(NamedTuple):
@@ -36,9 +36,9 @@ class Probe(NamedTuple):
 
 
 class Culprit(NamedTuple):
-    """The commit at `last`; or one of those from `first` on, where the others gave no answer.
+    """The commit at `last`, or one of those from `first` to `last` if the others gave no answer.
 
-    `is_borne_out`: compared with the commit before `first` it shows the change.
+    `is_borne_out`: a comparison with the commit before `first` shows the change.
     """
 
     first: int
@@ -47,7 +47,7 @@ class Culprit(NamedTuple):
 
 
 def next_step(last: int, answers: Answers) -> Probe | Culprit:
-    """The pair to measure next, or the commit that did it. `last` is the place of the bad end."""
+    """The pair to measure next, or the culprit. `last` is the place of the bad end."""
 
     def said(place: int) -> Answer | None:
         given = answers.get((0, place))
@@ -66,7 +66,7 @@ def next_step(last: int, answers: Answers) -> Probe | Culprit:
 
 
 def _compared_with_parent(good: int, bad: int, last: int, answers: Answers) -> Probe | Culprit:
-    """The comparison of what was found with the commit before it; contradicted answers are asked for again."""
+    """The comparison of the commit that was found with the one before it; contradicted answers are measured again."""
     if good == 0:
         return Culprit(1, bad, is_borne_out=True)  # that pair is what says that it is bad
     compared = answers.get((good, bad))
@@ -82,7 +82,7 @@ def _compared_with_parent(good: int, bad: int, last: int, answers: Answers) -> P
 
 
 def side_of(log_ratio: float, low: float | None, high: float | None, change: float) -> Answer:
-    """The side of the middle of a change on which a ratio to the good end lies. Of counts there is no interval.
+    """The side of the middle of a change on which a ratio to the good end lies. Counts have no interval.
 
     Ratios are natural logs. `change` is that of the bad end.
     """
@@ -94,7 +94,7 @@ def side_of(log_ratio: float, low: float | None, high: float | None, change: flo
 
 
 def shown_by(log_ratio: float, low: float | None, high: float | None, change: float) -> Answer:
-    """Tell if a commit shows a change against the one before it, be it a part of it."""
+    """The answer of a comparison with the commit before: bad if it shows the change, or a part of it."""
     low, high = _towards(change, log_ratio, low, high)
     if low > 0:
         return "bad"
@@ -107,6 +107,6 @@ def share_of(log_ratio: float, change: float) -> float:
 
 
 def _towards(change: float, log_ratio: float, low: float | None, high: float | None) -> tuple[float, float]:
-    """An interval with the change counted as above zero."""
+    """An interval, with its signs turned so that the change is positive."""
     ends = (log_ratio if low is None else low, log_ratio if high is None else high)
     return ends if change > 0 else (-ends[1], -ends[0])

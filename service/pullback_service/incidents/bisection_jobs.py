@@ -1,4 +1,4 @@
-"""Searching for the commit of a confirmed incident, one job after the other; what is stored already is not measured."""
+"""Jobs of bisections, one after the other; stored results are used before anything is measured."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ from pullback_service.models.incidents import Bisection, Incident, IncidentJob, 
 from pullback_service.models.jobs import Job
 
 BISECTED: Final = frozenset({"worse", "wrong_gradient", "failed"})
-"""Kinds of incidents that are bisected without anybody asking."""
+"""Kinds of incidents that are bisected automatically."""
 
 _PAIRS: Final[LiteralString] = f"""
 SELECT reference_id, commit_id, log_ratio, low, high
@@ -72,7 +72,7 @@ SELECT DISTINCT reading.commit_id, false
 
 
 def commits_between(incident: Incident, places: Places) -> int:
-    """The number of commits that may have caused an incident; 0 where the range is not on the trunk any more."""
+    """The number of commits that may have caused an incident; 0 if the range is not on the trunk any more."""
     if incident.reference_id not in places or incident.commit_id not in places:
         return 0
     return places[incident.commit_id] - places[incident.reference_id]
@@ -81,7 +81,7 @@ def commits_between(incident: Incident, places: Places) -> int:
 def leading(changes: Sequence[Change], machines: Collection[int], places: Places) -> Change | None:
     """The change by which an incident is bisected, of those that an agent can measure.
 
-    A count before a measurement, the narrowest range, the largest; a budget says nothing of how much changed.
+    Counts before measurements, then the narrowest range, then the largest; not a budget, which has no size of the change.
     """
     claimed = [
         change
@@ -108,28 +108,30 @@ async def search(
     measuring: Mapping[int, Measuring],
     budget: Budget,
 ) -> None:
-    """Go on with the bisection of a confirmed incident, and begin it where there is none and its range has several commits.
+    """Continue the bisection of a confirmed incident, or begin one if its range has several commits.
 
-    What was found before there was detection is bisected only if somebody asks. Index: pk_bisection, pk_job.
+    An incident of results older than detection is bisected only on request. Index: pk_bisection, pk_job.
     """
     if bisection is None:
         lead = leading(changes, measuring, places)
         if incident.seen or incident.kind not in BISECTED or lead is None or commits_between(incident, places) < 2:
             return
         if lead.evidence == "anchor":
-            return  # what drifts has no culprit; somebody may ask
+            return  # a drift has no culprit; a person may request a bisection
         if await session.get(Bisection, incident.id) is not None:
-            return  # another incident's search found its cause just now
+            return  # another bisection found its cause just now
         bisection = await begin(session, incident, lead)
     if bisection.state == "running":
         await go_on(session, incident, bisection, changes, places, measuring, budget)
         await session.flush()
-        if bisection.incident_id != incident.id:  # it found the cause of a part that was split off; this one goes on
+        if (
+            bisection.incident_id != incident.id
+        ):  # it found the cause of a part that was split off; this incident gets a bisection of its own
             await search(session, incident, None, changes, places, measuring, budget)
 
 
 async def begin(session: AsyncSession, incident: Incident, lead: Change, *, asked_by: str | None = None) -> Bisection:
-    """Begin to bisect an incident, anew where it was bisected before."""
+    """Begin a bisection of an incident, in place of an earlier one."""
     before = await session.get(Bisection, incident.id)
     if before is not None:
         await session.delete(before)
@@ -161,9 +163,9 @@ async def go_on(
     measuring: Mapping[int, Measuring],
     budget: Budget,
 ) -> None:
-    """Queue the next job of a bisection, or say what it found. Nothing happens while a job waits or runs.
+    """Queue the next job of a bisection, or end it with its result. Nothing happens while a job waits or runs.
 
-    It is given up where its machine could not go on for two weeks.
+    It is given up if its machine was away for two weeks.
     """
     first, last = places.get(bisection.reference_id), places.get(bisection.commit_id)
     if first is None or last is None:
@@ -199,7 +201,7 @@ async def go_on(
 
 
 def _wanted(bisection: Bisection, changes: Sequence[Change], along: Sequence[int], step: Probe) -> PlannedComparison:
-    """The next comparison: of the change that leads, and of others on that machine, so that their ranges narrow as well."""
+    """The next comparison: of the leading change and of others on that machine, so that their ranges narrow too."""
     others = shown_most([change for change in changes if change.standing == "claimed"], {bisection.machine_id})
     if bisection.series_id is None:
         others = []
@@ -216,7 +218,7 @@ def _wanted(bisection: Bisection, changes: Sequence[Change], along: Sequence[int
 
 
 async def _is_over(session: AsyncSession, bisection: Bisection, jobs: Sequence[Job]) -> bool:
-    """True if nothing was heard of the machine of a bisection for so long that it is given up."""
+    """True if the machine of a bisection was away for so long that it is given up."""
     ends = [job.finished_at for job in jobs if job.finished_at is not None and job.failure_message != NOBODY_CAME]
     waited = func.now() - max([bisection.started_at, *ends]) > func.make_interval(0, 0, 0, GIVEN_UP_AFTER_DAYS)
     return bool(await session.scalar(select(waited)))
@@ -237,7 +239,7 @@ async def _jobs_of(session: AsyncSession, bisection: Bisection) -> Sequence[Job]
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """Answers by places; `shares` are what pairs of places explain of the change."""
+    """Answers by pair of places; `shares` are the parts of the change between them."""
 
     answers: Mapping[tuple[int, int], KnownAnswer]
     shares: Mapping[tuple[int, int], float]
@@ -246,7 +248,7 @@ class _Evidence:
 async def _evidence(
     session: AsyncSession, bisection: Bisection, along: Sequence[int], places: Places, jobs: Sequence[Job]
 ) -> _Evidence:
-    """All that is stored of the change that leads, at the commits of the range.
+    """The stored evidence of the leading change, at the commits of the range.
 
     Index: pk_step, pk_reading, ix_failure_commit_id, uq_series_case_id_variant_metric_machine_id.
     """
@@ -254,7 +256,7 @@ async def _evidence(
     efforts: dict[tuple[int, int], int] = {}
     for job in jobs:
         if job.failure_message == NOBODY_CAME:
-            continue  # that says nothing of the commit
+            continue  # not about the commit
         if job.reference_id in place_of and job.commit_id in place_of:
             pair = (place_of[job.reference_id], place_of[job.commit_id])
             efforts[pair] = max(job.effort, efforts.get(pair, 1))
@@ -270,7 +272,7 @@ async def _evidence(
             pair = (
                 place_of.get(reference_id, 0),
                 place_of[commit_id],
-            )  # what is older than the range is as good as its begin
+            )  # an older reference counts as the begin of the range
             said = (side_of if pair[0] == 0 else shown_by)(ratio, low, high, change)
             answers[pair] = KnownAnswer(said, efforts.get(pair, 1))
             shares[pair] = share_of(ratio, change)
@@ -293,7 +295,7 @@ async def _evidence(
 async def _counts(
     session: AsyncSession, bisection: Bisection, commits: Mapping[str, object]
 ) -> Mapping[int, float] | None:
-    """The counts of a series, or zero and one where a case runs or not, by commit; None of what was measured.
+    """The counts of a series by commit, or 0 where a case runs and 1 where it fails; None if the metric is noisy.
 
     Both ends are known, and differ.
     """
@@ -309,7 +311,9 @@ async def _counts(
         return None
     found = dict(await statements.rows(session, _COUNTS, commits))
     ends = {found.get(bisection.reference_id), found.get(bisection.commit_id)}
-    return found if None not in ends and len(ends) == 2 else None  # else by pairs, which uploads may state
+    return (
+        found if None not in ends and len(ends) == 2 else None
+    )  # otherwise by paired comparisons, which uploads may contain
 
 
 async def _end(
@@ -320,7 +324,7 @@ async def _end(
     evidence: _Evidence,
     found: Culprit,
 ) -> None:
-    """Say what was found, with what speaks for it, and tell it where it is one commit."""
+    """Store the result of a bisection with its evidence, and announce it if it is one commit."""
     suspects = along[found.first : found.last + 1]
     named = {row[0]: row[1:] for row in await statements.rows(session, _NAMED, {"commits": statements.array_of(along)})}
     shas = {id_: sha for id_, (sha, _) in named.items()}
@@ -341,18 +345,18 @@ async def _end(
     else:
         several = f"It is one of {len(suspects)} commits, of which the others gave no answer."
         alone = "Compared with the commit before it, it does not show the change: there may be several causes."
-        gap = "Commits before it are not known here: tell the log of the branch with `pullback log`."
+        gap = "Commits before it are not known here: upload the log of the branch with `pullback log`."
         because = gap if not is_whole else several if len(suspects) > 1 else alone
         details |= {"because": because, "suspects": [shas[id_] for id_ in suspects]}
         note_event(session, incident, "bisected", details=details)
     if found.is_borne_out and share is not None and share < EXPLAINED:
-        because = f"That explains {max(share, 0.0):.0%} of the change: other commits of the range have a part in it."
+        because = f"That explains {max(share, 0.0):.0%} of the change: other commits of the range contribute too."
         note_event(session, incident, "rest", details={"because": because})
     await session.flush()
 
 
 async def _owner(session: AsyncSession, incident: Incident, bisection: Bisection, found: tuple[int, int]) -> Incident:
-    """The incident of what was found: of several causes, the one that was split off for it. The search becomes that one's.
+    """The incident that the culprit belongs to: the part that was split off for it, if there are several causes. It gets the bisection.
 
     Index: ix_change_project_id.
     """

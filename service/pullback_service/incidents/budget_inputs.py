@@ -1,4 +1,4 @@
-"""Reading what budgets and missing results are found in: series with a budget, and what reports of a suite do not have any more."""
+"""Queries for budgets and missing results: the series of budgets, and what reports of a suite no longer have."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
@@ -18,7 +18,7 @@ from pullback_service.rules.matching import Rule, Subject, rule_for
 from pullback_service.rules.queries import rules_of
 
 MOST_ON_BRANCHES: Final = 50
-"""Readings of a series among which the newest of the trunk is looked for: others were measured on branches."""
+"""The newest readings of a series among which that of the trunk is searched: others are of branches."""
 
 _NAMED: Final[LiteralString] = """
 SELECT series.id, series.case_id, series.machine_id, series.variant, series.metric, series.exact,
@@ -51,8 +51,8 @@ SELECT series_id, commit_id, value, log_ratio, low, number
        WINDOW along AS (PARTITION BY series_id ORDER BY position)) every
  WHERE over IS DISTINCT FROM before OR over IS DISTINCT FROM behind
 """
-# A report of another tool names no suite, and any report of an earlier release may be of some cases only: what has less than half
-# of the cases that such reports have at most says nothing of what it lacks.
+# A report of another tool names no suite, and a report of an earlier release may be of some cases only: nothing is missing in a report with
+# less than half of the cases that such reports have at most.
 _ALIKE: Final[LiteralString] = """
 SELECT machine_id, suite, commit_id, position
   FROM (
@@ -136,7 +136,7 @@ async def budget_changes(
     stored: Iterable[Change] | None = None,
     rules: Sequence[Rule] | None = None,
 ) -> list[Change]:
-    """Changes of cases on machines that are over the budget of a rule: one of the project, unless others are given.
+    """Changes of cases on machines that are over the budget of a rule: of the project's rules, unless `rules` are given.
 
     Given the changes that are `stored`, the newest `MOST_READINGS` readings of a series are read, and what is stored of older ones goes on.
     Index: uq_rule_project_id_place, uq_series_case_id_variant_metric_machine_id, ix_reading_series_history, pk_branch_commit.

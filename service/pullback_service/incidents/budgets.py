@@ -1,4 +1,4 @@
-"""Since which commit a series is over the budget of a rule. Pure: readings in, changes out."""
+"""The commit since which a series is over the budget of a rule. Pure: readings in, changes out."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise
@@ -9,15 +9,15 @@ from pullback_service.incidents.changes import Change, Places
 from pullback_service.rules.budgets import BudgetedSeries, BudgetReading, in_words
 
 BORNE_OUT_BY: Final = 2
-"""Readings in a row that a measured value must be over; of a count one."""
+"""The number of readings in a row that must be over a budget; for a count it is one."""
 
 
 def over_budget(
     series: BudgetedSeries, spent: Iterable[BudgetReading], places: Places, before: Iterable[Change] = ()
 ) -> list[Change]:
-    """The stretches over a budget, each behind a reading that was not; what was over from the beginning no commit has brought.
+    """The stretches over a budget, each after a reading that was within it; no commit causes what was over from the beginning.
 
-    `before` are changes that were found when older readings were read than these: a stretch that began then goes on.
+    `before` are changes found in older readings than these: a stretch that began then continues.
     """
     readings = sorted(spent, key=lambda each: places[each.commit_id])
     if not readings:
@@ -31,7 +31,7 @@ def over_budget(
 
 
 def _gone_on(change: Change, runs: Sequence[Sequence[BudgetReading]], places: Places) -> Change:
-    """A change that began before all that was read, with its end as the readings say."""
+    """A change that began before the first reading, with its end from the readings."""
     if (
         change.ended_id is not None
         and change.ended_id in places

@@ -1,8 +1,8 @@
-"""Looking for the changes of some cases on some machines: what is stored in, changes out.
+"""Search for the changes of some cases on some machines, in what is stored.
 
-The detector goes on from its state where an upload only brought readings at the end of a series, and reads no others; it looks at the
-readings again where it suspects something, or where anything else moved, and its state goes back to before that. Statements do not grow
-with the number of series.
+If an upload only adds readings at the end of a series, the detector continues from its stored state and reads no others. If it suspects
+something, or if an earlier reading changed, it reads the series again and its state goes back to before that change. The number of
+statements does not grow with the number of series.
 """
 
 import asyncio
@@ -24,12 +24,12 @@ from pullback_service.incidents.detection_inputs import (
     Trunk,
     UploadContent,
     keep,
-    read_behind,
+    read_after,
     read_claims,
     read_failures,
-    read_kept,
     read_newest,
     read_series,
+    read_states,
     read_suspects,
     watched_at,
 )
@@ -52,11 +52,11 @@ from pullback_service.models.incidents import SetAside
 PAIRS_AT_ONCE: Final = 500
 """Cases and machines whose series are looked at together."""
 SERIES_AT_ONCE: Final = 25
-"""Series with many readings to take, which are read at once: Postgres ends a transaction in which nothing is asked for a minute."""
+"""Series with many new readings that are read together: Postgres ends a transaction that sends no statement for a minute."""
 
 
 class _SeriesFindings(NamedTuple):
-    """Knowledge of a series: what uploads claim, what the detector suspects, and what was found before and stays."""
+    """The findings of a series: claims of uploads, suspicions of the detector, and earlier changes that stay."""
 
     series: Watched
     claims: Sequence[Claim]
@@ -64,50 +64,50 @@ class _SeriesFindings(NamedTuple):
     settled: Sequence[Change]
 
 
-class Least(NamedTuple):
-    """The size that a suspicion of a series must exceed to be raised, and the place on the trunk from which on it need not."""
+class NoiseSize(NamedTuple):
+    """The size that a suspicion must exceed after a person called one of its series noise; it holds before the place `until`, or for ever."""
 
     size: float
     until: int | None
 
     def holds_back(self, change: Change, places: Places) -> bool:
-        """True if a suspicion is too small."""
+        """True if a suspicion is too small to be raised."""
         is_before = self.until is None or places[change.commit_id] < self.until
         return is_before and abs(change.log_ratio or 0.0) <= self.size
 
 
-class Sight(NamedTuple):
-    """The changes of the cases and machines that were looked at, more than were asked for where evidence is shared."""
+class SearchResult(NamedTuple):
+    """Changes, and the cases and machines that were searched: more than requested if suspicions of a commit share their evidence."""
 
     changes: Sequence[Change]
     looked_at: Collection[Pair]
 
 
-async def look(
+async def search_changes(
     session: AsyncSession,
     project_id: ProjectId,
     pairs: Sequence[Pair],
     trunk: Trunk,
     stored: Iterable[Change],
     *,
-    brought: UploadContent | None,
-    least: Mapping[int, Sequence[Least]],
-) -> Sight:
+    upload: UploadContent | None,
+    least: Mapping[int, Sequence[NoiseSize]],
+) -> SearchResult:
     """The changes of some cases on some machines, and of others that were suspected at the same commits.
 
-    `stored` are changes that were found before. Without what uploads `brought` all readings are looked at again. Suspicions of a series that are
-    too small after what people called noise (`least`) are not raised, unless they are among these. A series that raises is set aside and holds up no other.
+    `stored` are changes that were found before. Without an `upload` all readings are looked at again. Suspicions no larger than what
+    people called noise (`least`) are not raised, unless they are stored. A series whose search fails is set aside; the others go on.
     """
     found_before: dict[int, list[Change]] = defaultdict(list)
     for change in stored:
         if change.evidence == "levels" and change.series_id is not None:
             found_before[change.series_id].append(change)
-    looking = _Looking(session, trunk, found_before, brought, least)
+    looking = _Looking(session, trunk, found_before, upload, least)
     suspects = await read_suspects(session, project_id)
     changes: list[Change] = []
     seen: set[Pair] = set()
     todo = sorted(pairs)
-    moved = {commit for commits in (brought.commits if brought else {}).values() for commit in commits}
+    moved = {commit for commits in (upload.commits if upload else {}).values() for commit in commits}
     while todo:
         for start in range(0, len(todo), PAIRS_AT_ONCE):
             some = todo[start : start + PAIRS_AT_ONCE]
@@ -122,28 +122,28 @@ async def look(
         seen.update(todo)
         # What else is suspected at these commits needs more or less evidence now.
         todo = sorted({pair for pair, said in suspects.values() if pair not in seen and moved & {c for c, _ in said}})
-    return Sight([*changes, *await looking.concluded(said for _, said in suspects.values())], seen)
+    return SearchResult([*changes, *await looking.concluded(said for _, said in suspects.values())], seen)
 
 
 @dataclass(slots=True)
 class _Looking:
-    """A look at series of one project."""
+    """A search in the series of one project."""
 
     session: AsyncSession
     trunk: Trunk
     found_before: Mapping[int, Sequence[Change]]
     """The suspicions of each series that are stored."""
-    brought: UploadContent | None
-    least: Mapping[int, Sequence[Least]]
+    upload: UploadContent | None
+    least: Mapping[int, Sequence[NoiseSize]]
     looked: list[_SeriesFindings] = field(default_factory=list)
     set_aside: dict[int, str] = field(default_factory=dict)
 
     async def at(self, pairs: Sequence[Pair]) -> Sequence[_SeriesFindings]:
-        """Look at all series of some cases on some machines."""
+        """Search all series of some cases on some machines."""
         series = await read_series(self.session, pairs)
         claims = await read_claims(self.session, series, self.trunk)
         noisy = [each for each in series if each.is_noisy]
-        kept = await read_kept(self.session, noisy) if noisy else {}
+        kept = await read_states(self.session, noisy) if noisy else {}
         seen = await self._seen(noisy, kept)
         found = []
         for each in series:
@@ -153,7 +153,7 @@ class _Looking:
         return found
 
     async def concluded(self, suspects: Iterable[Sequence[tuple[int, float]]]) -> list[Change]:
-        """The changes of all that was looked at, with the suspicions that are accepted among all `suspects` of their commits."""
+        """The changes of all searched series, with the suspicions that are accepted among all `suspects` of their commits."""
         chances: dict[int, list[float]] = defaultdict(list)
         for said in suspects:
             for commit, chance in said:
@@ -172,7 +172,7 @@ class _Looking:
     async def _seen(
         self, noisy: Sequence[Watched], kept: Mapping[int, StoredState]
     ) -> Mapping[int, tuple[Sequence[Suspicion], Sequence[Change]]]:
-        """The detector's suspicions of series, and what it found where it no longer looks; its states are stored."""
+        """The suspicions of each series, and its changes older than what the detector reads; stores the detector's states."""
         states, others = await self._at_their_ends(noisy, kept)
         seen: dict[int, tuple[Sequence[Suspicion], Sequence[Change]]] = {}
         rows: dict[int, tuple[StoredState, float | None]] = {}
@@ -201,7 +201,7 @@ class _Looking:
                 whole.append(each)
         for start in range(0, len(whole), SERIES_AT_ONCE):
             some = whole[start : start + SERIES_AT_ONCE]
-            newest = await read_newest(self.session, some, self.trunk, self.brought)
+            newest = await read_newest(self.session, some, self.trunk, self.upload)
             for each in some:
                 await asyncio.sleep(0)  # other chores run on the same loop
                 readings = newest.get(each.series_id, ())
@@ -222,11 +222,11 @@ class _Looking:
     async def _at_their_ends(
         self, noisy: Sequence[Watched], kept: Mapping[int, StoredState]
     ) -> tuple[Mapping[int, SeriesState], Mapping[int, SeriesState]]:
-        """The states of series, with the readings that uploads brought behind their ends, and those of series in whose middle they brought some."""
+        """The states of series that the upload extends at their end, with its readings taken; and the states of series that it changes earlier."""
         states: dict[int, SeriesState] = {}
         others: dict[int, SeriesState] = {}
         known = []
-        for each in noisy if self.brought is not None else ():
+        for each in noisy if self.upload is not None else ():
             stored = kept.get(each.series_id, StoredState()).state
             state = SeriesState.loaded(stored, each, self.trunk.places) if stored else None
             if state is None:
@@ -236,7 +236,7 @@ class _Looking:
                 known.append(each)
             else:
                 others[each.series_id] = state
-        # Where the detector went back there is more to take.
+        # A detector that went back has more readings to take.
         at_end = [each for each in known if not states[each.series_id].behind]
         gone_back = [each for each in known if states[each.series_id].behind]
         await self._take(at_end, states)
@@ -245,11 +245,11 @@ class _Looking:
         return states, others
 
     async def _take(self, some: Sequence[Watched], states: dict[int, SeriesState]) -> None:
-        """Let the states of some series take the readings behind what they know; those of which the detector begins elsewhere go."""
+        """Let states take the readings after those they know; drop a state whose detector would begin at another commit."""
         if not some:
             return
         newest = [states[each.series_id].known(self.trunk.places) for each in some]
-        behind = await read_behind(self.session, some, newest, self.trunk, self.brought)
+        behind = await read_after(self.session, some, newest, self.trunk, self.upload)
         for each in some:
             await asyncio.sleep(0)
             with self._setting_aside(each):
@@ -261,10 +261,10 @@ class _Looking:
     def _gone_back(
         self, series: Watched, state: SeriesState | None, readings: Sequence[Observed]
     ) -> SeriesState | None:
-        """A state that went back to before what uploads brought; None where it cannot.
+        """The state after it went back to before the upload; None if it cannot.
 
-        It goes on at once where its end was measured, or where the detector has told something, and is needed to say what. In other series
-        one look in hindsight says that nothing is suspected, and a backfill brings many readings to the middle before the next one at the end.
+        It takes the later readings at once if the end of the series was measured, or if the detector has found something. In other series one
+        look in hindsight shows that nothing is suspected, and a backfill adds many readings in the middle before the next one at the end.
         """
         places = self.trunk.places
         if state is None:
@@ -279,10 +279,10 @@ class _Looking:
         return state
 
     def _touched(self, series: Watched) -> Collection[int]:
-        return self.brought.commits.get(series.machine_id, ()) if self.brought is not None else ()
+        return self.upload.commits.get(series.machine_id, ()) if self.upload is not None else ()
 
     def _is_raised(self, series_id: int, change: Change) -> bool:
-        """True if a suspicion is large enough behind what people called noise, or is that itself: it stays with its verdict."""
+        """True if a suspicion is larger than what people called noise, or is that noise itself: it stays with its verdict."""
         places = self.trunk.places
         return not any(least.holds_back(change, places) for least in self.least.get(series_id, ())) or any(
             other.reference_id in places and other.commit_id in places and change.meets(other, places)
@@ -298,7 +298,7 @@ class _Looking:
         ]
 
     def _of_another_version(self, series_id: int, before: int, raised: Sequence[Suspicion]) -> Sequence[Change]:
-        """The changes that another version of the detector found and this one does not: they stay, for nobody unsays them."""
+        """The changes that another version of the detector found and this one does not: they stay, for no measurement refutes them."""
         places = self.trunk.places
         return [
             change

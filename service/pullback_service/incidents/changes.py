@@ -1,4 +1,4 @@
-"""A change as everything but the database sees it. Pure."""
+"""Changes as plain values. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -15,7 +15,7 @@ Places: TypeAlias = Mapping[int, int]
 
 
 class Change(NamedTuple):
-    """A change of a series, a case or a variant of it behind `reference_id`, up to `commit_id`. Fields are those of the table.
+    """A change of a series, a case or a variant, after `reference_id` and up to `commit_id`. The fields are those of the table.
 
     Sizes are natural logs, candidate/reference; `before` and `after` are in the unit of the series.
     """
@@ -55,7 +55,7 @@ class Change(NamedTuple):
 
 
 def supporting(changes: Iterable[Change]) -> list[Change]:
-    """The changes that support what is said of an incident: those that were measured without an answer do not where others are claimed."""
+    """The changes that support the state of an incident: if any is claimed, not those whose measurement gave no answer."""
     every = list(changes)
     if any(change.standing == "claimed" for change in every):
         return [change for change in every if change.standing in _SUPPORTING]

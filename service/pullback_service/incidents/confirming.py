@@ -1,4 +1,4 @@
-"""Measuring what was found again, in turns, on the machine that raised it."""
+"""Confirmation: suspicions are measured again, paired, on the machine that showed them."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, LiteralString, NamedTuple
@@ -19,18 +19,18 @@ from pullback_service.models.series import Case
 MOST_CASES: Final = 8
 PRIORITY: Final = 50
 BEHIND: Final = -10
-"""Behind whatever somebody asked for, and before the work of idle machines: the priority of what nothing speaks for yet."""
+"""The priority of comparisons without a suspicion: after all requests of people, before the work of idle machines."""
 TIMEOUT_S: Final = 3600.0
 HEARD_OF_WITHIN_S: Final = 24 * 3600
-"""An agent that was heard of within a day will come back for a job."""
+"""An agent that was in touch within a day is expected to come back for a job."""
 GIVEN_UP_AFTER_DAYS: Final = 14
-"""Days that a job of an incident, or of the anchor, waits for its machine, and a bisection for an agent that can go on."""
+"""The days that a job of an incident or of the anchor waits for its machine, and a bisection for an agent."""
 NOBODY_CAME: Final = f"No agent of its machine took it within {GIVEN_UP_AFTER_DAYS} days."
 MINUTES_A_DAY: Final = 120.0
 """Minutes of a day (UTC) that a machine spends on jobs of incidents, unless the setting says otherwise."""
 _A_COMPARISON_S: Final = 15.0
 _A_JOB_S: Final = 60.0
-"""For a job that has not ended: so much, and so much for each comparison."""
+"""The estimated time of a job that has not ended: this, and one of the above for each comparison."""
 
 _MEASURING: Final[LiteralString] = """
 SELECT DISTINCT ON (report.machine_id) report.machine_id, job.suite, job.requires
@@ -45,8 +45,8 @@ SELECT DISTINCT ON (report.machine_id) report.machine_id, job.suite, job.require
         AND (agent.project_id IS NULL OR agent.project_id = report.project_id))
  ORDER BY report.machine_id, report.received_at DESC
 """
-# At both ends, in a variant that is measured, and nothing is known to have changed there between them. What moved least is first: what is
-# too noisy for the detector may be affected as well.
+# Measured at both ends in the same variant, without a known change between them. The case that moved least is first: a case that is too
+# noisy for the detector may be affected as well.
 _UNAFFECTED: Final[LiteralString] = """
 SELECT "case".id
   FROM series
@@ -98,7 +98,7 @@ UPDATE job SET state = 'cancelled', finished_at = now(), failure_kind = 'cancell
 
 
 class Measuring(NamedTuple):
-    """The way a machine measures a project: by the suite of its newest run."""
+    """The way a machine measures a project: the suite and labels of its newest run."""
 
     machine_id: int
     suite: str
@@ -108,7 +108,7 @@ class Measuring(NamedTuple):
 async def measuring_machines(
     session: AsyncSession, project_id: ProjectId, machines: Collection[int]
 ) -> dict[int, Measuring]:
-    """Those machines whose agents can build a project's commits and compare them. Index: ix_report_machine, pk_job."""
+    """The machines whose agents can build a project's commits and compare them. Index: ix_report_machine, pk_job."""
     values = {
         "project": project_id, "machines": statements.array_of(machines), "within_s": HEARD_OF_WITHIN_S,
     }  # fmt: skip
@@ -117,24 +117,24 @@ async def measuring_machines(
 
 
 async def give_up_waiting(session: AsyncSession) -> None:
-    """Cancel jobs of incidents and anchors that wait for a machine which does not come back. Index: ix_job_state."""
+    """Cancel jobs of incidents and anchors whose machine stayed away too long. Index: ix_job_state."""
     await statements.run(session, _GIVE_UP, {"nobody": NOBODY_CAME, "days": GIVEN_UP_AFTER_DAYS})
 
 
 class Budget:
-    """The minutes that machines have left for jobs of incidents today."""
+    """The minutes of today that machines have left for jobs of incidents."""
 
     def __init__(self, left: Mapping[int, float], minutes_a_day: float) -> None:
         self._left = dict(left)
         self._minutes_a_day = minutes_a_day
 
     def comparisons_left(self, machine_id: int) -> int:
-        """The number of comparisons that one more job has time for."""
+        """The number of comparisons for which one more job has time."""
         left_s = 60 * self._left.get(machine_id, self._minutes_a_day) - _A_JOB_S
         return max(int(left_s / _A_COMPARISON_S), 0)
 
     def take(self, machine_id: int, cases: int, variants: int, effort: int) -> bool:
-        """Take what a job is thought to need, where anything is left; false where nothing is."""
+        """Take the estimated time of a job if any time is left; false if none is."""
         left = self._left.get(machine_id, self._minutes_a_day)
         if left <= 0:
             return False
@@ -145,7 +145,7 @@ class Budget:
 async def budget_of(
     session: AsyncSession, machines: Collection[int], minutes_a_day: float, *, behind: bool = False
 ) -> Budget:
-    """The minutes that are left to machines today, also for what waits `behind` all others: else that takes nothing while it waits.
+    """The minutes that machines have left today. Waiting jobs of the lowest priority count only if the budget is for such (`behind`).
 
     Index: ix_job_of_incidents, uq_attempt_job_id_number.
     """
@@ -158,13 +158,13 @@ async def budget_of(
 
 
 def chosen_to_measure(changes: Sequence[Change], machines: Collection[int]) -> list[Change]:
-    """The suspicions of one machine that show an incident most, of at most eight cases; none where no agent can measure them."""
+    """The largest suspicions of an incident on one machine, of at most eight cases; none if no agent can measure them."""
     open_ = [change for change in changes if change.standing not in {"claimed", "refuted"} and change.worse]
     return shown_most(open_, machines)
 
 
 def shown_most(changes: Sequence[Change], machines: Collection[int]) -> list[Change]:
-    """Those of one machine that show an incident most, of at most eight cases; none where no agent can measure them."""
+    """The largest of some changes on one machine, of at most eight cases; none if no agent can measure them."""
     measurable = [change for change in changes if change.series_id is not None and change.machine_id in machines]
     ordered = sorted(
         measurable, key=lambda change: (-abs(change.log_ratio or 0.0), change.case_id, change.series_id or 0)
@@ -175,7 +175,7 @@ def shown_most(changes: Sequence[Change], machines: Collection[int]) -> list[Cha
 
 
 def effort_for(chosen: Sequence[Change]) -> int:
-    """The effort of a measurement: longer where the answer was ambiguous."""
+    """The effort of a measurement: longer if an earlier answer was ambiguous."""
     return LONGER if any(change.standing == "ambiguous" for change in chosen) else 1
 
 
@@ -188,7 +188,7 @@ async def queue_confirmation(
     *,
     asked_by: str | None = None,
 ) -> None:
-    """Queue the job that compares the ends of all chosen ranges, with an unaffected case, and ring the bell."""
+    """Queue the job that compares the ends of all chosen ranges, with an unaffected case, and wake agents."""
     reference_id = min((change.reference_id for change in chosen), key=places.__getitem__)
     commit_id = max((change.commit_id for change in chosen), key=places.__getitem__)
     control_id = await _unaffected(session, incident, chosen, (reference_id, commit_id), places)
@@ -211,7 +211,7 @@ async def queue_confirmation(
 
 
 class PlannedComparison(NamedTuple):
-    """A comparison of two commits, of the whole suite where no cases are named."""
+    """A comparison of two commits, with the whole suite if no cases are named."""
 
     reference_id: int
     commit_id: int
@@ -227,7 +227,7 @@ class PlannedComparison(NamedTuple):
 async def queue_comparison(
     session: AsyncSession, incident: Incident, wanted: PlannedComparison, by: Measuring, *, asked_by: str | None = None
 ) -> int:
-    """Queue a job for an incident and ring the bell; its id."""
+    """Queue a job for an incident and wake agents; returns its id."""
     job_id = await queue_job(session, incident.project_id, wanted, by, asked_by=asked_by)
     session.add(IncidentJob(job_id=job_id, incident_id=incident.id, control_id=wanted.control_id))
     return job_id
@@ -236,7 +236,7 @@ async def queue_comparison(
 async def queue_job(
     session: AsyncSession, project_id: int, wanted: PlannedComparison, by: Measuring, *, asked_by: str | None = None
 ) -> int:
-    """Queue the job of a comparison on a machine and ring the bell; its id. Index: pk_case, pk_commit."""
+    """Queue the job of a comparison on a machine and wake agents; returns its id. Index: pk_case, pk_commit."""
     cases = {*wanted.cases, *(() if wanted.control_id is None else (wanted.control_id,))}
     labels = select(Case.label).where(Case.id.in_(cases)).order_by(Case.id)
     job = Job(
@@ -265,7 +265,7 @@ async def queue_job(
 async def _unaffected(
     session: AsyncSession, incident: Incident, chosen: Sequence[Change], ends: tuple[int, int], places: Places
 ) -> int | None:
-    """The case that moved least between both ends, of another workload if there is one, and in which nothing is known to have changed; None where there is none.
+    """The case without a known change that moved least between both ends, of another workload if possible; None if there is none.
 
     Index: ix_change_project_id, ix_series_project_id, pk_reading, ix_failure_case_history.
     """

@@ -1,7 +1,7 @@
-"""Looking for changes in what uploads brought, and keeping incidents as these changes say.
+"""Detection after uploads: find the changes of the series that they touched, and bring incidents up to date.
 
-What is found of a case on a machine is a function of what is stored of it along the trunk, and which changes are one incident is
-a function of all changes; so the order of uploads decides nothing but the ids. Chores of one project never run at the same time.
+The changes of a case on a machine depend only on what is stored of it along the trunk, and the grouping into incidents only on all
+changes; so the order of uploads decides nothing but the ids. Chores of one project never run at the same time.
 """
 
 from collections import Counter, defaultdict
@@ -16,14 +16,14 @@ from pullback_service import statements
 from pullback_service.deferring import defer_detection
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.budget_inputs import budget_changes, missing_changes
-from pullback_service.incidents.change_search import Least, look
+from pullback_service.incidents.change_search import NoiseSize, search_changes
 from pullback_service.incidents.changes import Change, Places
 from pullback_service.incidents.confirming import MINUTES_A_DAY, give_up_waiting
 from pullback_service.incidents.detection_inputs import (
     Pair,
     Trunk,
     UploadContent,
-    brought_by,
+    content_of,
     every_pair,
     follow_rewritten,
     is_judged,
@@ -34,7 +34,7 @@ from pullback_service.incidents.detection_inputs import (
     touched_pairs,
     waiting_reports,
 )
-from pullback_service.incidents.grouping import Located, group, heirs
+from pullback_service.incidents.grouping import Located, group, successors
 from pullback_service.incidents.lifecycle import AFTER_NOISE
 from pullback_service.incidents.new_levels import compare_across_edges
 from pullback_service.incidents.ruling import unwatched
@@ -54,7 +54,7 @@ SELECT change.id, change.incident_id, "case".workload, {_COLUMNS}
  WHERE change.project_id = %(project)s
 """  # noqa: S608 - our own words
 _WORKLOADS: Final[LiteralString] = 'SELECT id, workload FROM "case" WHERE id = ANY (%(cases)s::bigint[])'
-# Until the next level of the series that stood.
+# Up to the next level of the series that an incident bore out.
 _NOISE: Final[LiteralString] = """
 SELECT noise.series_id, abs(noise.log_ratio), next.commit_id
   FROM change noise
@@ -105,7 +105,7 @@ SELECT incident.project_id
 
 
 class _Stored(NamedTuple):
-    """A change as it is stored, None where it is not yet; with the incident it is of, None where that is not known yet."""
+    """A change with its id and the id of its incident, each None while it is not stored."""
 
     id: int | None
     incident_id: int | None
@@ -113,11 +113,11 @@ class _Stored(NamedTuple):
 
 
 async def detect(session: AsyncSession, project_id: ProjectId, *, minutes_a_day: float = MINUTES_A_DAY) -> int:
-    """Look for changes in the oldest reports of a project that wait, and settle what waits for a measurement; how many reports.
+    """Look for changes in the oldest waiting reports of a project and settle incidents that wait for a measurement; returns the number of reports.
 
-    Where the trunk is another one, all its history is looked at first. Nothing is done while steps are not as they should be: the sweep comes again. Index: ix_report_undetected; as `look`.
+    If the trunk was changed, all its history is looked at first. Nothing is done while steps are not up to date: the sweep comes again. Index: ix_report_undetected; as `search_changes`.
     """
-    # First, so that the trunk and all else that is read behind them know the commits of these reports.
+    # First, so that the trunk and all that is read later know the commits of these reports.
     reports = await waiting_reports(session, project_id, most=REPORTS_AT_ONCE)
     trunk = await read_trunk(session, project_id)
     if trunk is None or not await is_judged(session, project_id):
@@ -127,9 +127,9 @@ async def detect(session: AsyncSession, project_id: ProjectId, *, minutes_a_day:
     if every:
         await keep_incidents(session, project_id, trunk, every, seen=True, minutes_a_day=minutes_a_day)
     pairs = await touched_pairs(session, reports) if reports else []
-    brought = await brought_by(session, reports, trunk)
-    await keep_incidents(session, project_id, trunk, pairs, brought=brought, minutes_a_day=minutes_a_day)
-    await compare_across_edges(session, project_id, trunk, brought, minutes_a_day=minutes_a_day)
+    upload = await content_of(session, reports, trunk)
+    await keep_incidents(session, project_id, trunk, pairs, upload=upload, minutes_a_day=minutes_a_day)
+    await compare_across_edges(session, project_id, trunk, upload, minutes_a_day=minutes_a_day)
     await mark_detected(session, reports)
     return len(reports)
 
@@ -140,14 +140,14 @@ async def keep_incidents(
     trunk: Trunk,
     pairs: Sequence[Pair],
     *,
-    brought: UploadContent | None = None,
+    upload: UploadContent | None = None,
     seen: bool = False,
     minutes_a_day: float = MINUTES_A_DAY,
 ) -> None:
-    """Find the changes of some cases on some machines again, and bring the incidents that they are of up to date.
+    """Compute the changes of some cases on some machines again, and bring their incidents up to date.
 
-    Without what uploads `brought` all readings are looked at again.
-    New incidents are `seen` where that is said, or where their commit was measured before there was detection.
+    Without an `upload` all readings are looked at again.
+    New incidents are `seen` if the caller says so, or if their commit was measured before there was detection.
     """
     if trunk.branch_id is None:
         return
@@ -155,19 +155,19 @@ async def keep_incidents(
     reported = await reported_up_to(session, project_id, trunk) if trunk.rewritten else None
     pairs, missing = await missing_changes(session, project_id, trunk, pairs)
     stored = await _stored(session, project_id)
-    least: dict[int, list[Least]] = defaultdict(list)
+    least: dict[int, list[NoiseSize]] = defaultdict(list)
     for series_id, size, until in await statements.rows(session, _NOISE, {"project": project_id}):
-        least[series_id].append(Least(AFTER_NOISE * size, trunk.places.get(until)))
-    found, looked_at = await look(
+        least[series_id].append(NoiseSize(AFTER_NOISE * size, trunk.places.get(until)))
+    found, looked_at = await search_changes(
         session,
         project_id,
         pairs,
         trunk,
         [each.located.change for each in stored],
-        brought=brought,
+        upload=upload,
         least=least,
     )
-    known = [each.located.change for each in stored] if _is_at_the_end(brought, trunk) else None
+    known = [each.located.change for each in stored] if _is_at_the_end(upload, trunk) else None
     budgets = await budget_changes(session, project_id, trunk, sorted(looked_at), stored=known)
     unseen = Counter((*found, *budgets, *missing))
     asked_for = set(pairs)
@@ -179,7 +179,7 @@ async def keep_incidents(
         is_on_trunk = change.reference_id in trunk.places and change.commit_id in trunk.places
         looked = asked_for if change.evidence == "absence" else looked_at
         is_there = (change.case_id, change.machine_id) not in looked or unseen[change] > 0
-        # Of a rewritten commit: nothing that was measured since speaks for it or against it.
+        # Of a rewritten commit: nothing was measured since that confirms or refutes it.
         is_open = reported is not None and trunk.places.get(change.commit_id, -1) > reported.get(change.machine_id, -1)
         if is_on_trunk and (is_there or is_open):
             unseen[change] -= 1
@@ -201,12 +201,12 @@ async def keep_incidents(
     await settle(session, project_id, trunk, touched_incidents, minutes_a_day=minutes_a_day)
 
 
-def _is_at_the_end(brought: UploadContent | None, trunk: Trunk) -> bool:
-    """True if uploads brought nothing but readings among the newest commits of the trunk."""
-    if brought is None:
+def _is_at_the_end(upload: UploadContent | None, trunk: Trunk) -> bool:
+    """True if the upload has only readings of the newest commits of the trunk."""
+    if upload is None:
         return False
     newest = max(trunk.places.values(), default=0) - MOST_READINGS
-    return all(trunk.places[commit] > newest for commits in brought.commits.values() for commit in commits)
+    return all(trunk.places[commit] > newest for commits in upload.commits.values() for commit in commits)
 
 
 async def _stored(session: AsyncSession, project_id: ProjectId) -> list[_Stored]:
@@ -218,7 +218,7 @@ async def _stored(session: AsyncSession, project_id: ProjectId) -> list[_Stored]
 async def _with_incidents(
     session: AsyncSession, found: Sequence[Change], gone: Sequence[_Stored], places: Places
 ) -> list[_Stored]:
-    """Changes that were found, each with the incident of the one that was stored in its place."""
+    """New changes, each with the incident of the stored change that it replaces."""
     rows = await statements.rows(
         session, _WORKLOADS, {"cases": statements.array_of({change.case_id for change in found})}
     )
@@ -239,7 +239,7 @@ async def _with_incidents(
 
 
 async def _watched(session: AsyncSession, project_id: ProjectId, found: list[_Stored]) -> list[_Stored]:
-    """Changes but for those of series that rules do not watch; one that is of an incident already goes on. Index: as `unwatched`."""
+    """The changes without those of series that rules do not watch, unless they belong to an incident already. Index: as `unwatched`."""
     new = [each.located.change for each in found if each.incident_id is None]
     left_out = await unwatched(session, project_id, new)
     return [each for each in found if each.incident_id is not None or each.located.change not in left_out]
@@ -266,16 +266,16 @@ async def _regroup(
     *,
     seen: bool,
 ) -> set[int]:
-    """Put all changes together anew, and store those that differ from what is there; the incidents that this touched."""
+    """Group all changes again and store what differs; returns the incidents that this touched."""
     everything = [*kept, *new]
     number = {id(each.located): place for place, each in enumerate(everything)}
     groups = [[number[id(each)] for each in part] for part in group([each.located for each in everything], places)]
     held = {place: each.incident_id for place, each in enumerate(everything) if each.incident_id is not None}
     touched: set[int] = set()
     rows: list[dict[str, object]] = []
-    for members, (heir, merged) in zip(groups, heirs(groups, held), strict=True):
+    for members, (successor, merged) in zip(groups, successors(groups, held), strict=True):
         changes = [everything[place] for place in members]
-        incident = heir
+        incident = successor
         if incident is None:
             if all(each.located.change.standing == "refuted" for each in changes):
                 continue  # what was never suspected needs no refuting
@@ -314,7 +314,7 @@ async def _open(
     places: Places,
     seen: bool,
 ) -> int:
-    """A new incident; one that was a part of another is not told again."""
+    """A new incident; one that was split from another is not announced again."""
     first = changes[0].located.change
     commit_id = min((each.located.change.commit_id for each in changes), key=places.__getitem__)
     by_detector = all(each.located.change.evidence == "levels" for each in changes)
@@ -341,7 +341,7 @@ async def _merge(session: AsyncSession, incident: int, into: int) -> None:
 
 
 async def sweep(session: AsyncSession, *, missed_after_s: float = MISSED_AFTER_S) -> int:
-    """Defer detection for projects with reports that were missed, or whose jobs ended without a report; how many.
+    """Defer detection for projects with missed reports or with jobs that ended without a report; returns the number of projects.
 
     Jobs that nobody took for two weeks are given up first.
     Index: ix_job_state, ix_report_undetected, ix_incident_waiting, ix_bisection_running, pk_job.
@@ -352,5 +352,5 @@ async def sweep(session: AsyncSession, *, missed_after_s: float = MISSED_AFTER_S
 
 
 async def set_aside(session: AsyncSession) -> Sequence[str]:
-    """Why each of the series that are set aside is, the newest first. Index: pk_set_aside."""
+    """The reasons for which series are set aside, newest first. Index: pk_set_aside."""
     return (await session.scalars(select(SetAside.reason).order_by(SetAside.at.desc()))).all()

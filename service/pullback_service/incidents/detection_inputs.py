@@ -1,4 +1,4 @@
-"""Reading what detection looks at: the trunk, what uploads touched, and everything about some cases on some machines."""
+"""Queries of detection: the trunk, the series that uploads touched, and the readings, claims and failures of some cases on machines."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -111,9 +111,9 @@ _LOOKED_AT: Final[LiteralString] = f"""
 (report.detected_at IS NOT NULL OR %(reports)s::uuid[] IS NULL OR report.id = ANY (%(reports)s::uuid[]))
 AND NOT reading.dirty AND (reading.quality <> '{BUSY}' OR reading.baseline IS NOT NULL AND reading.log_ratio IS NOT NULL) AND {IS_RIGHT}
 """
-"""The condition of readings that detection looks at.
+"""The condition of readings that detection uses.
 
-What other uploads bring meanwhile waits for its turn. Nothing says by how much others moved the time of a busy machine.
+Readings of later uploads wait for their turn. A time from a busy machine counts only as a ratio to its baseline.
 """
 _NEWEST: Final[LiteralString] = f"""
 SELECT newest.*
@@ -127,7 +127,7 @@ SELECT newest.*
         LIMIT %(most)s) newest
  ORDER BY 1, 2
 """  # noqa: S608 - our own words
-_BEHIND: Final[LiteralString] = f"""
+_AFTER: Final[LiteralString] = f"""
 SELECT following.*
   FROM unnest(%(series)s::bigint[], %(newest)s::bigint[]) known (id, newest_id)
   JOIN commit newest ON newest.id = known.newest_id, LATERAL (
@@ -141,7 +141,6 @@ SELECT following.*
         LIMIT %(most)s) following
  ORDER BY 1, 2
 """  # noqa: S608 - our own words
-# A count that no other report bears out: neither one of the same commit nor that of the next one at which it was counted.
 OF_ANCHOR: Final[LiteralString] = """
 EXISTS (
   SELECT FROM comparison
@@ -152,7 +151,7 @@ EXISTS (
    WHERE job.origin = 'anchor' AND series.id = step.series_id
      AND comparison.candidate_id = step.commit_id AND comparison.reference_id = step.reference_id)
 """
-"""The condition of a step that a job states which compares with the anchor: what lies between is no matter of one commit."""
+"""The condition of a step from a comparison with the anchor: no single commit causes it."""
 _OF_EDGE: Final[LiteralString] = """
 (SELECT bool_and(job.origin IS NOT DISTINCT FROM 'confirm' AND NOT EXISTS (SELECT FROM incident_job WHERE job_id = job.id))
    FROM comparison
@@ -163,7 +162,7 @@ _OF_EDGE: Final[LiteralString] = """
   WHERE series.id = step.series_id AND comparison.candidate_id = step.commit_id
     AND comparison.reference_id = step.reference_id AND report.status = 'accepted')
 """
-"""The condition of a step that nobody states but a job across an edge of levels, for which no incident asked (`new_levels.py`)."""
+"""The condition of a step whose only source is a comparison across an edge of levels that no incident requested (`new_levels.py`)."""
 _CLAIMS: Final[LiteralString] = f"""
   WITH rewritten AS MATERIALIZED (SELECT * FROM unnest(%(old)s::bigint[], %(new)s::bigint[]) rewritten (old_id, new_id))
 SELECT step.series_id, older.new_id, newer.new_id,
@@ -241,7 +240,7 @@ SELECT machine_id, at, before, after FROM facts_change WHERE machine_id = ANY (%
 
 
 class Trunk(NamedTuple):
-    """The trunk of a project: the places of its commits, none where there is no such branch yet."""
+    """The trunk of a project with the places of its commits; it has none before there is such a branch."""
 
     project: str
     detected_from: datetime
@@ -253,22 +252,22 @@ class Trunk(NamedTuple):
     branch_id: int | None
     places: Places
     rewritten: Mapping[int, int]
-    """Commits that left it by a rebase, each with the one that stands for it now."""
+    """Commits that left it by a rebase, each with the commit that replaces it."""
 
 
 class UploadContent(NamedTuple):
-    """The content of the uploads that are looked at: their reports, and the commits of the trunk at which each machine measured."""
+    """The uploads of a detection: their reports, and the commits of the trunk at which each machine measured."""
 
     reports: Sequence[UUID]
     commits: Mapping[int, Collection[int]]
 
 
 class StoredState(NamedTuple):
-    """The detector's stored state of a series, empty where it is to look at the readings, and what it suspected."""
+    """The detector's stored state of a series, empty if it has to read the series again, and what it suspected."""
 
     state: bytes = b""
     suspects: Sequence[tuple[int, float]] = ()
-    """Commits that were suspected, each with the chance that noise alone says as much."""
+    """Suspected commits, each with the probability that noise alone looks like that."""
 
 
 async def read_trunk(session: AsyncSession, project_id: ProjectId) -> Trunk | None:
@@ -287,7 +286,7 @@ async def read_trunk(session: AsyncSession, project_id: ProjectId) -> Trunk | No
 
 
 async def follow_rewritten(session: AsyncSession, project_id: ProjectId, trunk: Trunk) -> set[int]:
-    """Put the changes of commits that were rewritten at those that stand for them now; their incidents. Index: ix_change_project_id."""
+    """Move changes from rewritten commits to their replacements; returns their incidents. Index: ix_change_project_id."""
     if not trunk.rewritten:
         return set()
     rows = await statements.rows(session, _FOLLOW, {"project": project_id, **_columns_of_rewritten(trunk)})
@@ -295,7 +294,7 @@ async def follow_rewritten(session: AsyncSession, project_id: ProjectId, trunk: 
 
 
 async def reported_up_to(session: AsyncSession, project_id: ProjectId, trunk: Trunk) -> Mapping[int, int]:
-    """The last place on the trunk of which each machine sent a report. Index: ix_report_commit_id, pk_branch_commit."""
+    """The last place on the trunk for which each machine sent a report. Index: ix_report_commit_id, pk_branch_commit."""
     return dict(await statements.rows(session, _REPORTED, {"project": project_id, "branch": trunk.branch_id}))
 
 
@@ -310,21 +309,21 @@ async def is_judged(session: AsyncSession, project_id: ProjectId) -> bool:
 
 
 async def waiting_reports(session: AsyncSession, project_id: ProjectId, *, most: int) -> Sequence[UUID]:
-    """Reports in which no changes were looked for yet, oldest first. Index: ix_report_undetected."""
+    """Reports that detection has not looked at yet, oldest first. Index: ix_report_undetected."""
     return [row[0] for row in await statements.rows(session, _WAITING, {"project": project_id, "most": most})]
 
 
 async def mark_detected(session: AsyncSession, reports: Collection[UUID]) -> None:
-    """Note that changes were looked for in reports. Index: pk_report."""
+    """Mark reports as looked at. Index: pk_report."""
     await statements.run(session, _DETECTED, {"reports": list(reports)})
 
 
 async def touched_pairs(session: AsyncSession, reports: Collection[UUID]) -> list[Pair]:
-    """The cases and machines that reports speak of. Index: ix_point_report_id, ix_failure_report_id, ix_comparison_report_id, ix_series_project_id."""
+    """The cases and machines of reports. Index: ix_point_report_id, ix_failure_report_id, ix_comparison_report_id, ix_series_project_id."""
     return sorted(await statements.rows(session, _TOUCHED, {"reports": list(reports)}))
 
 
-async def brought_by(session: AsyncSession, reports: Sequence[UUID], trunk: Trunk) -> UploadContent:
+async def content_of(session: AsyncSession, reports: Sequence[UUID], trunk: Trunk) -> UploadContent:
     """Reports with the commits at which they measured. Index: pk_report."""
     found: dict[int, set[int]] = defaultdict(set)
     for machine_id, commit_id in await statements.rows(session, _TOUCHED_COMMITS, {"reports": list(reports)}):
@@ -345,7 +344,7 @@ async def every_pair(session: AsyncSession, project_id: ProjectId, trunk: Trunk)
 
 
 async def note_detector(session: AsyncSession, project_id: ProjectId, trunk: Trunk) -> None:
-    """Note that another version of the detector looks from now on: what only it sees in the past is told to nobody. Index: pk_project."""
+    """Store the version of the detector that is used from now on: what a new version finds in old results is not announced. Index: pk_project."""
     if trunk.detector != FOUND_BY:
         await statements.run(session, _DETECTOR, {"project": project_id, "detector": FOUND_BY})
 
@@ -377,7 +376,7 @@ async def read_series(session: AsyncSession, pairs: Collection[Pair]) -> Sequenc
 async def _floors(session: AsyncSession, machines: Collection[int]) -> Mapping[int, float]:
     """The scatter of the machines whose A/A floor is known, as a standard deviation.
 
-    It is a power of two: a floor that is a little higher today is no reason to look at all readings again.
+    Rounded to a power of two: a floor that rose a little is no reason to read all series again.
     """
     heard = await NoiseMemory().of(session, [MachineId(machine) for machine in sorted(machines)], days=DAYS_OF_NOISE)
     return {
@@ -391,31 +390,31 @@ async def read_newest(
     session: AsyncSession,
     series: Sequence[Watched],
     trunk: Trunk,
-    brought: UploadContent | None,
+    upload: UploadContent | None,
     *,
     most: int | None = MOST_READINGS,
 ) -> Mapping[int, Sequence[Observed]]:
-    """The newest readings of each of some series along the trunk, oldest first; all of them where no most is given.
+    """The newest readings of each series along the trunk, oldest first; all of them if `most` is None.
 
     Index: ix_reading_series_history, uq_branch_commit_branch_id_commit_id, pk_report; as `_observed`.
     """
     ids = statements.array_of(each.series_id for each in series)
-    return await _observed(session, series, trunk, _NEWEST, {"series": ids, "most": most, **_of(brought)})
+    return await _observed(session, series, trunk, _NEWEST, {"series": ids, "most": most, **_upload_values(upload)})
 
 
-async def read_behind(
-    session: AsyncSession, series: Sequence[Watched], newest: Sequence[int], trunk: Trunk, brought: UploadContent | None
+async def read_after(
+    session: AsyncSession, series: Sequence[Watched], newest: Sequence[int], trunk: Trunk, upload: UploadContent | None
 ) -> Mapping[int, Sequence[Observed]]:
-    """The readings of each of some series behind the newest commit that is known of it, oldest first; at most `MOST_READINGS`.
+    """The readings of each series after its newest known commit, oldest first; at most `MOST_READINGS`.
 
     Index: pk_commit, ix_reading_series_history, uq_branch_commit_branch_id_commit_id, pk_report; as `_observed`.
     """
     ids = {"series": statements.array_of(each.series_id for each in series), "newest": statements.array_of(newest)}
-    return await _observed(session, series, trunk, _BEHIND, ids | _of(brought))
+    return await _observed(session, series, trunk, _AFTER, ids | _upload_values(upload))
 
 
-def _of(brought: UploadContent | None) -> dict[str, Any]:
-    return {"reports": None if brought is None else list(brought.reports)}
+def _upload_values(upload: UploadContent | None) -> dict[str, Any]:
+    return {"reports": None if upload is None else list(upload.reports)}
 
 
 async def _observed(
@@ -424,7 +423,9 @@ async def _observed(
     """Readings as the detector takes them. Index: pk_measured, pk_machine, ix_facts_change_machine_id."""
     values = {"most": MOST_READINGS, **known, "branch": trunk.branch_id}
     found = await statements.rows(session, statement, values, binary=True)
-    rows = [row for row in found if row[2] in trunk.places]  # a commit that came after the trunk was read waits as well
+    rows = [
+        row for row in found if row[2] in trunk.places
+    ]  # a commit stored after the trunk was read waits for the next detection
     machine_of = {each.series_id: each.machine_id for each in series}
     levels = await statements.rows(
         session, _LEVELS, {"ids": statements.array_of({row[9] for row in rows if row[9] is not None})}
@@ -433,34 +434,36 @@ async def _observed(
     measured_of = {row[0]: row[1:] for row in levels}
     observed: dict[int, Sequence[Observed]] = {}
     for series_id, of_one in groupby(rows, key=itemgetter(0)):
-        told = facts[machine_of[series_id]]
+        states = facts[machine_of[series_id]]
         readings = []
         for _, _, commit_id, value, baseline, ratio, low, high, method, measured_id, received_at in of_one:
             has_ratio = baseline is not None and ratio is not None
             workload, harness, subject = measured_of.get(measured_id, ("", "", ""))
-            level = (baseline if has_ratio else None, method, workload, harness, told.at(received_at))
+            level = (baseline if has_ratio else None, method, workload, harness, states.at(received_at))
             reading = Observed(commit_id, value, ratio, low, high, level, subject)
             readings.append(reading if has_ratio else reading._replace(log_ratio=None, low=None, high=None))
         observed[series_id] = readings
     return observed
 
 
-async def read_kept(session: AsyncSession, series: Iterable[Watched]) -> Mapping[int, StoredState]:
+async def read_states(session: AsyncSession, series: Iterable[Watched]) -> Mapping[int, StoredState]:
     """The stored states of some series. Index: pk_series_state."""
     ids = {"series": statements.array_of(each.series_id for each in series)}
     rows = await statements.rows(session, _STATES, ids, binary=True)
-    return {series_id: StoredState(state, _said(suspects)) for series_id, state, suspects in rows}
+    return {series_id: StoredState(state, _suspects(suspects)) for series_id, state, suspects in rows}
 
 
 async def read_suspects(
     session: AsyncSession, project_id: ProjectId
 ) -> dict[int, tuple[Pair, Sequence[tuple[int, float]]]]:
-    """The commits that are suspected, of all series of a project that have such. Index: ix_series_state_suspects, pk_series."""
+    """The suspected commits of each series of a project that has any. Index: ix_series_state_suspects, pk_series."""
     rows = await statements.rows(session, _SUSPECTED, {"project": project_id})
-    return {series_id: ((case_id, machine_id), _said(suspects)) for series_id, case_id, machine_id, suspects in rows}
+    return {
+        series_id: ((case_id, machine_id), _suspects(suspects)) for series_id, case_id, machine_id, suspects in rows
+    }
 
 
-def _said(suspects: Sequence[Sequence[Any]]) -> Sequence[tuple[int, float]]:
+def _suspects(suspects: Sequence[Sequence[Any]]) -> Sequence[tuple[int, float]]:
     return [(int(commit), float(chance)) for commit, chance in suspects]
 
 
@@ -478,7 +481,7 @@ async def keep(session: AsyncSession, kept: Mapping[int, tuple[StoredState, floa
 
 
 async def watched_at(session: AsyncSession, commits: Collection[int]) -> Mapping[int, int]:
-    """The number of series that the detector looks at and that were measured at each of some commits. Index: pk_reading, pk_series."""
+    """The number of watched series that were measured at each commit. Index: pk_reading, pk_series."""
     known = {"commits": statements.array_of(commits), "unwatched": list(COUNTED_IN_ONE_SESSION)}
     return dict(await statements.rows(session, _SERIES_AT, known)) if commits else {}
 
@@ -510,7 +513,7 @@ def columns_of(pairs: Iterable[Pair]) -> dict[str, Any]:
 
 
 async def read_claims(session: AsyncSession, series: Iterable[Watched], trunk: Trunk) -> Mapping[int, Sequence[Claim]]:
-    """The changes that uploads state of some series; those of a rewritten commit while nothing better is known of the one in its place.
+    """The changes that uploads claim for some series; a claim for a rewritten commit holds until its replacement is measured.
 
     Index: ix_step_news_of, pk_reading, ix_reading_series_history, uq_branch_commit_branch_id_commit_id, ix_comparison_candidate,
     pk_report, pk_job, pk_series.
@@ -548,7 +551,7 @@ def _is_along(claim: Claim, places: Places) -> bool:
 
 
 class MachineFacts(NamedTuple):
-    """The states of a machine, as digests of its facts, and when each but the first began."""
+    """The states of a machine over time, as digests of its facts; `since` has the begin of each but the first."""
 
     since: Sequence[datetime]
     states: Sequence[str]
@@ -558,24 +561,24 @@ class MachineFacts(NamedTuple):
         return self.states[bisect_right(self.since, moment)]
 
     def are_new(self, before: datetime, moment: datetime) -> bool:
-        """True if the state at a moment is none that was there up to another one."""
+        """True if the machine was in no state like that of `moment` up to `before`."""
         return self.at(moment) not in self.states[: bisect_right(self.since, before) + 1]
 
 
 async def read_facts(session: AsyncSession, machines: Collection[int]) -> Mapping[int, MachineFacts]:
-    """The states that machines were in. Index: pk_machine, ix_facts_change_machine_id."""
+    """The states of machines over time. Index: pk_machine, ix_facts_change_machine_id."""
     values = {"machines": statements.array_of(machines)}
     changes: dict[int, list[tuple[datetime, Mapping[str, Any]]]] = defaultdict(list)
     for machine_id, at, before, after in await statements.rows(session, _FACTS_CHANGES, values):
         changes[machine_id].append((at, {**dict.fromkeys(after), **before}))
     found = {}
     for machine_id, facts in await statements.rows(session, _FACTS, values):
-        state, told = dict(facts), []
+        state, digests = dict(facts), []
         for _, before in reversed(changes[machine_id]):
-            told.append(_digest_of(state))
+            digests.append(_digest_of(state))
             state |= before
-        told.append(_digest_of(state))
-        found[machine_id] = MachineFacts([at for at, _ in changes[machine_id]], told[::-1])
+        digests.append(_digest_of(state))
+        found[machine_id] = MachineFacts([at for at, _ in changes[machine_id]], digests[::-1])
     return found
 
 

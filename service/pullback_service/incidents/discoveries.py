@@ -1,7 +1,7 @@
-"""False discoveries: how much evidence a suspicion needs among all the series that were looked at. Pure.
+"""False discoveries: the evidence that a suspicion needs among all the series that were tested. Pure.
 
-Each commit is a family: the series that were measured at it are so many chances to see something in noise. What is suspected is
-accepted by the rule of Benjamini and Hochberg, so that of all that is accepted a fifth is false at most, on average
+Each commit is a family of tests: every series measured at it is a chance to find something in noise. Suspicions are accepted by the rule
+of Benjamini and Hochberg, so that on average at most a fifth of the accepted ones is false
 (Controlling the false discovery rate, Journal of the Royal Statistical Society B 57, 1995).
 """
 
@@ -9,13 +9,13 @@ from collections.abc import Collection
 from typing import Final
 
 FALSE_SHARE: Final = 0.2
-"""The share of accepted suspicions that may be false. A suspicion is measured again before anybody is told."""
+"""The share of accepted suspicions that may be false. A suspicion is measured again before it is announced."""
 
 
 def highest_chance(chances: Collection[float], tests: int) -> float:
-    """The highest chance that is accepted among those of several suspicions in so many series; zero if none is.
+    """The highest accepted probability among those of several suspicions in `tests` series; zero if none is accepted.
 
-    A chance is that of noise alone to say as much. Few series ask for no more than the detector does by itself.
+    Each is the probability that noise alone looks like that. With few series the limit is the detector's own.
     """
     return max(
         (

@@ -1,4 +1,4 @@
-"""Reading what speaks for an incident and against it: observations around it, groups that held both commits, and what did not move."""
+"""Queries of the evidence for and against an incident: observations around it, paired comparisons, and series that did not change."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -14,7 +14,7 @@ from pullback_service.ratio import Ratio
 from pullback_service.statements import Query, Rows, array_of
 
 AROUND: Final = 40
-"""Commits of the trunk before an incident, and behind it."""
+"""The number of commits of the trunk before an incident, and after it."""
 MOST_COMPARED: Final = 60
 MOST_UNMOVED: Final = 30
 
@@ -130,8 +130,8 @@ class Observation(NamedTuple):
     busy: bool
 
 
-class InTurns(NamedTuple):
-    """Both ends of a change measured in the same groups. `is_affected`: the case is of the incident; else it is one that is not."""
+class PairedComparison(NamedTuple):
+    """Both ends of a change measured in the same groups. `is_affected`: the case belongs to the incident; otherwise it is a control."""
 
     case: str
     machine: str
@@ -146,7 +146,7 @@ class InTurns(NamedTuple):
     is_affected: bool
 
 
-class Unmoved(NamedTuple):
+class UnchangedSeries(NamedTuple):
     """A series of a workload of the incident that was measured at its commit and did not change."""
 
     case: str
@@ -182,8 +182,8 @@ def observations(incident: Incident, series_ids: Collection[int]) -> Query[Seque
 
 def measured_in_turns(
     incident: Incident, case_ids: Collection[int], ranges: Collection[tuple[int, int]]
-) -> Query[Sequence[InTurns]]:
-    """The comparisons of the ends of some changes in some cases, and in those that no change is known of.
+) -> Query[Sequence[PairedComparison]]:
+    """The comparisons of the ends of some changes in some cases, and in their controls.
 
     Index: ix_comparison_candidate, ix_incident_job_incident_id.
     """
@@ -197,8 +197,8 @@ def measured_in_turns(
     return Query(_COMPARED, values, _in_turns, width=14)
 
 
-def unmoved(incident: Incident, changes: Collection[NamedChange]) -> Query[Sequence[Unmoved]]:
-    """The same variants and metrics of all sizes of the workloads that changed, on any machine, where they did not change.
+def unmoved(incident: Incident, changes: Collection[NamedChange]) -> Query[Sequence[UnchangedSeries]]:
+    """Series of the changed workloads, variants and metrics, of any case and machine, that did not change at this commit.
 
     Index: ix_case_workload, uq_series_case_id_variant_metric_machine_id, pk_step.
     """
@@ -237,12 +237,12 @@ def _observations(rows: Rows) -> Sequence[Observation]:
     return [Observation._make((*row[:5], Ratio(*row[5:8]), row[8])) for row in rows]
 
 
-def _in_turns(rows: Rows) -> Sequence[InTurns]:
+def _in_turns(rows: Rows) -> Sequence[PairedComparison]:
     return [
-        InTurns._make((*row[:5], Ratio(*row[5:9]), tuple(orjson.loads(row[9] or "null") or ()), *row[10:]))
+        PairedComparison._make((*row[:5], Ratio(*row[5:9]), tuple(orjson.loads(row[9] or "null") or ()), *row[10:]))
         for row in rows
     ]
 
 
-def _unmoved(rows: Rows) -> Sequence[Unmoved]:
-    return [Unmoved._make((*row[:5], Ratio(*row[5:]))) for row in rows]
+def _unmoved(rows: Rows) -> Sequence[UnchangedSeries]:
+    return [UnchangedSeries._make((*row[:5], Ratio(*row[5:]))) for row in rows]

@@ -1,4 +1,4 @@
-"""Since which commit a case, or a variant of it, gives no measurement. Pure: failures and readings in, changes out."""
+"""The commit since which a case, or a variant of it, gives no measurement. Pure: failures and readings in, changes out."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
@@ -11,7 +11,7 @@ from pullback_service.models.reports import WRONG_GRADIENT
 
 
 class Failing(NamedTuple):
-    """A failure that a report states at a commit of the trunk; of the whole case where `variant` is None."""
+    """A failure in a report of a commit of the trunk; of the whole case if `variant` is None."""
 
     case_id: int
     machine_id: int
@@ -34,8 +34,8 @@ class Measured(NamedTuple):
 def failures_of(failing: Iterable[Failing], measured: Iterable[Measured], places: Places) -> list[Change]:
     """Failures since a commit that did not fail before; what failed from the beginning is no change.
 
-    A wrong gradient is claimed by one report. What did not run is claimed once a second report or commit says so: a machine may have
-    had no memory left.
+    One report suffices to claim a wrong gradient. A case that did not run is claimed once a second report or commit has it: the machine
+    may have run out of memory.
     """
     right: dict[tuple[int, int, str | None], set[int]] = defaultdict(set)
     for each in measured:
@@ -57,7 +57,7 @@ def failures_of(failing: Iterable[Failing], measured: Iterable[Measured], places
 def _runs(
     kind: ChangeKind, failed: Mapping[int, list[Failing]], right: Collection[int], places: Places
 ) -> list[Change]:
-    """The stretches of commits that fail, each behind one that did not. A gradient that one report found wrong is wrong."""
+    """The stretches of commits that fail, each after one that did not. A gradient that one report found wrong is wrong."""
     wrong = {commit for commit in failed if kind == "wrong_gradient" or commit not in right}
     ordered = sorted({*wrong, *right}, key=places.__getitem__)
     found = []

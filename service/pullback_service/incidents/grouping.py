@@ -45,7 +45,7 @@ def _order(each: Located, places: Places) -> tuple[object, ...]:
 
 
 def _of_one_cause(found: Sequence[Located], places: Places) -> list[list[Located]]:
-    """Parts whose members are linked, from one to the next, by a common commit and by a workload or a variant."""
+    """Parts whose members are linked by a common commit and by a workload or a variant, directly or through others."""
     part_of = list(range(len(found)))
 
     def root(place: int) -> int:
@@ -73,7 +73,7 @@ def _workload_of(each: Located) -> tuple[str, ...]:
 
 
 def _variant_of(each: Located) -> tuple[str, ...]:
-    """The variant of a change; a case that fails as a whole is of no variant, and shares it with nobody."""
+    """The variant of a change; a case that fails as a whole has none, and its key is its own."""
     variant = each.change.variant
     return ("variant", variant) if variant is not None else ("case", str(each.change.case_id))
 
@@ -97,8 +97,8 @@ def _by(things: Iterable[T], key: Callable[[T], Hashable]) -> dict[Hashable, lis
     return found
 
 
-def heirs(groups: Sequence[Sequence[T]], held: Mapping[T, int]) -> list[tuple[int | None, list[int]]]:
-    """For each group the incident that it goes on with, None for a new one, and the incidents that were merged into that.
+def successors(groups: Sequence[Sequence[T]], held: Mapping[T, int]) -> list[tuple[int | None, list[int]]]:
+    """For each group the incident that it continues, None for a new one, and the incidents that are merged into it.
 
     `held` are the incidents of changes that were there before. An incident goes on where most of its changes are, the first group
     among equals; a group of several incidents goes on with the oldest.

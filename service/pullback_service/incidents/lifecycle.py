@@ -1,4 +1,4 @@
-"""The state of an incident: what its changes, its job and a person say together. Pure."""
+"""The state of an incident, from its changes, its job and a verdict. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,23 +13,21 @@ VerdictWord: TypeAlias = Literal["real", "noise", "expected", "fixed"]
 
 _DECIDES: Mapping[VerdictWord, State] = {"expected": "resolved", "fixed": "resolved", "noise": "refuted"}
 AFTER_NOISE = 2.0
-"""Size of a later suspicion of a series, over that of one that somebody called noise, from which on it is raised."""
+"""The factor by which a later suspicion of a series must exceed one that a person called noise."""
 MOST_ASKED = 2
-"""Times that a suspicion is measured again."""
-TOLD: frozenset[State] = frozenset({"confirmed", "likely"})
-"""States in which people are told of an incident."""
+"""The number of times that a suspicion is measured again."""
 
 
 class Control(NamedTuple):
-    """An unaffected case that a job measured beside the others, and the two commits."""
+    """An unaffected case that a job measured along with the others, and the two compared commits."""
 
     case_id: int
     reference_id: int
     commit_id: int
 
 
-def is_of_machine(changes: Sequence[Change], controls: Iterable[Control]) -> bool:
-    """True if nothing is claimed but what was measured when an unaffected case moved by half as much or more: then the machine moved."""
+def is_caused_by_machine(changes: Sequence[Change], controls: Iterable[Control]) -> bool:
+    """True if, wherever a change is claimed, an unaffected case of the same comparison moved by half as much or more: the machine changed."""
     claimed = [change for change in changes if change.standing == "claimed"]
     sizes: dict[tuple[int, int], dict[int, float]] = defaultdict(dict)
     for change in claimed:
@@ -65,7 +63,7 @@ def state_of(  # noqa: PLR0911 - a rule a line
     """
     if verdict is not None and verdict in _DECIDES:
         return _DECIDES[verdict]
-    if is_of_machine(changes, controls):
+    if is_caused_by_machine(changes, controls):
         return "refuted"
     if claimed := [change for change in changes if change.standing == "claimed"]:
         return "resolved" if all(change.ended_id is not None for change in claimed) else "confirmed"
@@ -84,7 +82,7 @@ def state_of(  # noqa: PLR0911 - a rule a line
 
 
 def _unmeasured(standing: Sequence[Change]) -> State:
-    """The state of suspicions that nobody will measure, or measure any more."""
+    """The state of suspicions that are not measured again."""
     if any(change.standing == "ambiguous" for change in standing):
         return "unconfirmed"
     return "likely" if any(change.standing == "borne_out" for change in standing) else "suspected"

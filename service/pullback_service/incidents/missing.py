@@ -1,6 +1,6 @@
-"""Since which commit a variant of a case is missing, although its suite still reports from its machine. Pure: reports in, changes out.
+"""The commit since which a variant of a case is missing, although its suite still reports from its machine. Pure: reports in, changes out.
 
-Reports of one machine and one suite are alike: a suite that was narrowed is another suite. A failure is no absence: it is told as such.
+Reports of one machine and one suite are alike: a part of a suite is another suite. A failure is not an absence: it has its own incident.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -10,12 +10,12 @@ from typing import Final, NamedTuple, TypeAlias
 from pullback_service.incidents.changes import Change, Places
 
 ABSENT: Final = 3
-"""Commits in a row whose reports do not have it before it is missing."""
+"""The number of commits in a row without it after which it is missing."""
 PRESENT: Final = 2
-"""Commits in a row whose reports had it before."""
+"""The number of commits in a row that must have had it before."""
 
 Suite: TypeAlias = tuple[int, str]
-"""The machine, and the suite or the format of another tool: reports of one such pair measure alike."""
+"""A machine, and a suite or the format of another tool: reports of one such pair measure the same."""
 
 
 class Tracked(NamedTuple):
@@ -29,7 +29,7 @@ class Tracked(NamedTuple):
 
 
 def missing_of(tracked: Iterable[Tracked], reported: Mapping[Suite, Collection[int]], places: Places) -> list[Change]:
-    """The stretches of commits whose reports do not have what such reports had before, each behind the last that did.
+    """The stretches of commits whose reports lack what earlier reports of their suite had, each after the last that had it.
 
     `reported` are the commits of the trunk with reports of each suite.
     """
@@ -39,7 +39,7 @@ def missing_of(tracked: Iterable[Tracked], reported: Mapping[Suite, Collection[i
 def _missing(each: Tracked, reported: Mapping[Suite, Collection[int]], places: Places) -> list[Change]:
     found: dict[int, Change] = {}
     for suite in sorted(set(each.measured.values())):
-        # A commit at which another suite measured it is one at which it was there.
+        # If another suite measured it at a commit, it is not missing there.
         commits = {*reported.get((each.machine_id, suite), ()), *each.measured} - set(each.failed)
         ordered = sorted(commits, key=places.__getitem__)
         runs = [list(run) for _, run in groupby(ordered, key=lambda commit: commit in each.measured)]

@@ -27,7 +27,7 @@ from pullback_service.incidents.confirming import (
 from pullback_service.incidents.detection_inputs import MachineFacts, Trunk, UploadContent, read_facts
 from pullback_service.incidents.trunk_changes import MOST_READINGS
 
-# A level that was left and reached again goes on, so only what no other reading of the series has is an edge. What both commits share in
+# A level that was left and reached again continues, so an edge is only where no other reading of the series has the level. What both commits share in
 # all measured files needs no comparison, and no case is compared twice.
 _EDGES: Final[LiteralString] = """
 SELECT series.machine_id, older.commit_id, newer.commit_id, series.case_id, series.variant,
@@ -81,7 +81,7 @@ SELECT series.machine_id, older.commit_id, newer.commit_id, series.case_id, seri
 
 
 class _Edge(NamedTuple):
-    """A series at the first commit of a new level and at the last before it, and by how much it moved from one to the other."""
+    """A series at the first commit of a new level and at the last commit before it, and its move between them."""
 
     machine_id: int
     reference_id: int
@@ -101,18 +101,18 @@ async def compare_across_edges(
     session: AsyncSession,
     project_id: ProjectId,
     trunk: Trunk,
-    brought: UploadContent,
+    upload: UploadContent,
     *,
     minutes_a_day: float = MINUTES_A_DAY,
 ) -> list[JobId]:
-    """Queue the comparisons that new levels ask for, where an agent can measure them: of each machine at the first such commit; the new jobs.
+    """Queue a comparison for each machine at its first commit of a new level, if an agent can measure it; returns the new jobs.
 
     A job has as many of the cases as the machine has time for today, those that moved most, and a few at least.
     Index: as `measuring_machines` and `budget_of`; pk_reading, pk_series, pk_case, pk_measured, pk_report, ix_reading_series_history,
     uq_branch_commit_branch_id_commit_id, ix_facts_change_machine_id, ix_job_commit.
     """
-    measuring = await measuring_machines(session, project_id, brought.commits)
-    touched = [(machine, commit) for machine in sorted(measuring) for commit in sorted(brought.commits[machine])]
+    measuring = await measuring_machines(session, project_id, upload.commits)
+    touched = [(machine, commit) for machine in sorted(measuring) for commit in sorted(upload.commits[machine])]
     if not touched or trunk.branch_id is None:
         return []
     values = {
@@ -141,7 +141,7 @@ async def compare_across_edges(
 
 
 def _is_edge(edge: _Edge, facts: Mapping[int, MachineFacts]) -> bool:
-    """True if a level is another one, by what is told of both readings; a machine that is as it was once before is not."""
+    """True if the level is new, from what is stored of both readings; a machine that returned to an earlier state is not a new level."""
     is_other = edge.is_other or not alike(edge.method_before, edge.method)
     return is_other or facts[edge.machine_id].are_new(edge.came_before, edge.came)
 
@@ -157,7 +157,7 @@ def _first_of_machines(edges: Iterable[_Edge]) -> Mapping[tuple[int, int, int], 
 
 
 def _moved_most(edges: Iterable[_Edge], most: int) -> Sequence[int]:
-    """So many of the cases, those that moved most first."""
+    """The `most` cases that moved most, largest first."""
     moved: dict[int, float] = defaultdict(float)
     for edge in edges:
         moved[edge.case_id] = max(moved[edge.case_id], edge.moved)

@@ -1,4 +1,4 @@
-"""An incident as whoever is told of it gets it."""
+"""The payload of a notification about an incident."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -13,9 +13,9 @@ from pullback_service.models.incidents import Incident
 
 
 async def facts_of(session: AsyncSession, incident: Incident) -> Mapping[str, Any]:
-    """The facts of an incident, as JSON takes them: `title`, `sentence` and `details` for people. Index: as `details_of`.
+    """The facts of an incident, ready for JSON: `title`, `sentence` and `details` are for people. Index: as `details_of`.
 
-    `url` is its page; what has one `thread` is told of one incident. `sizes`: by machine and metric, natural logs.
+    `url` is its page; messages of one `thread` are about one incident. `sizes`: by machine and metric, natural logs.
     """
     (detail,) = await details_of(session, [incident])
     changes = detail.supporting
@@ -43,7 +43,7 @@ async def facts_of(session: AsyncSession, incident: Incident) -> Mapping[str, An
 
 
 def sizes_of(changes: Iterable[NamedChange]) -> Mapping[str, Mapping[str, float]]:
-    """The largest change of each metric on each machine that shows an incident: by claims, else by what is not refuted."""
+    """The largest change of each metric on each machine of an incident, of claimed changes, else of those that are not refuted."""
     every = [each for each in changes if each.change.standing != "refuted"]
     shown = [each for each in every if each.change.standing == "claimed"] or every
     sizes: dict[str, dict[str, float]] = defaultdict(dict)

@@ -1,4 +1,4 @@
-"""Reading incidents with everything that is shown of them."""
+"""Queries of incidents, with everything that pages and the API show of them."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -46,7 +46,7 @@ ARRAY (SELECT reference_id FROM changed UNION SELECT commit_id FROM changed UNIO
        UNION SELECT unnest(%(ends)s::bigint[]))
 """
 _PROJECTS: Final[LiteralString] = "SELECT id, name FROM project WHERE id = ANY (%(ids)s::bigint[])"
-# Without the channels that are told: Postgres makes no array of arrays of different lengths.
+# Without the announced channels: Postgres makes no array of arrays of different lengths.
 _INCIDENT: Final = tuple(column.name for column in Incident.__table__.columns if not isinstance(column.type, ARRAY))
 _VERDICT: Final = tuple(Verdict.__table__.columns.keys())
 _EVENT: Final = tuple(IncidentEvent.__table__.columns.keys())
@@ -83,7 +83,7 @@ SELECT incident.id, incident.kind, incident.state
  ORDER BY incident.id DESC
  LIMIT %(limit)s
 """
-_SAID: Final[LiteralString] = """
+_INCIDENT_CHANGES: Final[LiteralString] = """
 SELECT incident.id, incident.kind, incident.state, given.verdict, "case".label, change.variant, series.metric, series.unit,
        series.exact, series.direction = 'bigger', change.worse, change.log_ratio, change.reference_id, change.commit_id,
        change.ended_id
@@ -119,9 +119,9 @@ SELECT bisection.state, commit.sha, bisection.share, bisection.job_id,
 """
 
 OPEN: Final = ("confirmed", "likely", "suspected", "confirming")
-"""States of incidents that nobody has refuted and nothing has ended."""
+"""States of incidents that are neither refuted nor over."""
 CLOSED: Final = ("resolved", "unconfirmed", "refuted")
-"""States of incidents that are over, or that nothing bore out."""
+"""States of incidents that are over or were not confirmed."""
 NOT_WORKING: Final = ("wrong_gradient", "failed", "missing")
 """Kinds of incidents that have no size."""
 
@@ -137,7 +137,7 @@ class NamedCommit(NamedTuple):
 
 
 class NamedChange(NamedTuple):
-    """A change by its names; no metric where a case failed."""
+    """A change with the names of its case, machine and commits; without a metric if the case failed."""
 
     change: Change
     workload: str
@@ -151,8 +151,8 @@ class NamedChange(NamedTuple):
     ended: NamedCommit | None
 
 
-class SaidChange(NamedTuple):
-    """A change of a series, with what its incident says of it."""
+class SeriesChange(NamedTuple):
+    """A change of a series with the state and the verdict of its incident."""
 
     incident_id: int
     kind: str
@@ -185,13 +185,13 @@ class Detail:
 
     @property
     def supporting(self) -> Sequence[NamedChange]:
-        """The changes that support what is said of it."""
+        """The changes that support its state."""
         found = set(supporting(each.change for each in self.changes))
         return [each for each in self.changes if each.change in found]
 
 
 class NamedBisection(NamedTuple):
-    """The search for the commit of an incident, by its names."""
+    """A bisection with the names of its commits."""
 
     state: str
     culprit: str | None
@@ -211,7 +211,7 @@ class IncidentChoice:
     since: datetime | None = None
     assignee: str | None = None
     told: bool = False
-    """Only those that somebody was told of."""
+    """Only those that were announced."""
     workload: str | None = None
     case: str | None = None
     variant: str | None = None
@@ -231,10 +231,10 @@ async def list_incidents(
 async def costly_incidents(
     session: AsyncSession, choice: IncidentChoice, *, by_cost: bool, skip: int = 0, limit: int
 ) -> Sequence[Detail]:
-    """Open incidents, then the others; each by what they cost, or the newest first.
+    """Open incidents, then the others; within each by cost, or newest first.
 
-    What does not work costs most; then what takes most more of time or memory, the largest change of each case added up;
-    improvements come last. Index: ix_incident_project_id, else pk_incident; ix_change_incident_id; as `details_of`.
+    Failures cost most; then those that add most time or memory, as the sum of the largest change of each case; improvements come last.
+    Index: ix_incident_project_id, else pk_incident; ix_change_incident_id; as `details_of`.
     """
     statement = _matching(choice).order_by(Incident.state.in_(OPEN).desc())
     if by_cost:
@@ -254,13 +254,13 @@ async def costly_incidents(
 
 
 def open_incidents(project_id: ProjectId, *, limit: int) -> Query[Sequence[Incident]]:
-    """Open incidents that people are told of, newest first. Index: ix_incident_project_id."""
+    """Open incidents other than improvements, newest first. Index: ix_incident_project_id."""
     values = {"project": project_id, "open": list(OPEN), "limit": limit}
     return Query(_OPEN, values, lambda rows: [_made(Incident, _INCIDENT, row) for row in rows], width=len(_INCIDENT))
 
 
 def incidents_since(project_id: ProjectId, commit_id: int, *, limit: int) -> Query[list[tuple[Any, ...]]]:
-    """Id, kind and state of incidents that begin at a commit, newest first, but for those that became a part of another.
+    """Id, kind and state of incidents that begin at a commit, newest first, without merged ones.
 
     Index: ix_incident_project_id.
     """
@@ -270,7 +270,7 @@ def incidents_since(project_id: ProjectId, commit_id: int, *, limit: int) -> Que
 def incidents_between(
     project_id: ProjectId, reference_id: int, candidate_id: int, *, limit: int
 ) -> Query[list[tuple[Any, ...]]]:
-    """Id, kind and state of incidents that begin behind one commit, up to another, newest first, but for those that became a part of another.
+    """Id, kind and state of incidents that begin after one commit, up to another, newest first, without merged ones.
 
     Index: ix_incident_project_id, pk_commit.
     """
@@ -278,15 +278,20 @@ def incidents_between(
     return Query(_BETWEEN, values, list, width=3)
 
 
-def said_at(
+def incident_changes_at(
     project_id: ProjectId, machine_id: MachineId, commits: Collection[int], *, case_id: int | None = None
-) -> Query[Sequence[SaidChange]]:
-    """The changes of series of a machine, or of a case there, that are of incidents whose range begins or ends at some commits, or whose level was back there.
+) -> Query[Sequence[SeriesChange]]:
+    """The changes of series of a machine, or of one case, in incidents whose range begins or ends at some commits, or whose level was back there.
 
     Index: ix_incident_project_id, ix_change_incident_id, pk_case, pk_series, ix_verdict_incident_id.
     """
     values = {"project": project_id, "machine": machine_id, "commits": statements.array_of(commits), "case": case_id}
-    return Query(_SAID, values, lambda rows: [SaidChange(*row) for row in rows], width=len(SaidChange._fields))
+    return Query(
+        _INCIDENT_CHANGES,
+        values,
+        lambda rows: [SeriesChange(*row) for row in rows],
+        width=len(SeriesChange._fields),
+    )
 
 
 def _matching(choice: IncidentChoice) -> Select[Incident]:
@@ -333,7 +338,7 @@ async def count_incidents(session: AsyncSession, choice: IncidentChoice) -> Mapp
 
 
 async def told_at(session: AsyncSession, incident_ids: Collection[int]) -> Mapping[int, datetime]:
-    """The time at which people were told of incidents last, of those that anybody was. Index: ix_incident_event_incident_id."""
+    """The time of the last announcement of each incident that was announced. Index: ix_incident_event_incident_id."""
     rows = await statements.rows(session, _TOLD_AT, {"incidents": statements.array_of(incident_ids)})
     return dict(rows)
 
@@ -360,7 +365,7 @@ async def details_of(session: AsyncSession, incidents: Sequence[Incident]) -> li
 
 
 async def subjects_of(session: AsyncSession, changes: Collection[Change]) -> Mapping[Change, Subject]:
-    """Changes by their names, as rules match them. Index: pk_case, pk_machine, pk_series."""
+    """The names of changes, as rules match them. Index: pk_case, pk_machine, pk_series."""
     ordered = [*changes]
     values = {
         "cases": [change.case_id for change in ordered],
@@ -375,7 +380,7 @@ async def subjects_of(session: AsyncSession, changes: Collection[Change]) -> Map
 
 
 async def named_changes(session: AsyncSession, changes: Collection[Change]) -> list[NamedChange]:
-    """Changes that are not stored, by their names. Index: pk_commit, pk_case, pk_machine, pk_series."""
+    """The names of changes that are not stored. Index: pk_commit, pk_case, pk_machine, pk_series."""
     subjects = await subjects_of(session, changes)
     ends = {id_ for each in changes for id_ in (each.reference_id, each.commit_id, each.ended_id) if id_ is not None}
     commits = _commits(await statements.rows(session, _COMMITS, {"ids": statements.array_of(ends)})) if ends else {}
@@ -397,7 +402,7 @@ async def named_changes(session: AsyncSession, changes: Collection[Change]) -> l
 
 
 def details_given(incidents: Sequence[Incident]) -> Mapping[str, Query[Any]]:
-    """Rows that `details_asked` asks about."""
+    """The rows that `details_asked` reads."""
     ids = statements.array_of(incident.id for incident in incidents)
     return {"changed": Query(_CHANGED, {"incidents": ids}, list)}
 
@@ -467,7 +472,7 @@ def events_of(incident_id: int) -> Query[Sequence[IncidentEvent]]:
 
 
 async def bisection_of(session: AsyncSession, incident_id: int) -> NamedBisection | None:
-    """The search for the commit of an incident. Index: pk_bisection, ix_incident_job_incident_id."""
+    """The bisection of an incident. Index: pk_bisection, ix_incident_job_incident_id."""
     found = await statements.row(session, _BISECTION, {"incident": incident_id})
     return None if found is None else NamedBisection._make(found)
 
@@ -491,6 +496,6 @@ async def changes_of_incidents(session: AsyncSession, ids: Collection[int]) -> M
 
 
 async def verdicts_of(session: AsyncSession, ids: Collection[int]) -> Mapping[int, Verdict]:
-    """The verdict of each of some incidents that counts. Index: ix_verdict_incident_id."""
+    """The valid verdict of each incident. Index: ix_verdict_incident_id."""
     given = select(Verdict).where(Verdict.incident_id.in_(ids), Verdict.revoked_at.is_(None)).order_by(Verdict.id)
     return {verdict.incident_id: verdict for verdict in await session.scalars(given)}

@@ -1,4 +1,4 @@
-"""Differences between what is stored of the detector's findings and what the detector of this release finds, over all history.
+"""Differences between the stored findings of the detector and those of the detector of this release, over all history.
 
 For after an upgrade, before workers look with another version. Nothing is written, and nothing is locked: series are read in small
 batches, each in a transaction of its own.
@@ -33,12 +33,12 @@ from pullback_service.incidents.trunk_changes import (
     Observed,
     Suspicion,
     Watched,
-    at_once,
+    suspicions_in_hindsight,
     suspicions_of,
 )
 
 SERIES_AT_ONCE: Final = 5
-"""Series whose readings, all of them, are in memory together."""
+"""The number of series whose readings are in memory at once."""
 PAIRS_AT_ONCE: Final = 100
 
 DifferenceKind: TypeAlias = Literal["new", "moved", "gone"]
@@ -49,7 +49,7 @@ SELECT {", ".join(Change._fields)} FROM change WHERE project_id = %(project)s AN
 
 
 class Difference(NamedTuple):
-    """A change that only one of both knows, or that begins elsewhere; `was` is the stored one."""
+    """A change that only one of both has, or that begins at another commit; `was` is the stored one."""
 
     kind: DifferenceKind
     change: NamedChange
@@ -58,19 +58,19 @@ class Difference(NamedTuple):
 
 @dataclass(slots=True)
 class Findings:
-    """The findings of this release in the series of a project that were looked at so far."""
+    """The findings of this release in the series of a project that were searched so far."""
 
     trunk: Trunk
     stored: Mapping[int, Sequence[Change]]
     suspects: Mapping[int, Sequence[tuple[int, float]]]
     series: int
-    """Series of the project that the detector looks at, as far as they are known."""
+    """The watched series of the project that are known so far."""
     looked_at: set[int] = field(default_factory=set)
     readings: int = 0
     suspicions: list[tuple[int, Suspicion]] = field(default_factory=list)
 
 
-async def look_beside(database: Database, project_id: ProjectId) -> AsyncIterator[Findings]:
+async def detect_beside(database: Database, project_id: ProjectId) -> AsyncIterator[Findings]:
     """Look for changes in all of a project with the detector of this release, and yield what is found behind each batch.
 
     Index: as `read_newest` and `read_series`.
@@ -109,17 +109,17 @@ async def _look_at(database: Database, pairs: Sequence[Pair], found: Findings) -
 
 
 def _in_all(series: Watched, readings: Sequence[Observed], trunk: Trunk) -> Iterable[Suspicion]:
-    """The suspicions of the detector: of the newest readings, as lived, and at once of those that it no longer looks at."""
+    """The suspicions of the detector: online for the newest readings, in hindsight for older ones that it no longer reads."""
     newest = readings[-MOST_READINGS:]
     before = settled_before(series.series_id, [reading.commit_id for reading in newest], trunk.places)
     places = trunk.places
-    older = at_once(series, readings) if len(readings) > len(newest) else []
+    older = suspicions_in_hindsight(series, readings) if len(readings) > len(newest) else []
     yield from (one for one in older if places[one.change.commit_id] < before)
     yield from (one for one in suspicions_of(series, newest) if places[one.change.commit_id] >= before)
 
 
 async def differences_of(session: AsyncSession, found: Findings) -> list[Difference]:
-    """The differences in the series that were looked at, by commit; suspicions are accepted among all of their commit.
+    """The differences in the searched series, by commit; suspicions are accepted among all of their commit.
 
     Index: as `watched_at` and `named_changes`.
     """

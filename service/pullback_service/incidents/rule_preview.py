@@ -1,4 +1,4 @@
-"""Incidents of the last 90 days, as other rules would have told them."""
+"""Preview of rules: the incidents of the last 90 days as they would have been announced."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.ids import ProjectId
-from pullback_service.incidents.announcing import BEGINNINGS, TOLD_OF
+from pullback_service.incidents.announcing import ANNOUNCED_KINDS, BEGINNINGS
 from pullback_service.incidents.budget_inputs import budget_changes
 from pullback_service.incidents.changes import Places
 from pullback_service.incidents.detection_inputs import pairs_of, read_trunk
@@ -35,14 +35,14 @@ HAVING min(report.received_at) >= greatest(project.detected_from, now() - make_i
 """
 
 
-async def foresee(session: AsyncSession, project: Project, rules: Sequence[Rule]) -> list[ForeseenIncident]:
-    """The incidents that were told, or would have been, newest first; those that only budgets would have made come last.
+async def preview_incidents(session: AsyncSession, project: Project, rules: Sequence[Rule]) -> list[ForeseenIncident]:
+    """Incidents that were or would have been announced, newest first; those that only budgets would have made come last.
 
     Index: ix_incident_project_id, ix_incident_event_incident_id, ix_report_commit_id; as `details_of` and `budget_changes`.
     """
     since = func.now() - func.make_interval(0, 0, 0, DAYS)
     of_project = select(Incident).where(Incident.project_id == project.id, Incident.found_at >= since)
-    may_be_told = of_project.where(~Incident.seen, Incident.kind.in_(TOLD_OF), Incident.state != "merged")
+    may_be_told = of_project.where(~Incident.seen, Incident.kind.in_(ANNOUNCED_KINDS), Incident.state != "merged")
     incidents = (await session.scalars(may_be_told.order_by(Incident.id.desc()).limit(MOST))).all()
     rows = await session.execute(
         select(IncidentEvent.incident_id, IncidentEvent.told).where(
@@ -78,7 +78,7 @@ async def foresee(session: AsyncSession, project: Project, rules: Sequence[Rule]
 async def _over_budget(
     session: AsyncSession, project: Project, rules: Sequence[Rule]
 ) -> tuple[list[list[NamedChange]], Places]:
-    """The changes that budgets would have shown and told in the last 90 days, by incident."""
+    """The changes that budgets would have shown and announced in the last 90 days, by incident."""
     project_id = ProjectId(project.id)
     trunk = await read_trunk(session, project_id) if any(rule.budget is not None for rule in rules) else None
     if trunk is None or trunk.branch_id is None:
@@ -95,7 +95,7 @@ async def _over_budget(
 
 
 def _meets(part: Sequence[NamedChange], detail: Detail, places: Places) -> bool:
-    """True if a budget is broken by what an incident is about already: such are one incident."""
+    """True if the change that breaks a budget belongs to an incident already: they are one incident."""
     held = [each for each in detail.changes if each.change.reference_id in places and each.change.commit_id in places]
     return any(
         (one.workload == other.workload or one.change.variant == other.change.variant)

@@ -16,7 +16,7 @@ TO_ALL = Decision(None, ())
 
 
 async def decide_for(session: AsyncSession, incident: Incident) -> Decision:
-    """Decide what is told of an incident, and to whom. Index: uq_rule_project_id_place; as `details_of`."""
+    """Decide if an incident is announced, and on which channels. Index: uq_rule_project_id_place; as `details_of`."""
     rules = await rules_of(session, incident.project_id)
     if not rules:
         return TO_ALL
@@ -25,7 +25,7 @@ async def decide_for(session: AsyncSession, incident: Incident) -> Decision:
 
 
 def decision_on(rules: Sequence[Rule], changes: Sequence[NamedChange]) -> Decision:
-    """Decide what is told of changes, but for those that were refuted."""
+    """Decide the announcement of changes, without refuted ones."""
     standing = [each for each in changes if each.change.standing != "refuted"]
     return decide(
         rules,
@@ -39,7 +39,7 @@ def subject_of(each: NamedChange) -> Subject:
 
 
 async def unwatched(session: AsyncSession, project_id: ProjectId, changes: Collection[Change]) -> set[Change]:
-    """The changes of series that rules say are not watched. Index: uq_rule_project_id_place, pk_case, pk_machine, pk_series."""
+    """The changes of series that rules do not watch. Index: uq_rule_project_id_place, pk_case, pk_machine, pk_series."""
     rules = [rule for rule in await rules_of(session, project_id) if rule.watch is not None] if changes else []
     if not rules:
         return set()

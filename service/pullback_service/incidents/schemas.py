@@ -11,6 +11,7 @@ from pullback_service.fields import Name, Text
 from pullback_service.incidents.queries import Detail, NamedBisection, NamedChange, NamedCommit
 from pullback_service.incidents.sentences import sentence
 from pullback_service.models.incidents import IncidentEvent, Verdict
+from pullback_service.plain_rows import filled
 from pullback_service.ratio_fields import RatioFields
 
 IncidentKind: TypeAlias = Literal["worse", "better", "unsteady", "wrong_gradient", "failed", "missing"]
@@ -36,7 +37,7 @@ class IncidentCommit(BaseModel):
     @classmethod
     def of(cls, commit: NamedCommit) -> Self:
         """A commit."""
-        return cls(sha=commit.sha, title=commit.title, author=commit.author)
+        return filled(cls, commit)
 
 
 class VerdictSummary(BaseModel):
@@ -45,7 +46,7 @@ class VerdictSummary(BaseModel):
     verdict: VerdictWord
     note: str | None
     link: str | None
-    by: str = Field(description="Who said so, as the audit log names callers.")
+    by: str = Field(description="The caller who gave it, as the audit log names callers.")
     at: datetime
     revoked_at: datetime | None
     revoked_by: str | None
@@ -53,21 +54,11 @@ class VerdictSummary(BaseModel):
     @classmethod
     def of(cls, stored: Verdict) -> Self:
         """A verdict."""
-        return cls.model_validate(
-            {
-                "verdict": stored.verdict,
-                "note": stored.note,
-                "link": stored.link,
-                "by": stored.actor,
-                "at": stored.at,
-                "revoked_at": stored.revoked_at,
-                "revoked_by": stored.revoked_by,
-            }
-        )
+        return filled(cls, stored, by=stored.actor)
 
 
 class RuleHeld(BaseModel):
-    """A rule of `pullback.toml` that changed what is told of an incident, as it was then."""
+    """A rule of `pullback.toml` that changed how an incident was announced, as the rule was then."""
 
     number: int = Field(description="Its number in the file, from 1 on.")
     says: str = Field(examples=["at_least = 0.02"])
@@ -76,7 +67,7 @@ class RuleHeld(BaseModel):
 
 
 class IncidentSummary(BaseModel):
-    """An incident: what changed behind `reference`, up to `commit`, which may be many changes of one cause."""
+    """An incident: changes of one cause, after `reference` and up to `commit`."""
 
     id: int
     url: str
@@ -90,28 +81,27 @@ class IncidentSummary(BaseModel):
     cases: int
     machines: int
     changes: int
-    seen: bool = Field(description="True if it was found in results older than detection: nobody is told.")
+    seen: bool = Field(description="True if it was found in results older than detection: it is not announced.")
     verdict: VerdictSummary | None
-    assignee: str | None = Field(description="Who is in charge.")
+    assignee: str | None = Field(description="The person in charge.")
     merged_into: int | None
     job_id: int | None = Field(description="The newest job that measures it again.")
     found_at: datetime
     changed_at: datetime
-    rules: list[RuleHeld] = Field([], description="The rules that changed what is told of it.")
+    rules: list[RuleHeld] = Field([], description="The rules that changed its announcement.")
 
     @classmethod
     def of(cls, detail: Detail) -> Self:
         """An incident as lists show it."""
-        return cls.model_validate(_summarized(detail))
+        return filled(cls, detail, detail.incident, **_made(detail))
 
 
 class IncidentChange(RatioFields):
-    """A change of one series; or a case, or a variant of it, that gave no measurement: it has no metric.
+    """A change of one series; or of a case or variant that gave no measurement, without a metric.
 
-    `evidence` is `exact` or `paired` of what uploads state, `levels` of what the detector sees in later uploads, `budget` of a value
-    over the budget of a rule, `absence` of what reports of its suite do not have any more, `anchor` of what jobs that compare with the anchor show, `failure`
-    else.
-    The ratio is natural-log of the values behind over those before.
+    `evidence`: `exact` or `paired` from uploads, `levels` from the detector in later uploads, `budget` for a value over the budget of a
+    rule, `absence` if reports of its suite no longer have it, `anchor` from comparisons with the anchor, else `failure`. The ratio is the
+    natural log of the value after over the value before.
     """
 
     case: str
@@ -137,32 +127,12 @@ class IncidentChange(RatioFields):
     @classmethod
     def of(cls, named: NamedChange) -> Self:
         """A change."""
-        change = named.change
-        stored = {field: getattr(change, field) for field in _AS_STORED}
-        return cls.model_validate(
-            {
-                **stored,
-                "case": named.case,
-                "workload": named.workload,
-                "machine": named.machine,
-                "metric": named.metric,
-                "unit": named.unit,
-                "direction": named.direction,
-                "reference": named.reference.sha,
-                "commit": named.commit.sha,
-                "ended": None if named.ended is None else named.ended.sha,
-            }
-        )
-
-
-_AS_STORED = (
-    *("variant", "series_id", "kind", "worse", "evidence", "standing", "before", "after", "message", "detector"),
-    *RatioFields.model_fields,
-)
+        ended = None if named.ended is None else named.ended.sha
+        return filled(cls, named, named.change, reference=named.reference.sha, commit=named.commit.sha, ended=ended)
 
 
 class IncidentEventSummary(BaseModel):
-    """Something that happened to an incident; `told`: it was announced, with these details."""
+    """An event of an incident; `told`: it was announced, with these details."""
 
     event: str
     at: datetime
@@ -173,11 +143,11 @@ class IncidentEventSummary(BaseModel):
     @classmethod
     def of(cls, event: IncidentEvent) -> Self:
         """An event."""
-        return cls(event=event.event, at=event.at, actor=event.actor, told=event.told, details=event.details)
+        return filled(cls, event)
 
 
 class BisectionSummary(BaseModel):
-    """The search for the commit that caused an incident. `undecided`: `culprit` is the last of several that may have, or not borne out."""
+    """The bisection of an incident. `undecided`: `culprit` is not confirmed, or is the last of several possible commits."""
 
     state: Literal["running", "found", "undecided"]
     culprit: str | None
@@ -190,7 +160,7 @@ class BisectionSummary(BaseModel):
 
 
 class IncidentDetail(IncidentSummary):
-    """An incident with all its changes, what happened to it, and what people said."""
+    """An incident with all its changes, events and verdicts."""
 
     evidence: list[IncidentChange]
     events: list[IncidentEventSummary]
@@ -207,14 +177,15 @@ class IncidentDetail(IncidentSummary):
         bisection: NamedBisection | None,
     ) -> Self:
         """An incident in full."""
-        return cls.model_validate(
-            {
-                **_summarized(detail),
-                "evidence": [IncidentChange.of(change) for change in detail.changes],
-                "events": [IncidentEventSummary.of(event) for event in events],
-                "verdicts": [VerdictSummary.of(verdict) for verdict in verdicts],
-                "bisection": None if bisection is None else BisectionSummary(**bisection._asdict()),
-            }
+        return filled(
+            cls,
+            detail,
+            detail.incident,
+            **_made(detail),
+            evidence=[IncidentChange.of(change) for change in detail.changes],
+            events=[IncidentEventSummary.of(event) for event in events],
+            verdicts=[VerdictSummary.of(verdict) for verdict in verdicts],
+            bisection=None if bisection is None else BisectionSummary(**bisection._asdict()),
         )
 
 
@@ -229,8 +200,8 @@ class AssigneeRequest(BaseModel):
 class VerdictRequest(BaseModel):
     """A person's judgement of an incident; it takes the place of an earlier one.
 
-    `expected` makes the new level the level, and `fixed` says that it is mended: both resolve the incident. `noise` refutes it, and
-    later suspicions of the same series are raised from twice its size on. `real` decides nothing, and is remembered.
+    `expected` accepts the new level, and `fixed` states that it was fixed: both resolve the incident. `noise` refutes it, and later
+    suspicions of its series must be twice as large. `real` is stored and changes no state.
     """
 
     model_config = ConfigDict(
@@ -240,18 +211,15 @@ class VerdictRequest(BaseModel):
     verdict: VerdictWord
     note: Text | None = None
     link: Annotated[Name, AfterValidator(_is_web_address)] | None = Field(
-        None, description="Where it is spoken about.", examples=["https://git.example/group/project/issues/7"]
+        None, description="Address of a discussion.", examples=["https://git.example/group/project/issues/7"]
     )
 
 
-def _summarized(detail: Detail) -> dict[str, Any]:
+def _made(detail: Detail) -> dict[str, Any]:
+    """The fields of an incident that are no columns of its table."""
     incident = detail.incident
     return {
-        "id": incident.id,
         "url": f"/api/v1/incidents/{incident.id}",
-        "project": detail.project,
-        "kind": incident.kind,
-        "state": incident.state,
         "sentence": sentence(detail),
         "reference": IncidentCommit.of(detail.reference),
         "commit": IncidentCommit.of(detail.commit),
@@ -259,12 +227,7 @@ def _summarized(detail: Detail) -> dict[str, Any]:
         "cases": len({change.case for change in detail.supporting}),
         "machines": len({change.change.machine_id for change in detail.supporting}),
         "changes": len(detail.changes),
-        "seen": incident.seen,
         "verdict": None if detail.verdict is None else VerdictSummary.of(detail.verdict),
-        "assignee": incident.assignee,
         "merged_into": incident.merged_into_id,
-        "job_id": incident.job_id,
-        "found_at": incident.found_at,
-        "changed_at": incident.changed_at,
         "rules": incident.rules or [],
     }

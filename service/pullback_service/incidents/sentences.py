@@ -1,7 +1,7 @@
-"""An incident in one sentence: the API, the command line and messages say the same. Pure.
+"""The sentence of an incident, the same in the API, the command line and messages. Pure.
 
-Names and titles are strangers' text. They come in one line, with characters that nobody sees made visible, and in quotes or between
-backticks, which they cannot end.
+Names and titles are untrusted text. They are put on one line, with invisible characters made visible, in quotes or between backticks
+that they cannot close.
 """
 
 import re
@@ -15,7 +15,7 @@ from pullback_service.incidents.queries import Detail, NamedChange, NamedCommit
 
 LONGEST_TITLE: Final = 80
 SHORT: Final = 7
-"""Characters of a hash."""
+"""The number of characters of a short hash."""
 
 _NOT_TURNS: Final = "seen in later uploads, not measured in turns"
 _SUFFIX: Final = {
@@ -23,7 +23,7 @@ _SUFFIX: Final = {
     "confirming": "suspected, being measured again",
     "likely": _NOT_TURNS,
     "unconfirmed": "measured again without an answer",
-    "refuted": "not borne out",
+    "refuted": "refuted",
 }
 _COUNTED: Final = {
     "array_allocs": "array",
@@ -36,12 +36,12 @@ _METRIC_ORDER: Final = ("time", "peak_bytes", "array_bytes", "array_allocs")
 
 
 def sentence(detail: Detail, *, quoted: Callable[[str], str] | None = None) -> str:
-    """An incident in plain text: its change, since when, and where; `quoted` writes a title otherwise than in quotes."""
+    """An incident in plain text: its change, since which commit, and where; `quoted` formats titles, in quotes by default."""
     quoted = quoted or in_quotes
     incident, changes = detail.incident, detail.supporting
     since = _since(detail.reference, detail.commit, quoted)
     if not changes:
-        return f"Nothing is left of what was found {since}."
+        return f"No change is left of those found {since}."
     lead = lead_of(detail)
     if lead.change.evidence == "anchor":
         since = f"than at the anchor {_named(detail.reference, quoted)}, as {_named(detail.commit, quoted)} shows"
@@ -52,9 +52,9 @@ def sentence(detail: Detail, *, quoted: Callable[[str], str] | None = None) -> s
     elif incident.state == "resolved" and detail.verdict is not None:
         said.append(f"; {detail.verdict.verdict}, as {plain(detail.verdict.actor)} says")
     elif incident.state == "unconfirmed" and incident.out_of_time_on is not None and not incident.asked:
-        said.append(" (not measured again: the machine had no time left for that)")
+        said.append(" (not measured again: the machine had no time left)")
     elif incident.state == "unconfirmed" and incident.ended_id is not None and not incident.asked:
-        said.append(" (the level was back before anybody measured it again)")
+        said.append(" (the level was back before it was measured again)")
     elif incident.state in _SUFFIX:
         said.append(f" ({_SUFFIX[incident.state]})")
     return "".join(said) + "."
@@ -66,23 +66,23 @@ def markdown(detail: Detail) -> str:
 
 
 def headline(detail: Detail) -> str:
-    """An incident in a few words, without since when and where."""
-    return _happening(detail, lead_of(detail)) if detail.changes else "Nothing is left of what was found"
+    """An incident in a few words, without commit and place."""
+    return _happening(detail, lead_of(detail)) if detail.changes else "No change is left"
 
 
 def plain(text: str, longest: int = LONGEST_TITLE) -> str:
-    """Strangers' text in one line, all of it to be seen, and not too long."""
+    """Untrusted text on one line, with invisible characters shown, and not too long."""
     line = in_plain_sight(re.sub(r"\s+", " ", text).strip())
     return line if len(line) <= longest else f"{line[: longest - 1].rstrip()}…"
 
 
 def in_quotes(text: str) -> str:
-    """A text between quotes, which it cannot end."""
+    """Text in quotes, which it cannot close."""
     return '"' + plain(text).replace('"', "'") + '"'
 
 
 def in_code(text: str) -> str:
-    """A text between backticks, which it cannot end."""
+    """Text in backticks, which it cannot close."""
     return "`" + plain(text).replace("`", "'") + "`"
 
 
@@ -93,7 +93,7 @@ def place_of_metric(metric: str | None) -> tuple[int, str]:
 
 
 def lead_of(detail: Detail) -> NamedChange:
-    """The change that speaks for all: claimed before suspected, time before memory, of the whole range, the largest of these."""
+    """The leading change: claimed before suspected, time before memory, then those of the whole range, then the largest."""
     ends = detail.reference.id, detail.commit.id
 
     def rank(each: NamedChange) -> tuple[object, ...]:
@@ -133,13 +133,12 @@ def _happening(detail: Detail, lead: NamedChange) -> str:
     if lead.change.evidence == "budget":
         return f"{subject} is over its budget ({plain(lead.change.message or '')})"
     if kind == "unsteady":
-        return f"{in_code(lead.metric or '')} of {subject} does not count alike"
-    several = len(variants) > 2 or len(variants) == 2
-    return f"{subject} {_moved(lead, plural=several)}"
+        return f"{in_code(lead.metric or '')} of {subject} has counts that vary"
+    return f"{subject} {_moved(lead, plural=len(variants) > 1)}"
 
 
 def _moved(each: NamedChange, *, plural: bool = False) -> str:
-    """Such as `takes 4.1 % more time (3.6 to 4.7, 40 groups)`."""
+    """For example `takes 4.1 % more time (3.6 to 4.7, 40 groups)`."""
     change = each.change
     verb = ("take" if plural else "takes", "make" if plural else "makes", "use" if plural else "uses")
     if each.metric == "time":
@@ -154,7 +153,7 @@ def _moved(each: NamedChange, *, plural: bool = False) -> str:
 
 
 def _counted(each: NamedChange) -> str | None:
-    """Such as `one array more`; None of what is no count, or where the counts are not known."""
+    """For example `one array more`; None if the metric is no count, or the counts are not known."""
     word, before, after = _COUNTED.get(each.metric or ""), each.change.before, each.change.after
     if word is None or before is None or after is None:
         return None
@@ -173,13 +172,13 @@ def _amount(log_ratio: float | None, what: str, decimals: int = 0) -> str:
 
 
 def _percent(log_ratio: float, decimals: int = 0) -> str:
-    """Its size in per cent, with so many decimals at least."""
+    """The size of a log ratio in per cent, with at least so many decimals."""
     size = abs(exp(log_ratio) - 1) * 100
     return f"{size:.{max(decimals, 2 if size < 0.95 else 1 if size < 9.95 else 0)}f}"
 
 
 def _decimals(change: Change) -> int:
-    """The decimals that tell the ends of an interval in per cent apart: 12 % is 11.9 % where it lies between 11.7 and 12.0."""
+    """The decimals that distinguish the ends of an interval in per cent: 12 % becomes 11.9 % in an interval of 11.7 to 12.0."""
     if change.low is None or change.high is None:
         return 0
     return next((few for few in (0, 1) if _percent(change.low, few) != _percent(change.high, few)), 2)
@@ -199,7 +198,7 @@ def _doubt(each: NamedChange) -> str:
 
 
 def _signed(end: float, towards: float, decimals: int) -> str:
-    """An end of an interval, negative where it lies on the other side of zero."""
+    """An end of an interval in per cent, negative if it lies on the other side of zero."""
     return f"{'' if (end > 0) == (towards > 0) else '-'}{_percent(end, decimals)}"
 
 
@@ -230,7 +229,7 @@ def _spread(changes: Sequence[NamedChange]) -> str:
 
 
 def _others(changes: Sequence[NamedChange], lead: NamedChange) -> list[str]:
-    """Other changes, a clause for each other metric: counts as such, in the words of the largest."""
+    """Clauses for the largest change of each other metric, at most two."""
     found = {}
     for each in sorted(changes, key=lambda each: -abs(each.change.log_ratio or 0.0)):
         if each.metric is not None and each.metric != lead.metric and each.metric not in found:

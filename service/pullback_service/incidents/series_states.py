@@ -1,4 +1,4 @@
-"""The detector's state of a series between uploads, so that a reading at its end costs the same however long the history is.
+"""The detector's state of a series between uploads: with it, a new reading at the end costs the same for any length of history.
 
 A state takes what is new at the end of a series. Where a reading came, went or was measured again in the middle, the detector of its level
 goes back to a mark before that, and takes what lies behind it with the next reading at the end. Where anything else moved (another order
@@ -31,7 +31,7 @@ from pullback_service.incidents.trunk_changes import (
 from pullback_service.regression import Watcher
 
 SETTLED: Final = 50
-"""Readings behind the begin of the detector, up to which it sees too little before a change to judge it anew."""
+"""The number of readings after the detector's begin in which too few come before a change to judge it again."""
 
 
 @dataclass(slots=True)
@@ -49,13 +49,13 @@ class SeriesState:
     """The level of the newest reading."""
     watchers: dict[str, Watcher] = field(default_factory=dict)
     behind: dict[str, int] = field(default_factory=dict)
-    """The levels whose detector went back, each with the commit behind which it takes readings again."""
+    """The levels whose detector went back, each with the commit after which it takes readings again."""
     is_elsewhere: bool = False
     """True if the trunk has other commits before its end than when it was stored."""
 
     @classmethod
     def after(cls, series: Watched, readings: Sequence[Observed], places: Places) -> Self:
-        """The state behind the newest `MOST_READINGS` readings of a series, of which there is one at least."""
+        """The state after the newest `MOST_READINGS` readings of a series, of which there is at least one."""
         commits = [reading.commit_id for reading in readings]
         first = first_looked_at(series.series_id, commits)
         return cls(
@@ -69,7 +69,7 @@ class SeriesState:
 
     @classmethod
     def loaded(cls, stored: bytes, series: Watched, places: Places) -> Self | None:
-        """A state that was stored; None where the detector, the floor of the machine or the order of its commits is another one."""
+        """The stored state; None if the detector, the floor of the machine or the order of its commits has changed."""
         found_by, commits, begin, place, floor, level, watchers, *more = orjson.loads(stored)
         behind = more[0] if more else {}  # states of an earlier release never are
         if found_by != FOUND_BY or floor != series.floor or begin not in places or commits[-1] not in places:
@@ -83,22 +83,22 @@ class SeriesState:
         return cls(commits, begin, now, floor, level, restored, behind, is_elsewhere=now != place)
 
     def dumped(self) -> bytes:
-        """The state as it is stored."""
+        """The state in its stored form."""
         watchers = {key: watcher.state() for key, watcher in self.watchers.items()}
         found = [FOUND_BY, self.commits, self.begin, self.place, self.floor, self.level, watchers, self.behind]
         return orjson.dumps(found, option=orjson.OPT_SORT_KEYS)
 
     def goes_on(self, touched: Collection[int], places: Places) -> bool:
-        """True if all of some touched commits lie behind the end, or before what the detector looks at, and no others came before it."""
+        """True if all touched commits lie after the end, or before what the detector reads, and no other commits came before it."""
         oldest = self._oldest(places)
         return not self.is_elsewhere and not any(oldest <= places[commit] <= self.place for commit in touched)
 
     def known(self, places: Places) -> int:
-        """The newest commit behind which there is all that is to be taken."""
+        """The commit after which all readings that are still to be taken lie."""
         return min((self.commits[-1], *self.behind.values()), key=places.__getitem__)
 
     def take(self, series: Watched, readings: Sequence[Observed], places: Places) -> bool:
-        """Take all readings behind `known`, in the order of the trunk; False where the detector has to begin elsewhere."""
+        """Take all readings after `known`, in the order of the trunk; False if the detector has to begin at another commit."""
         if len(readings) == MOST_READINGS:
             return False  # there may be more
         for reading in readings:
@@ -115,9 +115,9 @@ class SeriesState:
         return True
 
     def go_back(self, series: Watched, readings: Sequence[Observed], touched: Collection[int], places: Places) -> bool:
-        """Go back to before what was touched, with the newest readings as they are now; False where that is too far or more has moved.
+        """Go back to before the touched commits, given the newest readings; False if that is too far or if other readings changed.
 
-        It is then behind; `take` brings it up to date.
+        Later readings are then missing; `take` adds them.
         """
         commits = [reading.commit_id for reading in readings]
         if not commits or commits[first_looked_at(series.series_id, commits)] != self.begin:
@@ -152,12 +152,12 @@ class SeriesState:
         return True
 
     def _oldest(self, places: Places) -> int:
-        """The place on the trunk before which it knows no readings; -1 where there are none."""
+        """The place on the trunk before which it knows no readings; -1 if it knows all."""
         return places.get(self.commits[0], -1) if len(self.commits) == MOST_READINGS else -1
 
     @property
     def is_calm(self) -> bool:
-        """True if the detector told of no other level."""
+        """True if the detector found no other level."""
         return not any(change.kind in LEVELS for watcher in self.watchers.values() for change in watcher.changes)
 
     @property
@@ -168,6 +168,6 @@ class SeriesState:
 
 
 def settled_before(series_id: int, commits: Sequence[int], places: Places) -> int:
-    """The place before which changes stay as they were found, for the detector no longer looks there; zero if it looks at all."""
+    """The place before which changes stay as they were found, as the detector no longer reads there; zero if it reads everything."""
     first = first_looked_at(series_id, commits)
     return places[commits[first + SETTLED]] if len(commits) == MOST_READINGS else 0

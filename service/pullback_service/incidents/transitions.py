@@ -1,4 +1,4 @@
-"""The states of incidents, as their changes, jobs and verdicts say; what happens on the way is written down and told."""
+"""State transitions of incidents, by their changes, jobs and verdicts; each is stored as an event and announced."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -12,7 +12,13 @@ from sqlalchemy.sql.functions import now
 from sqlalchemy.types import Date
 
 from pullback_service.ids import ProjectId
-from pullback_service.incidents.announcing import announce, note_event, tell_growth, tell_what_was_kept, told_of
+from pullback_service.incidents.announcing import (
+    announce,
+    announce_growth,
+    announce_held_back,
+    announced_state,
+    note_event,
+)
 from pullback_service.incidents.bisection_jobs import search
 from pullback_service.incidents.changes import Change, Places, supporting
 from pullback_service.incidents.confirming import (
@@ -26,20 +32,20 @@ from pullback_service.incidents.confirming import (
     queue_confirmation,
 )
 from pullback_service.incidents.detection_inputs import Trunk
-from pullback_service.incidents.lifecycle import MOST_ASKED, Control, State, is_of_machine, state_of
+from pullback_service.incidents.lifecycle import MOST_ASKED, Control, State, is_caused_by_machine, state_of
 from pullback_service.incidents.queries import changes_of_incidents, verdicts_of
 from pullback_service.jobs.queries import UNFINISHED
 from pullback_service.models.incidents import Bisection, Incident, IncidentJob, Verdict
 from pullback_service.models.jobs import Job
 
 WAITING: Final = ("suspected", "confirming")
-BY_MACHINE: Final = "An unaffected case moved as well: it is the machine."
+BY_MACHINE: Final = "An unaffected case moved as well: the machine changed, not the code."
 OUT_OF_TIME: Final = "The machine had no time left to measure it on the day it was found."
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """Everything that decides the states of some incidents."""
+class _IncidentInputs:
+    """The inputs that decide the states of some incidents."""
 
     changes: Mapping[int, Sequence[Change]]
     verdicts: Mapping[int, Verdict]
@@ -61,16 +67,16 @@ async def settle(
     *,
     minutes_a_day: float = MINUTES_A_DAY,
 ) -> None:
-    """Bring the states of incidents up to date: of those that were touched, and of those that wait for a measurement.
+    """Bring the states of touched incidents up to date, and of those that wait for a measurement.
 
-    Machines measure the largest suspicions first, then go on with bisections, for so many minutes a day. A verdict that is given
-    meanwhile comes before or behind: whoever gives one locks the incident as well.
+    Machines measure the largest suspicions first, then continue bisections, for so many minutes a day. A verdict that is given
+    meanwhile comes before or after: giving one locks the incident as well.
     Index: pk_incident, ix_incident_waiting, ix_bisection_running, ix_change_incident_id, ix_verdict_incident_id, pk_job.
     """
     of_project = select(Incident).where(Incident.project_id == project_id, Incident.state != "merged")
     bisected = select(Bisection.incident_id).where(
         Bisection.state == "running"
-    )  # of those that are not confirmed it pauses
+    )  # a bisection pauses while its incident is not confirmed
     found = (
         await session.scalars(
             of_project.where(Incident.id.in_(touched) | Incident.state.in_(WAITING) | Incident.id.in_(bisected))
@@ -79,7 +85,7 @@ async def settle(
             .execution_options(populate_existing=True)
         )
     ).all()
-    known = await _known_of(session, project_id, found)
+    known = await _read_inputs(session, project_id, found)
     budget = await budget_of(session, known.measuring, minutes_a_day)
     for incident in sorted(found, key=lambda incident: -_size(known.changes.get(incident.id, ()))):
         await _settle(session, incident, known, trunk.places, budget)
@@ -90,12 +96,12 @@ async def settle(
             await search(session, incident, bisection, changes, trunk.places, known.measuring, budget)
 
 
-async def _known_of(session: AsyncSession, project_id: ProjectId, incidents: Sequence[Incident]) -> _Known:
+async def _read_inputs(session: AsyncSession, project_id: ProjectId, incidents: Sequence[Incident]) -> _IncidentInputs:
     ids = [incident.id for incident in incidents]
     changes = await changes_of_incidents(session, ids)
     jobs = [incident.job_id for incident in incidents if incident.job_id is not None]
     machines = {change.machine_id for of_one in changes.values() for change in of_one}
-    return _Known(
+    return _IncidentInputs(
         changes,
         await verdicts_of(session, ids),
         await controls_of(session, ids),
@@ -112,7 +118,7 @@ def _bisections_of(ids: Collection[int]) -> Select[Bisection]:
 
 
 async def measured_again(session: AsyncSession, ids: Collection[int]) -> set[int]:
-    """Those of some incidents that an agent measured again. Index: ix_incident_job_incident_id, pk_job."""
+    """The incidents that an agent measured again. Index: ix_incident_job_incident_id, pk_job."""
     statement = (
         select(IncidentJob.incident_id)
         .join(Job, Job.id == IncidentJob.job_id)
@@ -139,7 +145,9 @@ def _size(changes: Sequence[Change]) -> float:
     return max((abs(change.log_ratio or 0.0) for change in changes), default=0.0)
 
 
-async def _settle(session: AsyncSession, incident: Incident, known: _Known, places: Places, budget: Budget) -> None:
+async def _settle(
+    session: AsyncSession, incident: Incident, known: _IncidentInputs, places: Places, budget: Budget
+) -> None:
     changes = known.changes.get(incident.id, ())
     controls = known.controls.get(incident.id, ())
     verdict = known.verdicts.get(incident.id)
@@ -165,16 +173,16 @@ async def _settle(session: AsyncSession, incident: Incident, known: _Known, plac
         else:
             incident.out_of_time_on = known.today
     locate(incident, changes, places)
-    because = BY_MACHINE if state == "refuted" and is_of_machine(changes, controls) else None
+    because = BY_MACHINE if state == "refuted" and is_caused_by_machine(changes, controls) else None
     if state == "unconfirmed" and ran_out:
         because = OUT_OF_TIME
     await move(session, incident, state, because=because)
 
 
 def locate(incident: Incident, changes: Sequence[Change], places: Places) -> None:
-    """The kind and the range that the changes have in common; one that has none left stays where it was.
+    """Set the kind of an incident and the range that its changes have in common; without changes it stays as it was.
 
-    Where some are claimed, suspicions of other cases and variants do not narrow the range.
+    If some are claimed, suspicions of other cases and variants do not narrow the range.
     """
     speaking = [change for change in changes if change.standing == "claimed"] or supporting(changes)
     if not speaking:
@@ -191,18 +199,18 @@ def locate(incident: Incident, changes: Sequence[Change], places: Places) -> Non
 async def move(
     session: AsyncSession, incident: Incident, state: State, *, actor: str | None = None, because: str | None = None
 ) -> None:
-    """Let an incident be in another state, write that down, and tell it where people are told of such."""
+    """Move an incident to another state, store that as an event, and announce it if its kind is announced."""
     was = incident.state
     if state == was:
         await session.flush()
-        await tell_what_was_kept(session, incident)
-        await tell_growth(session, incident)
+        await announce_held_back(session, incident)
+        await announce_growth(session, incident)
         return
     incident.state = state
     incident.changed_at = now()
     await session.flush()
-    told = await told_of(session, incident)
-    is_asked_for = was == "likely" and state == "confirming"  # what was told stands until the answer is there
+    told = await announced_state(session, incident)
+    is_asked_for = was == "likely" and state == "confirming"  # the announcement stands until the answer is there
     if state in {"refuted", "unconfirmed", "suspected", "confirming"} and told == "told" and not is_asked_for:
         await announce(session, incident, "withdrawn", actor=actor)
     elif state in {"confirmed", "likely"} and told != "told":

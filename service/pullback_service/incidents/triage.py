@@ -1,4 +1,4 @@
-"""Decisions of people about incidents: verdicts, who is in charge, and what is measured now."""
+"""Decisions of people about incidents: verdicts, assignees, and measurements on request."""
 
 from collections.abc import Mapping, Sequence
 from math import inf
@@ -33,7 +33,7 @@ from pullback_service.models.jobs import Job
 async def give_verdict(
     session: AsyncSession, incident_id: int, verdict: VerdictWord, *, note: str | None, link: str | None, by: str
 ) -> tuple[Incident, bool]:
-    """Say something of an incident, and whether that is new. Index: pk_incident, ix_verdict_incident_id."""
+    """Give a verdict on an incident; true if it is a new one. Index: pk_incident, ix_verdict_incident_id."""
     incident = await _open_incident(session, incident_id)
     standing = (await verdicts_of(session, [incident_id])).get(incident_id)
     if standing is not None and (standing.verdict, standing.note, standing.link) == (verdict, note, link):
@@ -46,7 +46,7 @@ async def give_verdict(
 
 
 async def revoke_verdict(session: AsyncSession, incident_id: int, *, by: str) -> tuple[Incident, bool]:
-    """Take back what was said of an incident; its state is again what the evidence says."""
+    """Revoke the verdict on an incident; its state follows from the evidence again."""
     incident = await _open_incident(session, incident_id)
     of_incident = (Verdict.incident_id == incident_id, Verdict.revoked_at.is_(None))
     revoked = await session.execute(update(Verdict).where(*of_incident).values(revoked_at=now(), revoked_by=by))
@@ -58,7 +58,7 @@ async def revoke_verdict(session: AsyncSession, incident_id: int, *, by: str) ->
 
 
 async def assign(session: AsyncSession, incident_id: int, assignee: str | None, *, by: str) -> tuple[Incident, bool]:
-    """Put somebody in charge of an incident, None for nobody; and whether that is new. Index: pk_incident."""
+    """Assign an incident to a person, None for nobody; true if that is a change. Index: pk_incident."""
     incident = await _open_incident(session, incident_id)
     if incident.assignee == assignee:
         return incident, False
@@ -68,9 +68,9 @@ async def assign(session: AsyncSession, incident_id: int, assignee: str | None, 
 
 
 async def confirm(session: AsyncSession, incident_id: int, *, by: str) -> tuple[Incident, bool]:
-    """Have an incident measured again now, whatever was measured before; false where a job for that waits or runs already.
+    """Have an incident measured again now, whatever was measured before; false if such a job waits or runs already.
 
-    What somebody asks for is not compared with the minutes of the day. Index: pk_incident, pk_job; as `measuring_machines`.
+    Measurements on request do not count against the minutes of the day. Index: pk_incident, pk_job; as `measuring_machines`.
     """
     incident = await _open_incident(session, incident_id)
     if await _unfinished(session, incident.job_id):
@@ -91,7 +91,7 @@ async def confirm(session: AsyncSession, incident_id: int, *, by: str) -> tuple[
 
 
 async def bisect(session: AsyncSession, incident_id: int, *, by: str) -> tuple[Incident, bool]:
-    """Search for the commit of a confirmed incident, anew where it was found before; false where the search goes on already.
+    """Bisect a confirmed incident, again if its commit was found before; false if a bisection is running.
 
     Index: pk_incident, pk_bisection; as `measuring_machines`.
     """

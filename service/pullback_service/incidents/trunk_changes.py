@@ -1,8 +1,8 @@
 """The changes of one series along the trunk. Pure: steps and readings in, changes out.
 
-What uploads state of two commits (counts, pairs) is taken from the steps that `judging.py` judged, and claimed; a count of which only
-one report says so is suspected. So is what only the detector sees in readings that were made at different times, until pairs, or later
-commits, speak for it or against it.
+Differences of counts and of paired measurements come from the steps that `judging.py` judged, and are claimed; a count that only one report
+has is suspected. So is a change that only the detector finds in readings of different times, until pairs or later commits confirm or
+refute it.
 """
 
 from collections import defaultdict
@@ -22,26 +22,26 @@ from pullback_service.regression import DETECTOR, VERSION, Watcher, find_changes
 from pullback_service.regression import Change as Shift
 
 BACK: Final = 0.25
-"""Share of a change that may be left when its level is called back; of counts none."""
+"""The share of a change that may remain when its level counts as back; for counts it is zero."""
 LATER: Final = 3
-"""Commits behind a change that bear it out, or speak against it, where nobody can measure it again."""
+"""Commits after a change that confirm or refute it if no agent can measure it again."""
 AROUND: Final = 16
-"""Readings on either side of a change that say what a variant took: values alone scatter more than ratios."""
+"""Readings on either side of a change whose median is its value there: values alone scatter more than ratios."""
 MOST_READINGS: Final = 300
 """Readings of a series, the newest ones of the trunk, in the older half of which the detector begins."""
 STEADY: Final = 64
-"""Commits of the trunk without a difference after which a count is surely steady."""
+"""Commits of the trunk without a difference after which a count is certainly steady."""
 FEW: Final = 2
-"""Readings at the end of a series that are no level yet, however clean it is."""
+"""The number of readings at the end of a series that do not make a level yet, however clean they are."""
 LEVELS: Final = frozenset({"step", "drift", "return"})
-"""The kinds of findings that are another level since a commit."""
+"""The kinds of findings that mean another level since a commit."""
 FOUND_BY: Final = f"{DETECTOR} {VERSION}"
 _SPREAD: Final = 0x9E3779B97F4A7C15
 """A multiplier that scatters consecutive numbers evenly (2^64 divided by the golden ratio)."""
 
 
 class Watched(NamedTuple):
-    """A series; `is_watched`: the detector looks at it. It does not look at counts that compare within one session only.
+    """A series; `is_watched`: the detector reads it. It does not read counts that compare only within one session.
 
     `floor` is the scatter of the machine by its comparisons of commits with themselves, where that is known.
     """
@@ -64,9 +64,8 @@ class Watched(NamedTuple):
 class Claim(NamedTuple):
     """A step by counts or pairs, both commits on the trunk, the reference before the candidate, with the values there.
 
-    `is_alone`: one report counted so, and no other one of that commit or of the next bears it out; or only a comparison across an edge of
-    levels says so, in which nothing was suspected before. `of_anchor`: the reference is the
-    anchor of the project, or was.
+    `is_alone`: only one report has this count, and no other report of that commit or of the next confirms it; or the only source is a
+    comparison across an edge of levels, where nothing was suspected before. `of_anchor`: the reference is or was the anchor of the project.
     """
 
     reference_id: int
@@ -97,14 +96,14 @@ class Observed(NamedTuple):
 
 
 class Suspicion(NamedTuple):
-    """A change that only the detector sees, and the chance that noise alone says as much of one observation."""
+    """A change that only the detector finds, and the probability that noise alone looks like that in one observation."""
 
     change: Change
     chance: float
 
 
 def changes_of(series: Watched, claims: Sequence[Claim], suspected: Iterable[Change], places: Places) -> list[Change]:
-    """The changes of a series: what was claimed of it, what of the suspicions nobody claimed, and what shows only against the anchor."""
+    """The changes of a series: claims, suspicions that no claim covers, and what only a comparison with the anchor shows."""
     near, far = ([claim for claim in claims if claim.of_anchor == is_far] for is_far in (False, True))
     claimed = _claimed(series, near, places)
     if series.exact:
@@ -121,7 +120,7 @@ def changes_of(series: Watched, claims: Sequence[Claim], suspected: Iterable[Cha
 def _since_anchor(
     series: Watched, claims: Iterable[Claim], known: Sequence[Change], places: Places
 ) -> Iterable[Change]:
-    """Changes for the worse since an anchor, beyond those that are known: one from the first comparison that shows it to one that does not."""
+    """Changes for the worse since an anchor beyond the known ones, each from the first comparison that shows it to the first that does not."""
     by_anchor: dict[int, list[Claim]] = defaultdict(list)
     for claim in sorted(claims, key=lambda claim: places[claim.commit_id]):
         by_anchor[claim.reference_id].append(claim)
@@ -140,7 +139,7 @@ def _since_anchor(
 
 
 def _is_beyond(claim: Claim, series: Watched, known: Iterable[Change], places: Places) -> bool:
-    """True if more got worse since the anchor than known changes explain: four fifths of it, or all that its interval asks for."""
+    """True if more got worse since the anchor than known changes explain: they explain less than four fifths, and less than its interval."""
     if trend(claim.outcome, bigger_is_better=series.bigger_is_better) != "worse":
         return False
     if claim.log_ratio is None or claim.low is None or claim.high is None:
@@ -187,7 +186,7 @@ def _claimed(series: Watched, claims: Iterable[Claim], places: Places) -> list[C
 
 
 def _steadied(claimed: Sequence[Change], places: Places) -> list[Change]:
-    """Changes of a count; of one that goes back and forth a single one, from its first change on."""
+    """The changes of a count; a count that goes back and forth has a single change, from its first one on."""
     known: dict[int, float] = {}
     for change in claimed:
         if change.before is None or change.after is None:
@@ -195,13 +194,13 @@ def _steadied(claimed: Sequence[Change], places: Places) -> list[Change]:
         known |= {places[change.reference_id]: change.before, places[change.commit_id]: change.after}
     values: list[float] = []
     begins: dict[int, int] = {}
-    in_order = sorted(known)  # that of the trunk: claims may hold one another
+    in_order = sorted(known)  # by place on the trunk: ranges of claims may contain one another
     for place, following in zip_longest(in_order, in_order[1:]):
         begins[place] = len(values)
         values += [known[place]] * (STEADY if following is None else min(following - place, STEADY))
     taken = [value for value, following in pairwise([*values, inf]) if value != following]
     if len(set(taken)) == len(taken):
-        return _with_ends(claimed, places)  # it never took a value again
+        return _with_ends(claimed, places)  # no value came back
     found, rest = [], list(claimed)
     for shift in find_changes(values, exact=True):
         if shift.kind == "unsteady":
@@ -212,10 +211,10 @@ def _steadied(claimed: Sequence[Change], places: Places) -> list[Change]:
 
 
 def _with_ends(changes: Iterable[Change], places: Places) -> list[Change]:
-    """The same changes with the commit at which their level was back; the change back is no change of its own.
+    """The changes with the commits at which their levels were back; a change back is not a change of its own.
 
-    Only what got worse ends so: an improvement that is lost again is a change for the worse, unless one report alone had counted it. A
-    change that narrower ones explain, as a bisection leaves them, is over when these are.
+    Only changes for the worse end so: an improvement that is lost again is a change for the worse, unless only one report had counted it. A
+    change that narrower ones explain, as after a bisection, ends with them.
     """
     ordered = sorted(changes, key=lambda change: (places[change.commit_id], places[change.reference_id]))
     narrowest = [change for change in ordered if not _parts(change, ordered, places)]
@@ -227,13 +226,13 @@ def _with_ends(changes: Iterable[Change], places: Places) -> list[Change]:
         ends = [part.ended_id for part in parts if part.ended_id is not None]
         if parts and len(ends) == len(parts):
             whole.append(change._replace(ended_id=max(ends, key=places.__getitem__)))
-        elif parts or change.worse:  # else it was the end of others
+        elif parts or change.worse:  # otherwise it only ended other changes
             whole.append(change)
     return sorted([*found, *whole], key=lambda change: (places[change.commit_id], places[change.reference_id]))
 
 
 def _parts(change: Change, others: Iterable[Change], places: Places) -> Sequence[Change]:
-    """Others in the same direction in narrower ranges within that of a change."""
+    """Other changes in the same direction whose ranges lie within the range of a change and are narrower."""
     first, last = places[change.reference_id], places[change.commit_id]
     if change.standing == "refuted":
         return ()
@@ -254,9 +253,9 @@ def _is_explained(change: Change, parts: Sequence[Change]) -> bool:
 
 
 def _ended(ordered: Iterable[Change], places: Places) -> list[Change]:
-    """Changes in the order of the trunk, none of which holds another of its direction, with the commits at which their levels were back.
+    """Changes in the order of the trunk, with the commits at which their levels were back; none contains another of its direction.
 
-    What got better within the range of a change for the worse is no end of it: at its last commit it is there all the same.
+    An improvement within the range of a change for the worse does not end it: the change is still there at its last commit.
     """
     found: list[Change] = []
     open_: list[int] = []
@@ -284,7 +283,7 @@ def _ended(ordered: Iterable[Change], places: Places) -> list[Change]:
 
 
 def _is_taken_back(change: Change, later: Change) -> bool:
-    """True if one report alone counted less, and the next commit counts as before."""
+    """True if only one report counted less, and the next commit counts as before."""
     counts = change.before, change.after
     return (
         change.evidence == later.evidence == "exact"
@@ -295,7 +294,7 @@ def _is_taken_back(change: Change, later: Change) -> bool:
 
 
 def _size(change: Change) -> float:
-    """The distance of a level's move: of counts by difference, which may be from zero, else by the log ratio."""
+    """The size of a change: a difference for counts, which may be zero before, else the log ratio."""
     if change.evidence == "exact" and change.before is not None and change.after is not None:
         return abs(change.after - change.before)
     return abs(change.log_ratio) if change.log_ratio is not None else inf
@@ -304,8 +303,8 @@ def _size(change: Change) -> float:
 def first_looked_at(series_id: int, commits: Sequence[int]) -> int:
     """The index of the commit at which the detector begins, among those of the newest `MOST_READINGS` readings of a series.
 
-    Of a longer history it is one of the older half, the same one for as long as it is there: each commit has a rank by chance, and
-    the lowest rank begins. Series have ranks of their own, so that they do not all begin anew at the same upload.
+    In a longer history it is one of the older half, the same one as long as it is there: each commit has a random rank, and
+    the lowest rank begins. Ranks differ between series, so that they do not all begin again at the same upload.
     """
     if len(commits) < MOST_READINGS:
         return 0
@@ -314,7 +313,7 @@ def first_looked_at(series_id: int, commits: Sequence[int]) -> int:
 
 
 def by_level(readings: Iterable[Observed]) -> Mapping[tuple[object, ...], list[Observed]]:
-    """Readings that compare with each other. A level that is left and reached again goes on."""
+    """Readings by level; only those of one level compare. A level that is left and reached again continues."""
     levels: dict[tuple[object, ...], list[Observed]] = defaultdict(list)
     for reading in readings:
         levels[reading.level].append(reading)
@@ -327,7 +326,7 @@ def key_of(level: tuple[object, ...]) -> str:
 
 
 def watch(floor: float | None, readings: Iterable[Observed]) -> Watcher:
-    """The detector after it took readings of one level, one after the other."""
+    """The detector after it took the readings of one level in order."""
     watcher = Watcher(floor=floor)
     for reading in readings:
         observe(watcher, reading)
@@ -343,9 +342,9 @@ def observe(watcher: Watcher, reading: Observed) -> None:
 def suspicions_of(
     series: Watched, readings: Sequence[Observed], watchers: Mapping[str, Watcher] | None = None
 ) -> list[Suspicion]:
-    """The detector's changes, level by level: as lived, and still in hindsight.
+    """The detector's changes, level by level: found online, reading by reading, and found again in hindsight.
 
-    The newest `FEW` readings take back nothing: where a level was left they are scatter around it until they are a level themselves.
+    The newest `FEW` readings refute nothing: after a level was left they count as scatter until they make a level themselves.
     `readings` are the newest `MOST_READINGS` in the order of the trunk. `watchers`, by the key of their level, took them already, from
     `first_looked_at` on.
     """
@@ -360,7 +359,7 @@ def suspicions_of(
         in_hindsight = _in_hindsight(series, at_level)
         shortly_before = _in_hindsight(series, at_level[:-FEW])
         if not in_hindsight and not shortly_before:
-            continue  # most series stand still, and the look as lived takes ten times as long
+            continue  # most series stand still, and the online search takes ten times as long
         shifts = watch(series.floor, at_level).changes if lived is None else lived
         for shift in shifts:
             seen_again = _agreeing(shift, in_hindsight) or _agreeing(shift, shortly_before)
@@ -369,7 +368,7 @@ def suspicions_of(
     return found
 
 
-def at_once(series: Watched, readings: Sequence[Observed]) -> list[Suspicion]:
+def suspicions_in_hindsight(series: Watched, readings: Sequence[Observed]) -> list[Suspicion]:
     """The detector's changes of a whole series, level by level, in hindsight."""
     found = []
     for at_level in by_level(readings).values():
@@ -391,7 +390,7 @@ def _agreeing(shift: Shift, others: Iterable[Shift]) -> list[Shift]:
 
 
 def _accused_of(series: Watched, shift: Shift, shifts: Sequence[Shift], readings: Sequence[Observed]) -> Change | None:
-    """The change that commits are accused of by another level; None where it is not theirs."""
+    """The change that a shift of the level means for commits; None if they did not cause it."""
     if shift.kind not in LEVELS or shift.first == 0:
         return None
     if _is_equal_code(readings[shift.first - 1], readings[shift.last]):
@@ -405,7 +404,7 @@ def is_of_this_version(change: Change) -> bool:
 
 
 def _of_variant(change: Change, reading: Observed) -> Change | None:
-    """A change as the variant's own, None where a ratio moved because its baseline did: the rule of `judging.evidence_of`.
+    """The change of the variant itself; None if the ratio moved because its baseline did (the rule of `judging.evidence_of`).
 
     The baseline is watched by its own values.
     """
@@ -422,7 +421,7 @@ def _of_variant(change: Change, reading: Observed) -> Change | None:
 
 
 def _around(shift: Shift, shifts: Iterable[Shift], readings: Sequence[Observed]) -> tuple[float, float]:
-    """The values before and behind a shift: medians of the readings next to it, up to the next shifts."""
+    """The values before and after a shift: medians of the readings next to it, up to the next shifts."""
     begin = max((other.last for other in shifts if other.last < shift.first), default=0)
     end = min((other.first for other in shifts if other.first > shift.last), default=len(readings))
     before = [reading.value for reading in readings[max(begin, shift.first - AROUND) : shift.first]]
@@ -431,7 +430,7 @@ def _around(shift: Shift, shifts: Iterable[Shift], readings: Sequence[Observed])
 
 
 def _is_equal_code(before: Observed, after: Observed) -> bool:
-    """True if nothing that is measured was changed from one to the other, so that the machine is to blame."""
+    """True if the measured files of both are equal, so that the machine caused the difference."""
     return before.subject == after.subject != ""
 
 
@@ -471,7 +470,7 @@ def _change_of(series: Watched, shift: Shift, shifts: Sequence[Shift], readings:
 
 
 def _is_borne_out(shift: Shift, readings: Sequence[Observed]) -> bool:
-    """True if so many commits behind a change lie beyond the middle of it: each of them, which noise alone hardly ever does."""
+    """True if each of the next `LATER` commits lies beyond the middle of the change, which noise alone hardly ever does."""
     later = [factor_of(reading)[0] for reading in readings[shift.last + 1 : shift.last + 1 + LATER]]
     before = [factor_of(reading)[0] for reading in readings[max(0, shift.first - LATER) : shift.first]]
     middle = median(before) * exp(shift.size / 2)
@@ -479,7 +478,7 @@ def _is_borne_out(shift: Shift, readings: Sequence[Observed]) -> bool:
 
 
 def _weighed(change: Change, claims: Iterable[Claim], places: Places) -> Change:
-    """A suspicion as pairs of commits around its range let it stand; the shortest such pair decides."""
+    """A suspicion after the paired comparisons around its range; the one with the shortest range decides."""
     around = [
         claim
         for claim in claims

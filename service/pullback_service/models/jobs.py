@@ -100,6 +100,11 @@ class Job(Base):
     not_before: Mapped[Instant | None]
     """While it pauses after a failed attempt: when it may be given out again."""
 
+    @property
+    def awaits_approval(self) -> bool:
+        """True while no agent is given it before an administrator approves it."""
+        return self.state == "queued" and self.trust == "untrusted" and self.approved_at is None
+
 
 class Attempt(Base):
     """One agent's try at a job, with its lease: only the holder of the token, and only in time, may speak for it."""

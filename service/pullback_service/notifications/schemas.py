@@ -1,7 +1,7 @@
 """Requests and answers about channels and deliveries."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Literal, Self, TypeAlias
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
@@ -12,6 +12,7 @@ from pullback_service.fields import MAIL_ADDRESS, Name
 from pullback_service.notifications.events import EVENTS, Event
 from pullback_service.notifications.queries import StoredChannel, StoredDelivery
 from pullback_service.notifications.targets import LONGEST_TARGET, shown
+from pullback_service.plain_rows import filled
 
 Kind: TypeAlias = Literal["webhook", "slack", "email"]
 State: TypeAlias = Literal["on", "failing", "off"]
@@ -81,16 +82,8 @@ class ChannelSummary(BaseModel):
     def of(cls, stored: StoredChannel) -> Self:
         """A stored channel."""
         channel = stored.channel
-        return cls.model_validate(
-            {
-                **{name: getattr(channel, name, None) for name in cls.model_fields},
-                "project": stored.project,
-                "target": shown(channel.kind, channel.target),
-                "state": "off" if channel.switched_off_at else "failing" if channel.failing_since else "on",
-                "last_sent_at": stored.last_sent_at,
-                "waiting": stored.waiting,
-            }
-        )
+        state = "off" if channel.switched_off_at else "failing" if channel.failing_since else "on"
+        return filled(cls, stored, channel, target=shown(channel.kind, channel.target), state=state)
 
 
 class NewChannel(ChannelSummary):
@@ -118,6 +111,4 @@ class DeliverySummary(BaseModel):
     @classmethod
     def of(cls, stored: StoredDelivery) -> Self:
         """A stored delivery."""
-        delivery = stored.delivery
-        said: dict[str, Any] = {name: getattr(delivery, name, None) for name in cls.model_fields}
-        return cls.model_validate({**said, "event": stored.event, "key": stored.key, "title": stored.title})
+        return filled(cls, stored, stored.delivery)

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pullback_service.caller import Scope
 from pullback_service.characters import ChosenName
 from pullback_service.fields import Name
+from pullback_service.plain_rows import filled
 from pullback_service.tokens.queries import StoredToken
 
 Days = Annotated[float, Field(gt=0, le=3650)]
@@ -42,20 +43,7 @@ class TokenSummary(BaseModel):
     @classmethod
     def of(cls, stored: StoredToken) -> Self:
         """A stored token."""
-        token = stored.token
-        return cls(
-            id=token.id,
-            name=token.name,
-            prefix=token.prefix,
-            scopes=token.scopes,
-            project=stored.project,
-            agent_id=token.agent_id,
-            created_at=token.created_at,
-            created_by=token.created_by,
-            expires_at=token.expires_at,
-            last_used_at=token.last_used_at,
-            revoked_at=token.revoked_at,
-        )
+        return filled(cls, stored, stored.token)
 
 
 class NewToken(TokenSummary):

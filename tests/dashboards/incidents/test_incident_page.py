@@ -110,7 +110,7 @@ async def test_what_an_incident_became_a_part_of_is_linked(confirmed, database):
     said = await text(confirmed, "/projects/demo/incidents/2")
     assert "merged It became a part of another incident. See incident 1 ." in said
     assert "older than detection" in said
-    assert "Nothing is left of what was found" in said
+    assert "No change is left" in said
 
 
 async def test_an_incident_of_another_project_is_not_there(confirmed):

@@ -84,7 +84,7 @@ def test_a_plain_request_goes_to_its_host_without_the_hosts_name_in_its_line(pro
     ],
 )
 def test_a_host_that_is_not_listed_is_refused_in_a_sentence_with_the_option(proxy, head, name):
-    sentence = f"builds may not reach {name}: start the agent with --build-host {name} if they are to"
+    sentence = f"builds may not reach {name}: to allow it, start the agent with --build-host {name}"
     with _asked(proxy, head) as way:
         answer = _all(way).decode()
     assert answer.splitlines()[0] == f"HTTP/1.1 403 {sentence}"
@@ -130,7 +130,7 @@ def test_what_reaches_the_bound_ends_all_connections_and_is_said(proxy, upstream
     with _asked(proxy, head) as way:
         assert b"--build-gib" in _all(way).splitlines()[0]
     assert len(proxy.said) == 1
-    assert "GiB, which were reached" in proxy.said[0]
+    assert "GiB sent and received" in proxy.said[0]
 
 
 def test_nothing_of_it_is_left(tmp_path, upstream):

@@ -392,7 +392,7 @@ def test_builds_reach_listed_hosts_by_the_agents_proxy_and_measured_code_reaches
     )
     assert answer["failure"] is None, answer
     build, *measured = answer["said"]
-    refused = f"builds may not reach 127.0.0.1:{served[1]}: start the agent with --build-host 127.0.0.1:{served[1]} if they are to"
+    refused = f"builds may not reach 127.0.0.1:{served[1]}: to allow it, start the agent with --build-host 127.0.0.1:{served[1]}"
     assert build["listed"] == "a package"
     assert refused in build["other"]
     assert build["tunnel"] == "HTTP/1.1 200 connected"
@@ -446,5 +446,5 @@ def test_a_missing_bubblewrap_and_forbidden_namespaces_are_one_sentence(data, tm
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root needs another user for its jobs")
 def test_an_agent_of_root_names_a_user_for_its_sandboxes(data):
-    with pytest.raises(UsageError, match=r"--isolation sandbox: name the user of jobs.*--build-user 61234"):
+    with pytest.raises(UsageError, match=r"--isolation sandbox: name the user that runs jobs.*--build-user 61234"):
         isolated(data, "sandbox").__enter__()

@@ -45,8 +45,8 @@ def test_a_build_user_builds_and_measures_reads_no_secret_and_leaves_no_process(
     ("name", "said"),
     [
         ("no-such-user", "this machine has no such user; `useradd --system no-such-user` makes it"),
-        ("root", "it reads everything; name a user that exists for this alone"),
-        ("0", "it reads everything"),
+        ("root", "root can read everything; name a user of its own for jobs"),
+        ("0", "root can read everything"),
     ],
 )
 def test_a_user_that_cannot_be_had_is_refused(name, said, data):
@@ -63,7 +63,7 @@ def test_an_agent_of_no_root_is_told_to_start_as_root(data, monkeypatch):
 def test_a_user_who_cannot_run_pullback_is_refused(data, monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     with (
-        pytest.raises(UsageError, match=f"{USER}: it cannot run {tmp_path}/python .*where it may"),
+        pytest.raises(UsageError, match=f"{USER}: {tmp_path}/python cannot be started .*where the jobs can run them"),
         isolated(data, "user", USER),
     ):
         pass
@@ -107,5 +107,5 @@ def test_without_isolation_nothing_is_changed(data):
 
 
 def test_the_level_of_a_user_wants_its_name(data):
-    with pytest.raises(UsageError, match=r"--isolation user: name the user of jobs.*--build-user 61234"):
+    with pytest.raises(UsageError, match=r"--isolation user: name the user that runs jobs.*--build-user 61234"):
         isolated(data, "user").__enter__()

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import text
 from tests.service.jobs.conftest import Lease, enroll  # noqa: F401 - a fixture
 
-from pullback_service.incidents.anchoring import anchored_projects, hold_against_anchor
+from pullback_service.incidents.anchoring import anchored_projects, compare_with_anchor
 
 pytestmark = pytest.mark.anyio
 
@@ -42,7 +42,7 @@ async def queued(database):
     """The jobs that the chore queues now."""
     async with database.writing.begin() as session:
         return [
-            job for project in await anchored_projects(session) for job in await hold_against_anchor(session, project)
+            job for project in await anchored_projects(session) for job in await compare_with_anchor(session, project)
         ]
 
 

@@ -144,9 +144,7 @@ async def test_of_two_causes_the_larger_is_named_first_and_the_rest_goes_on_as_a
     for sha, whole in found.items():
         assert (whole["bisection"]["state"], whole["bisection"]["culprit"]) == ("found", sha)
     (rest,) = [event for event in found[reports.sha(12)]["events"] if event["event"] == "rest"]
-    assert (
-        rest["details"]["because"] == "That explains 70% of the change: other commits of the range have a part in it."
-    )
+    assert rest["details"]["because"] == "That explains 70% of the change: other commits of the range contribute too."
     assert [event for _, event in await history.told()].count("culprit") == 2
 
 

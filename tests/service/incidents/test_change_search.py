@@ -71,7 +71,7 @@ async def test_a_late_report_makes_no_state_anew_and_the_next_one_at_the_end_tak
     history, database, monkeypatch
 ):
     taken, read = [], []
-    observe, newest, behind = Watcher.observe, change_search.read_newest, change_search.read_behind
+    observe, newest, behind = Watcher.observe, change_search.read_newest, change_search.read_after
 
     async def counted(of, *args):
         found = await of(*args)
@@ -80,7 +80,7 @@ async def test_a_late_report_makes_no_state_anew_and_the_next_one_at_the_end_tak
 
     monkeypatch.setattr(Watcher, "observe", lambda *args, **named: taken.append(1) or observe(*args, **named))
     monkeypatch.setattr(change_search, "read_newest", lambda *args: counted(newest, *args))
-    monkeypatch.setattr(change_search, "read_behind", lambda *args: counted(behind, *args))
+    monkeypatch.setattr(change_search, "read_after", lambda *args: counted(behind, *args))
 
     async def cost(document):
         taken.clear(), read.clear()

@@ -116,7 +116,9 @@ async def test_where_an_unaffected_case_moved_as_well_it_is_the_machine_and_nobo
     await measured_again(history, suspected, reports, control=("slower", 0.09))
     assert await state(history) == "refuted"
     assert await history.told() == []
-    assert (await events(history))[-1]["details"] == {"because": "An unaffected case moved as well: it is the machine."}
+    assert (await events(history))[-1]["details"] == {
+        "because": "An unaffected case moved as well: the machine changed, not the code."
+    }
     await history.look()
     assert await state(history) == "refuted"
 
@@ -204,7 +206,7 @@ async def test_what_had_no_turn_by_the_end_of_the_day_is_unconfirmed_for_want_of
     last = (await events(history))[-1]["details"]["because"]
     assert last == "The machine had no time left to measure it on the day it was found."
     (only,) = (await history.client.get(f"{API}/incidents")).json()["items"]
-    assert only["sentence"].endswith("(not measured again: the machine had no time left for that).")
+    assert only["sentence"].endswith("(not measured again: the machine had no time left).")
 
 
 async def test_the_largest_suspicion_has_the_first_turn(history, slow_again):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pullback_service.incidents.changes import Change
-from pullback_service.incidents.grouping import Located, group, heirs
+from pullback_service.incidents.grouping import Located, group, successors
 
 PLACES = {commit: commit for commit in range(20)}
 
@@ -106,8 +106,8 @@ def test_a_wide_range_does_not_join_two_commits():
 
 def test_an_incident_goes_on_where_most_of_its_changes_are():
     held = {"a": 1, "b": 1, "c": 1, "d": 2}
-    assert heirs([["a"], ["b", "c", "d"], ["e"]], held) == [(None, []), (1, [2]), (None, [])]
-    assert heirs([["a"], ["b"]], {"a": 3, "b": 3}) == [(3, []), (None, [])]
+    assert successors([["a"], ["b", "c", "d"], ["e"]], held) == [(None, []), (1, [2]), (None, [])]
+    assert successors([["a"], ["b"]], {"a": 3, "b": 3}) == [(3, []), (None, [])]
 
 
 def test_groups_come_in_the_order_of_their_commits():

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import select, text
 
-from pullback_service.incidents.redetection import differences_of, look_beside
+from pullback_service.incidents.redetection import detect_beside, differences_of
 from pullback_service.incidents.trunk_changes import FOUND_BY
 from pullback_service.models import Project
 
@@ -41,7 +41,7 @@ async def differences(database):
     async with database.reading() as session:
         project = await session.scalar(select(Project.id))
     found = None
-    async for found in look_beside(database, project):  # noqa: B007 - the last one is of all
+    async for found in detect_beside(database, project):  # noqa: B007 - the last one is of all
         pass
     async with database.reading() as session:
         return found, await differences_of(session, found)
@@ -106,4 +106,4 @@ async def test_what_only_a_newer_version_sees_in_the_past_is_told_to_nobody(hist
 async def test_a_project_without_a_trunk_has_nothing_to_look_at(database):
     async with database.writing.begin() as session:
         session.add(Project(name="empty"))
-    assert [each async for each in look_beside(database, 1)] == []
+    assert [each async for each in detect_beside(database, 1)] == []

@@ -1,6 +1,4 @@
-"""Nodes that native programs compute, and rules that are left to NumPy and SciPy."""
-
-from collections.abc import Mapping
+"""Nodes that native programs compute."""
 
 from pullback.backends.llvm.writing.lanes import DTYPES
 from pullback.backends.native.emission import EMITTERS
@@ -10,73 +8,6 @@ from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Node, Var
 from pullback.rules.complex_numbers import imag, real
 from pullback.rules.complex_parts import COMPLEX_OF, complex_of
-
-_SPECIAL = "SciPy's special functions are called, not written anew"
-_COMPLEX = "native programs compute with the parts of complex numbers, as `passes/complex_parts.py` writes them"
-_ALGORITHM = "an algorithm of SciPy's, which NumPy runs step by step"
-
-#: Reasons why rules have no native form. Every other rule has one: a row in `llvm/elementary/scalars.py`, an
-#: emitter in `kernels`, or a form in primitives that have.
-NOT_NATIVE: Mapping[str, str] = {
-    **dict.fromkeys(
-        [
-            "beta",
-            "betaln",
-            "binom",
-            "boxcox",
-            "boxcox1p",
-            "cosdg",
-            "cosm1",
-            "cotdg",
-            "dawsn",
-            "digamma",
-            "ellipe",
-            "ellipk",
-            "erfcinv",
-            "erfcx",
-            "erfi",
-            "erfinv",
-            "exp1",
-            "expi",
-            "exprel",
-            "gamma",
-            "gammaln",
-            "huber",
-            "i0",
-            "i0e",
-            "i1",
-            "i1e",
-            "inv_boxcox",
-            "inv_boxcox1p",
-            "j0",
-            "j1",
-            "k0",
-            "k0e",
-            "k1",
-            "k1e",
-            "kl_div",
-            "log_ndtr",
-            "loggamma",
-            "ndtri",
-            "ndtri_exp",
-            "owens_t",
-            "poch",
-            "powm1",
-            "pseudo_huber",
-            "rel_entr",
-            "rgamma",
-            "sindg",
-            "tandg",
-            "y0",
-            "y1",
-        ],
-        _SPECIAL,
-    ),
-    **dict.fromkeys(("conj", "imag", "irfft", "real"), _COMPLEX),
-    **dict.fromkeys(("convolve", "expm", "expm_frechet", "solve_sylvester"), _ALGORITHM),
-    "rnn": "a layer, written as a loop before it comes here (`nn/recurrent/loops.py`)",
-    "tiles": "arrays of a block as one, decided by their addresses, which a native program does not see",
-}
 
 #: The nodes that read or write complex arrays, part by part.
 _OF_COMPLEX = frozenset({real, imag, complex_of})

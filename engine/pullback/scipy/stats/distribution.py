@@ -12,8 +12,6 @@ import numpy as np
 
 from pullback.numpy.creation import asarray, holds_traced
 
-METHODS = ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf")
-
 
 class Continuous:
     """A distribution in its standard form; functions are of the standardized point and the shapes.

@@ -1,38 +1,29 @@
 """gmm: the log-posterior of a mixture of Gaussians, and its gradient by all parameters."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pullback as pb
-from pullback_runners.gradbench.engine import Engine
-from pullback_runners.gradbench.module import Input, Module, Prepared, array, listed, whole
+from pullback_runners.gradbench.module import Input, Module, array, listed, whole
 from pullback_runners.workloads.gmm import log_posterior
 
 MODULE = Module("gmm")
 _PARAMETERS = ("alpha", "mu", "q", "l")
 
 
-def _read(given: Input) -> tuple[dict[str, Any], tuple[Any, ...]]:
+def _read(given: Input) -> tuple[tuple[Any, ...], Callable[[], Callable[..., Any]], tuple[Any, ...]]:
     d, k, n = (whole(given, name) for name in ("d", "k", "n"))
-    constants = {"d": d, "k": k, "n": n, "gamma": float(given["gamma"]), "m": whole(given, "m", least=0)}
+    sizes, gamma = {"d": d, "k": k, "n": n, "m": whole(given, "m", least=0)}, float(given["gamma"])
     below = d * (d - 1) // 2
     shapes = {"alpha": (k,), "mu": (k, d), "q": (k, d), "l": (k, below), "x": (n, d)}
-    return constants, tuple(array(given, name, *shape) for name, shape in shapes.items())
+    arguments = tuple(array(given, name, *shape) for name, shape in shapes.items())
+    return (*sizes.values(), gamma), lambda: log_posterior(**sizes, gamma=gamma), arguments
 
 
-@MODULE.function("objective")
-def _(engine: Engine, given: Input) -> Prepared:
-    constants, arguments = _read(given)
-    plan = engine.plan(("gmm.objective", *constants.values()), lambda: log_posterior(**constants))
-    return Prepared(lambda: plan(*arguments), float)
+def _by_name(found: Any) -> dict[str, Any]:
+    return {name: listed(gradient) for name, gradient in zip(_PARAMETERS, found, strict=True)}
 
 
-@MODULE.function("jacobian")
-def _(engine: Engine, given: Input) -> Prepared:
-    constants, arguments = _read(given)
-    plan = engine.plan(
-        ("gmm.jacobian", *constants.values()), lambda: pb.grad(log_posterior(**constants), wrt=_PARAMETERS)
-    )
-    return Prepared(
-        lambda: plan(*arguments),
-        lambda found: {name: listed(gradient) for name, gradient in zip(_PARAMETERS, found, strict=True)},
-    )
+MODULE.planned("objective", _read, float)
+MODULE.planned("jacobian", _read, _by_name, partial(pb.grad, wrt=_PARAMETERS))

@@ -1,8 +1,10 @@
 """hello: the square of a number, and its derivative."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pullback as pb
-from pullback_runners.gradbench.engine import Engine
-from pullback_runners.gradbench.module import Input, Module, Prepared
+from pullback_runners.gradbench.module import Input, Module
 
 MODULE = Module("hello")
 
@@ -11,13 +13,9 @@ def _square(x: float) -> float:
     return x * x
 
 
-@MODULE.function("square")
-def _(engine: Engine, given: Input) -> Prepared:
-    plan, x = engine.plan("hello.square", lambda: _square), float(given)
-    return Prepared(lambda: plan(x), float)
+def _read(given: Input) -> tuple[tuple[()], Callable[[], Callable[..., Any]], tuple[float]]:
+    return (), lambda: _square, (float(given),)
 
 
-@MODULE.function("double")
-def _(engine: Engine, given: Input) -> Prepared:
-    plan, x = engine.plan("hello.double", lambda: pb.grad(_square)), float(given)
-    return Prepared(lambda: plan(x), float)
+MODULE.planned("square", _read, float)
+MODULE.planned("double", _read, float, pb.grad)

@@ -4,27 +4,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pullback as pb
-from pullback_runners.gradbench.engine import Engine
-from pullback_runners.gradbench.module import Input, Module, Prepared, array, listed, whole
+from pullback_runners.gradbench.module import Input, Module, array, listed, whole
 from pullback_runners.workloads.llsq import llsq
 
 MODULE = Module("llsq")
 
 
-def _read(given: Input) -> tuple[tuple[int, int], Callable[..., Any], Any]:
+def _read(given: Input) -> tuple[tuple[int, int], Callable[[], Callable[..., Any]], tuple[Any]]:
     x, n = array(given, "x", None), whole(given, "n", least=2)
-    return (n, len(x)), llsq(n=n, m=len(x)), x
+    return (n, len(x)), lambda: llsq(n=n, m=len(x)), (x,)
 
 
-@MODULE.function("primal")
-def _(engine: Engine, given: Input) -> Prepared:
-    sizes, distance, x = _read(given)
-    plan = engine.plan(("llsq.primal", *sizes), lambda: distance)
-    return Prepared(lambda: plan(x), float)
-
-
-@MODULE.function("gradient")
-def _(engine: Engine, given: Input) -> Prepared:
-    sizes, distance, x = _read(given)
-    plan = engine.plan(("llsq.gradient", *sizes), lambda: pb.grad(distance))
-    return Prepared(lambda: plan(x), listed)
+MODULE.planned("primal", _read, float)
+MODULE.planned("gradient", _read, listed, pb.grad)

@@ -1,22 +1,19 @@
 """lse: the logarithm of a sum of exponentials, and its gradient."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pullback as pb
-from pullback_runners.gradbench.engine import Engine
-from pullback_runners.gradbench.module import Input, Module, Prepared, array, listed
+from pullback_runners.gradbench.module import Input, Module, array, listed
 from pullback_runners.workloads.lse import lse
 
 MODULE = Module("lse")
 
 
-@MODULE.function("primal")
-def _(engine: Engine, given: Input) -> Prepared:
+def _read(given: Input) -> tuple[tuple[int], Callable[[], Callable[..., Any]], tuple[Any]]:
     x = array(given, "x", None)
-    plan = engine.plan(("lse.primal", len(x)), lambda: lse(n=len(x)))
-    return Prepared(lambda: plan(x), float)
+    return (len(x),), lambda: lse(n=len(x)), (x,)
 
 
-@MODULE.function("gradient")
-def _(engine: Engine, given: Input) -> Prepared:
-    x = array(given, "x", None)
-    plan = engine.plan(("lse.gradient", len(x)), lambda: pb.grad(lse(n=len(x))))
-    return Prepared(lambda: plan(x), listed)
+MODULE.planned("primal", _read, float)
+MODULE.planned("gradient", _read, listed, pb.grad)

@@ -28,11 +28,6 @@ class Format:
         return 2.0 ** (1 - self.bias)
 
     @property
-    def exponent_mask(self) -> int:
-        """The bits of the exponent, which are also those of infinity."""
-        return (2 * self.bias + 1) << self.fraction_bits
-
-    @property
     def fraction_mask(self) -> int:
         """The bits of the fraction."""
         return (1 << self.fraction_bits) - 1
