@@ -9,12 +9,12 @@ depends on fields, and is not what it computes from them, was assigned since, an
 import dis
 import inspect
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import fields
 from enum import Enum
 from functools import cached_property, lru_cache, partial
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -26,6 +26,7 @@ from pullback.errors import TracingError
 _FOUND: WeakKeyDictionary[type, set[str]] = WeakKeyDictionary()
 
 _MISSING = object()
+_T = TypeVar("_T")
 _NUMBERS = (float, complex, int, np.generic, np.ndarray)
 _WITHOUT_DERIVATIVE = (
     str,
@@ -150,7 +151,19 @@ def _remedy(name: str, key: str) -> str:
     return f"make {name}.{key} a property or a functools.cached_property"
 
 
-@lru_cache(maxsize=4096)
+def _once_a_class(compute: Callable[[Any], _T]) -> Callable[[Any], _T]:
+    """The function with its results kept as long as the classes that they are of, which it does not keep alive."""
+    known: WeakKeyDictionary[type, _T] = WeakKeyDictionary()
+
+    def of_class(kind: Any) -> _T:
+        if kind not in known:
+            known[kind] = compute(kind)
+        return known[kind]
+
+    return of_class
+
+
+@_once_a_class
 def _slots(kind: type) -> tuple[str, ...]:
     return tuple(
         key
@@ -160,7 +173,7 @@ def _slots(kind: type) -> tuple[str, ...]:
     )
 
 
-@lru_cache(maxsize=4096)
+@_once_a_class
 def _initializer(kind: Any) -> str | None:
     """The name of the method that may compute attributes from fields where an object is made."""
     init: Any = kind.__init__

@@ -1,7 +1,9 @@
 """Attributes that a dataclass computes from its fields where it is made: gradients go through them, or they are refused."""
 
 import functools
+import gc
 import warnings
+import weakref
 from dataclasses import InitVar, dataclass
 from typing import Any
 
@@ -226,3 +228,22 @@ def test_results_and_trees_have_what_their_fields_give():
     assert pb.tree_map(lambda w: 2 * w, Squared(3.0)).square == 36.0
     found = pb.optim.minimize(lambda a: (a.square - 4.0) ** 2, Product(3.0)).params
     assert np.isclose(found.value, 4.0 * found.v)
+
+
+def test_what_is_known_of_a_class_does_not_keep_it():
+    def passing():
+        @dataclass
+        class Passing:
+            """A class of a call."""
+
+            w: Any
+
+            def __post_init__(self) -> None:
+                self.square = self.w**2
+
+        assert pb.grad(lambda p: p.square)(Passing(3.0)).w == 6.0
+        return weakref.ref(Passing)
+
+    kind = passing()
+    gc.collect()
+    assert kind() is None

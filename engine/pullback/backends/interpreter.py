@@ -52,7 +52,12 @@ _OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "power": "**"}
 
 
 def _numpy_answers(node: Node) -> bool:
-    """True if the result of an operator is NumPy's: Python's complex numbers take NumPy's floats for their own."""
+    """True if an operator gives what NumPy's function does: Python's complex numbers take NumPy's floats for their own.
+
+    The power of truth values by 2 is int8 by the operator, and int64 by the function, which a plan contains.
+    """
+    if node.primitive.name == "power" and node.inputs[0].type.dtype.kind == "b":
+        return False
     is_complex = (isinstance(atom, Literal) and isinstance(atom.value, complex) for atom in node.inputs)
     return not node.outputs[0].type.weak and (bool(node.outputs[0].type.shape) or not any(is_complex))
 

@@ -83,13 +83,24 @@ class Standing:
         self.number = number
         self._thread = threading.get_ident()
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+    def shown(self) -> Any:
+        """The traced one, or what is there for other threads."""
         return self._traced if threading.get_ident() == self._thread else shown(self.number)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self.shown()
+
+
+class StandingMethod(Standing):
+    """The same for a method, which is bound as usual."""
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self.shown().__get__(instance, owner)
 
 
 def shown(member: Any) -> Any:
     """A member of a class, or what stands in its place for this thread."""
-    return member.__get__(None) if type(member) is Standing else member
+    return member.shown() if isinstance(member, Standing) else member
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -199,10 +199,14 @@ def _interpreted(graph: Graph, *, keeps: bool, owned: Collection[int], fallbacks
 def _native(graph: Graph, stages: Stages, owned: Collection[int]) -> Compiled:
     """One native program, or an interpreted one with native regions."""
     from pullback.backends.native import regions, support  # noqa: PLC0415 - needs LLVM, which not everybody has
+    from pullback.backends.native.python_numbers import check_python_numbers  # noqa: PLC0415 - as above
 
     whole = with_guards_returned(graph)
-    if not any(map(support.why_not, whole.nodes)) and all(map(support.is_returned, whole.outputs)):
-        return _whole(graph, stages.run(WHOLLY_NATIVE, whole))
+    checked = check_python_numbers(whole)
+    if not any(map(support.why_not, checked.nodes)) and all(map(support.is_returned, whole.outputs)):
+        if checked is not whole:
+            stages.add("python numbers", checked)
+        return _whole(graph, stages.run(WHOLLY_NATIVE, checked))
     split = regions.split(whole)
     stages.add("native regions", split.graph)
     compiled = _interpreted(with_guards_of(split.graph, graph), keeps=True, owned=owned, fallbacks=split.fallbacks)

@@ -78,6 +78,7 @@ from pullback.compiling.substitution import (
     FunctionPart,
     InputPart,
     InstancePart,
+    Method,
     ModulePart,
     Part,
     PartialPart,
@@ -99,6 +100,7 @@ LARGEST_COMPARED_BYTES = 16 * 1024
 MOST_REMEMBERED = 64
 
 _CONTAINERS = (tuple, list, dict)
+_METHODS = (types.FunctionType, staticmethod, classmethod)
 #: Types of numbers that may be hidden inputs.
 NUMBERS = (float, int, np.float64, np.float32, np.int64, np.int32)
 _STANDARD_LIBRARY = str(Path(types.__file__).parent)
@@ -135,6 +137,8 @@ class Environment:
         self._types: list[ArrayType] = []
         self._in_classes: list[tuple[type, str, int]] = []
         """Numbers in classes that are inputs: the class, the name, the number among the inputs."""
+        self._methods: dict[int, Method] = {}
+        """Methods whose numbers may be inputs, by their ids."""
         self._looked_at: dict[type, frozenset[str]] = {}
         self._remembered: list[tuple[Place, Any, str]] = []
         self._walked: dict[tuple[int, bool], Part] = {}
@@ -160,6 +164,7 @@ class Environment:
             for one in beside
         ]
         self._look_into_escaped()
+        self._settle_methods()
         self._find_what_moves()
         self._find_obstacles()
         self.obstacle = next(itertools.chain.from_iterable(map(self._obstacles_of, (self._root, *seen))), None)
@@ -215,7 +220,7 @@ class Environment:
 
     def substituted(self, inputs: Sequence[Any]) -> tuple[Callable[..., Any], Substitution]:
         """The function with these in place of the arrays and numbers around it."""
-        substitution = Substitution(inputs, self._in_classes)
+        substitution = Substitution(inputs, self._in_classes, self._methods)
         function = self._root.rebuilt(substitution)
         substitution.note_modules()
         return function, substitution
@@ -370,6 +375,11 @@ class Environment:
         if isinstance(value, Block):
             array = self._look_at(f"{name}.array", lambda: value.array, comparing=comparing)
             return BlockPart(value, array)
+        return self._look_inside_once(name, value, comparing=comparing)
+
+    def _look_inside_once(self, name: str, value: Any, *, comparing: bool) -> Part:
+        if comparing and isinstance(value, types.FunctionType):
+            self._method(value).reached += 1
         known = self._walked.get((id(value), comparing))
         return known if known is not None else self._look_inside(name, value, comparing=comparing)
 
@@ -421,9 +431,13 @@ class Environment:
             self._walked[key] = PartialPart(value, looked, keywords, attributes)
             return self._walked[key]
         if isinstance(value, types.MethodType):
+            method = self._method(value.__func__)
+            method.exchanged += not comparing
             function = self._look_at(name, Fixed(value.__func__), comparing=True)
             owner = self._look_at(_owner(name), Fixed(value.__self__), comparing=comparing)
-            return BoundMethodPart(value, function, owner)
+            bound = BoundMethodPart(value, function, owner)
+            method.bound.append(bound)
+            return bound
         if isinstance(value, types.BuiltinFunctionType):  # a method of something made by a module written in C
             self._look_at(_owner(name), Fixed(value.__self__), comparing=True)
             return Part(value)
@@ -503,19 +517,16 @@ class Environment:
             part.wrapped = self._look_at(
                 function.__name__, Named(function.__dict__, "__wrapped__"), comparing=comparing
             )
-        chains = code_facts.chains_read(code)
-        assigned = code_facts.captured_names_assigned(code)
-        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-            contents = self._look_at_variable(name, Captured(cell), chains.get(name), comparing=comparing)
-            part.cells[name] = CellPart(cell, contents)
-            if name in assigned and type(contents) is not Part:
-                part.against_inputs = f"{function.__name__} assigns {name}, which it captures; pass and return it"
+        method = self._method(function) if comparing else None
+        self._look_at_captured(function, part, method, comparing=comparing)
         part.defaults = self._look_at("a default", Defaults(function), comparing=comparing)
         part.keyword_defaults = self._look_at("a default", KeywordDefaults(function), comparing=comparing)
         if of_constant_package(function):
             return
-        namespace = function.__globals__
+        namespace, chains = function.__globals__, code_facts.chains_read(code)
         for name in code_facts.globals_read(code):
+            if self._is_input_of(method, name, Named(namespace, name)):
+                continue
             part.globals_[name] = self._look_at_variable(
                 name, Named(namespace, name), chains.get(name), comparing=comparing
             )
@@ -525,6 +536,41 @@ class Environment:
             if not isinstance(vars(builtins).get(name), types.BuiltinFunctionType | type):
                 part.imported.append(self._look_at(name, Named(vars(builtins), name), comparing=True))
         self._look_at_code(function, part)
+
+    def _look_at_captured(
+        self, function: types.FunctionType, part: FunctionPart, method: Method | None, *, comparing: bool
+    ) -> None:
+        code = function.__code__
+        chains, assigned = code_facts.chains_read(code), code_facts.captured_names_assigned(code)
+        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+            if name not in assigned and self._is_input_of(method, name, Captured(cell)):
+                continue
+            contents = self._look_at_variable(name, Captured(cell), chains.get(name), comparing=comparing)
+            part.cells[name] = CellPart(cell, contents)
+            if name in assigned and type(contents) is not Part:
+                part.against_inputs = f"{function.__name__} assigns {name}, which it captures; pass and return it"
+
+    def _method(self, function: Any) -> Method:
+        return self._methods.setdefault(id(function), Method(function))
+
+    def _is_input_of(self, method: Method | None, name: str, place: Named | Captured) -> bool:
+        """True of a number that a method reads and that is an input now, because it has changed before."""
+        if method is None or not method.exchanged or type(place()) not in NUMBERS or key_of(place) not in self.varying:
+            return False
+        number = self._look_at(name, place, key_of(place), comparing=False)
+        if not isinstance(number, InputPart):
+            return False
+        method.numbers[name] = number.number
+        return True
+
+    def _settle_methods(self) -> None:
+        """Compare numbers of a method, too, that is also reached where no other function can stand in its place."""
+        for method in self._methods.values():
+            for bound in method.bound:
+                bound.moves = bool(method.numbers)
+            if method.reached > method.exchanged:
+                for name, number in method.numbers.items():
+                    self._watch(self._inputs[number], self._inputs[number](), name)
 
     def _look_at_variable(
         self, name: str, getter: Named | Captured, chains: Collection[tuple[str, ...]] | None, *, comparing: bool
@@ -699,6 +745,10 @@ class Environment:
                     continue
                 if isinstance(member, C_DESCRIPTORS) or is_made_by_dataclass(member):
                     continue
+                if type(member) in _METHODS and (key == "__call__" or not key.startswith("__")):
+                    method = self._method(functions_of(member)[0])
+                    method.exchanged += 1
+                    method.places = [*dict.fromkeys([*method.places, (base, key)])]
                 part.members += [
                     self._look_at(f"{name}.{key}", Fixed(one), comparing=True) for one in functions_of(member)
                 ]

@@ -21,6 +21,7 @@ from pullback.core.types import is_array, is_array_like, type_of
 from pullback.dataclass import dataclass
 from pullback.errors import PullbackError, TracingError
 from pullback.ir.graph import Graph, Guard, Node
+from pullback.numpy_api.masked_reads import recording
 from pullback.passes import pipeline
 from pullback.passes.pipeline import LoopCompiler, Stages, simplify
 from pullback.tiers import KEEPING
@@ -97,6 +98,15 @@ def attempted(environment: Environment, compiling: Callable[[], Program]) -> Pro
     """The program, or why there is none; then everything around the function is as it was."""
     if environment.obstacle is not None:
         return Fallback(environment.obstacle)
+    with recording(holds=False) as first:
+        program = _attempted(environment, compiling)
+    if isinstance(program, Program) or not first.has_to_hold:
+        return program
+    with recording(holds=True):
+        return _attempted(environment, compiling)
+
+
+def _attempted(environment: Environment, compiling: Callable[[], Program]) -> Program | Fallback:
     before = environment.before
     try:
         return compiling()

@@ -9,13 +9,13 @@ everything else is shared. What the function does to the copies would be lost, s
 import copy
 import gc
 import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial, update_wrapper
 from typing import Any
 
 from pullback.blocks import Block
-from pullback.compiling.captured_references import Standing
+from pullback.compiling.captured_references import Standing, StandingMethod
 from pullback.compiling.code_facts import globals_assigned
 from pullback.compiling.constancy import is_same, slots_of
 from pullback.core.primitive import Traced
@@ -24,9 +24,15 @@ from pullback.core.primitive import Traced
 class Substitution:
     """One making of the copies: what stands in place of the arrays, and what has been copied already."""
 
-    def __init__(self, arrays: Sequence[Any], in_classes: Sequence[tuple[type, str, int]] = ()) -> None:
+    def __init__(
+        self,
+        arrays: Sequence[Any],
+        in_classes: Sequence[tuple[type, str, int]] = (),
+        methods: "Mapping[int, Method] | None" = None,
+    ) -> None:
         self.arrays = arrays
         self._in_classes = in_classes
+        self._methods = methods or {}
         self.copies: dict[int, Any] = {}
         self._modules: dict[int, types.ModuleType] = {}
         self._contents: list[tuple[str, Any, list[Any]]] = []
@@ -56,6 +62,12 @@ class Substitution:
             (class_, name, Standing(self.arrays[number], vars(class_)[name]))
             for class_, name, number in self._in_classes
         ]
+        for method in self._methods.values():
+            function = self.method(method.function)
+            for class_, name in method.places if method.numbers else ():
+                member = vars(class_)[name]
+                made = function if member is method.function else type(member)(function)
+                standing.append((class_, name, StandingMethod(made, member)))
         for class_, name, one in standing:
             type.__setattr__(class_, name, one)
         try:
@@ -66,6 +78,15 @@ class Substitution:
                     self._assigned.append(f"{class_.__name__}.{name}")
                 type.__setattr__(class_, name, one.number)
 
+    def method(self, function: Any) -> Any:
+        """A method with other numbers around it, or the method itself."""
+        method = self._methods.get(id(function))
+        if method is None or not method.numbers:
+            return function
+        if id(method) not in self.copies:
+            self.copies[id(method)] = method.reading(self.arrays)
+        return self.copies[id(method)]
+
     def changed(self) -> str | None:
         """The name of a copied container that the function changed, or of what it assigned in a class."""
         if self._assigned:
@@ -75,6 +96,37 @@ class Substitution:
             if len(now) != len(before) or any(a is not b for a, b in zip(now, before, strict=True)):
                 return name
         return None
+
+
+class Method:
+    """A function of classes, which are not made again, with the numbers around it that are inputs."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+        self.places: list[tuple[type, str]] = []
+        """The classes it is a member of, and its names there."""
+        self.numbers: dict[str, int] = {}
+        """Numbers of the inputs by the names under which the function reads them."""
+        self.reached = 0
+        """The number of ways that lead to it."""
+        self.exchanged = 0
+        """Those on which another function stands in its place: by a class, or together with an object."""
+        self.bound: list[BoundMethodPart] = []
+
+    def reading(self, arrays: Sequence[Any]) -> types.FunctionType:
+        """The same function, which reads these instead."""
+        function, numbers = self.function, {name: arrays[number] for name, number in self.numbers.items()}
+        captured = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        cells = tuple(types.CellType(numbers[name]) if name in numbers else cell for name, cell in captured)
+        namespace = {**function.__globals__, **numbers}
+        made = types.FunctionType(function.__code__, namespace, function.__name__, function.__defaults__, cells or None)
+        made.__kwdefaults__, made.__qualname__, made.__module__ = (
+            function.__kwdefaults__,
+            function.__qualname__,
+            function.__module__,
+        )
+        made.__dict__.update(function.__dict__)
+        return made
 
 
 class Part:
@@ -376,7 +428,7 @@ class BoundMethodPart(Part):
 
     def build(self, substitution: Substitution) -> Any:
         """The method of the copied object."""
-        return types.MethodType(self.original.__func__, self.owner.rebuilt(substitution))
+        return types.MethodType(substitution.method(self.original.__func__), self.owner.rebuilt(substitution))
 
 
 class WrappedPart(Part):

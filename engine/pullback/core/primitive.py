@@ -98,6 +98,10 @@ class Traced:
         """True if both are known to have the same value."""
         return self is other
 
+    def held(self) -> Any:
+        """The plain value, where a plan can be held to it (`traces/recorder.py`); None elsewhere."""
+        return None
+
     def holding(self, result: Any) -> Any:
         """The result of an operation on this array while it holds a plain one."""
         return result
@@ -152,6 +156,7 @@ def as_value(x: Any) -> Any:
 class _Active(threading.local):
     def __init__(self) -> None:
         self.traces: list[Trace] = []
+        self.refused = ""  # the sentence for the latest store into a plain array
 
 
 _active = _Active()
@@ -163,6 +168,7 @@ def enter(trace: Trace) -> None:
     """Let a trace watch from here on. Later ones have higher levels."""
     trace.level = next(_levels)
     _active.traces.append(trace)
+    _active.refused = ""
 
 
 def leave(trace: Trace, error: BaseException | None = None) -> None:
@@ -173,6 +179,14 @@ def leave(trace: Trace, error: BaseException | None = None) -> None:
     if isinstance(refusal, TracingError):
         # A store of a traced number into a plain array: NumPy says "setting an array element with a sequence" instead.
         raise refusal from None
+    if isinstance(error, ValueError) and str(error) == "Error setting single item of array." and _active.refused:
+        raise TracingError(_active.refused) from None  # a store by `y.flat[i] = v`, of which NumPy says nothing more
+
+
+def refused(error: TracingError) -> TracingError:
+    """The error of a store into a plain array, whose sentence is kept for where NumPy puts another one in its place."""
+    _active.refused = str(error)
+    return error
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.primitive import refused
 from pullback.dataclass import dataclass
 from pullback.errors import TracingError
 from pullback.numpy_api.translations import FUNCTIONS
@@ -61,8 +62,13 @@ _REMEDY = (
 )
 _STACK_REMEDY = "an operand is a list or tuple of traced values: numpy.stack(x) makes an array of it"
 _STORE_REMEDY = (
-    "make the array with pb.numpy.zeros, or numpy.zeros_like of a traced value, or build it with numpy.stack"
+    "make the array with pb.numpy.zeros, or numpy.zeros_like of a traced value (pb.numpy.zeros_like of any), or build it "
+    "with numpy.stack"
 )
+#: Instructions of stores: `y[key] = v`, `y.flat = v`.
+_STORES = frozenset({"STORE_SUBSCR", "STORE_ATTR"})
+#: Methods and functions by which NumPy stores into a plain array without asking a traced value how.
+_STORING = frozenset({"fill", "fill_diagonal", "put"})
 _READ_REMEDY = (
     "read a plain array at traced positions by numpy.take(a, i), or compute i from arguments that are constant"
 )
@@ -89,8 +95,8 @@ def refusal(kind: str) -> TracingError:
     """The error for a traced value that should become `kind`, such as "a plain array" or "a float"."""
     site = _call_site()
     where = f"{site}: " if site is not None else ""
-    if site is not None and site.instruction == "STORE_SUBSCR":
-        return TracingError(f"{where}a plain array cannot hold a traced value; {_STORE_REMEDY}")
+    if site is not None and (site.instruction in _STORES or _name_called(site) in _STORING):
+        return refused(TracingError(f"{where}a plain array cannot hold a traced value; {_STORE_REMEDY}"))
     return TracingError(f"{where}a traced value cannot become {kind}; {_REMEDY if site is None else _remedy_for(site)}")
 
 
@@ -160,6 +166,15 @@ def _called(expression: str, frame: FrameType) -> Any:
     return found
 
 
+def _name_called(site: CallSite) -> str:
+    """The last name of the function of a call."""
+    node = _parsed(site.expression)
+    if not isinstance(node, ast.Call):
+        return ""
+    called = node.func.func if isinstance(node.func, ast.Call) else node.func  # of f(a)(b), f
+    return called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+
+
 def _remedy_for(site: CallSite) -> str:
     """The advice for a call: what to write instead."""
     node = _parsed(site.expression)
@@ -167,8 +182,7 @@ def _remedy_for(site: CallSite) -> str:
         return _READ_REMEDY
     if not isinstance(node, ast.Call):
         return _REMEDY
-    called = node.func.func if isinstance(node.func, ast.Call) else node.func  # of f(a)(b), f
-    name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+    name = _name_called(site)
     if isinstance(site.called, np.vectorize):
         return "call pb.numpy.vectorize(f)"
     if getattr(math, name, None) is not None and site.called is getattr(math, name):

@@ -2,18 +2,20 @@
 
 A plan has no arrays whose shapes depend on values. What is computed of selected elements one by one is computed for the whole array
 instead, sums and means count those that the mask selects, and a store by the same mask chooses by it. What needs the number of
-elements (`len`, `shape`, an array beside them) is refused, and the function runs on the tape.
+elements (`len`, `shape`, an array beside them) is refused, and the function runs on the tape; but where the masks come of whole
+numbers (`x[labels == k]`) it is recorded again, and then these masks are known and the plan is held to them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from pullback.core.primitive import Traced, as_value, current, innermost_recorder
-from pullback.errors import NeedsValueError
-from pullback.numpy_api.operands import concrete
+from pullback.numpy_api.operands import concrete, needs_values
 from pullback.numpy_api.shapes import astype, reshape
 from pullback.numpy_api.translations import FUNCTIONS
 from pullback.rules import elementwise, gathering, logic
@@ -26,12 +28,37 @@ _ELEMENTWISE = {np.where, np.clip, np.nan_to_num, np.real, np.imag, np.round, np
 _SUMS = {np.sum, np.prod, np.mean, np.var, np.std, np.any, np.all}
 
 
+class Recording:
+    """One recording of a function: if it is held to masks that come of whole numbers, or has to be to become a plan."""
+
+    def __init__(self, *, holds: bool) -> None:
+        self.holds = holds
+        self.has_to_hold = False
+
+
+_recording: ContextVar[Recording | None] = ContextVar("recording", default=None)
+
+
+@contextmanager
+def recording(*, holds: bool) -> Iterator[Recording]:
+    """Record a function in this way inside the block."""
+    made = Recording(holds=holds)
+    token = _recording.set(made)
+    try:
+        yield made
+    finally:
+        _recording.reset(token)
+
+
 def is_unknown(mask: Any) -> bool:
     """True of a mask whose values nobody knows yet."""
     if not isinstance(current(mask), Traced):
         return False
     now: Any = current(mask)
     is_read = now.dtype.kind == "b" and now.shape and not now.on_device
+    own = _recording.get()
+    if is_read and own is not None and own.holds and now.held() is not None:
+        return False
     return bool(is_read) and (innermost_recorder() is not None or not now.has_value)
 
 
@@ -147,13 +174,12 @@ class MaskedRead(NDArrayOperatorsMixin):
 
     def refuse(self, *_: Any, **__: Any) -> NoReturn:
         """Refuse what depends on how many elements are selected."""
-        try:
-            concrete(self.mask, "indexing by a mask")
-        except NeedsValueError as error:
-            recorder = innermost_recorder()
-            if recorder is not None:
-                recorder.refusal(error)
-            raise
+        recorder, own, mask = innermost_recorder(), _recording.get(), current(self.mask)
+        if own is not None and isinstance(mask, Traced) and mask.held() is not None:
+            own.has_to_hold = True
+        if recorder is not None:
+            raise recorder.refusal(needs_values("indexing by a mask"))
+        concrete(self.mask, "indexing by a mask")
         raise AssertionError("a mask that is known selects an array")
 
     def __getattr__(self, name: str) -> NoReturn:

@@ -31,14 +31,17 @@ def number_of(lengths: Any) -> int:
 
 
 def concrete(x: Any, function: str) -> Any:
-    """The plain value, for results whose shape depends on values; refused while only types are there."""
+    """The plain value, for results whose shape depends on values; in plans it has to be one that the plan can be held to."""
     x = current(x)
     if isinstance(x, np.ndarray) and not isinstance(x, Traced):
         return x
     if any(trace.records_types for trace in watching()):
-        raise NeedsValueError(
-            f"{function} gives an array whose shape depends on values, which cannot be compiled; the function runs eagerly"
-        )
+        while isinstance(x, Traced) and x.has_value:
+            x = current(x.value)  # type: ignore[attr-defined]  # it has one
+        held = x.held() if isinstance(x, Traced) else None
+        if held is None:
+            raise needs_values(function)
+        return held
     while isinstance(x, Traced):
         if x.on_device:
             return x.fetched()
@@ -46,3 +49,11 @@ def concrete(x: Any, function: str) -> Any:
             raise TracingError(f"{function} gives an array whose shape differs between the examples of a batch")
         x = current(x.value)
     return x
+
+
+def needs_values(function: str) -> NeedsValueError:
+    """The error where a plan would have arrays of another shape on each call."""
+    return NeedsValueError(
+        f"{function} gives an array whose shape depends on values, which cannot be compiled; compute it outside of the "
+        "function, and pass it"
+    )

@@ -61,8 +61,10 @@ def mean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
 ) -> Any:
     refuse("numpy.mean", out=out)
-    a = a if dtype is None else astype(a, dtype)
     count = _count(a, axis, keepdims, where)
+    if dtype is not None and np.dtype(dtype).kind in "biu":  # the quotient is cut off
+        return astype(sum_(a, axis, dtype, keepdims=keepdims, where=where) / count, dtype)
+    a = a if dtype is None else astype(a, dtype)
     if a.dtype == np.float16:  # summed in single precision, as NumPy does: 100 times 1000 is too large for half
         wide = astype(a, np.float32)
         return astype(sum_(wide, axis=axis, keepdims=keepdims, where=where) / count, np.float16)

@@ -24,11 +24,12 @@ def unique(
 ) -> Any:
     """Each value once, read where it first stands; how many there are depends on the values."""
     del sorted
-    values = np.unique(concrete(ar, "numpy.unique"), True, True, True, axis, equal_nan=equal_nan)
-    _, first, inverse, counts = values
-    ar = ravel(ar) if axis is None else ar
-    place = 0 if axis is None else normalized_axis(axis, np.ndim(ar))
-    read = gathering.gather(ar, first, key=(*[slice(None)] * place, gathering.ARRAY))
+    plain = concrete(ar, "numpy.unique")
+    read, first, inverse, counts = np.unique(plain, True, True, True, axis, equal_nan=equal_nan)
+    if plain.dtype.kind in "fc":  # else they are constants
+        ar = ravel(ar) if axis is None else ar
+        place = 0 if axis is None else normalized_axis(axis, np.ndim(ar))
+        read = gathering.gather(ar, first, key=(*[slice(None)] * place, gathering.ARRAY))
     requested = zip((return_index, return_inverse, return_counts), (first, inverse, counts), strict=True)
     results = (read, *(result for wanted, result in requested if wanted))
     return results if len(results) > 1 else read

@@ -386,10 +386,7 @@ class Tracer(Traced):
 
     # --- what a trace cannot give -----------------------------------------------------------------------------------
     def __array__(self, *args: Any, **keywords: Any) -> Any:
-        now = self.current()
-        if isinstance(now, Traced):
-            raise refusal("a plain array")
-        plain = np.array(now, *args, **keywords)
+        plain = np.array(self._known("a plain array"), *args, **keywords)
         plain.flags.writeable = False  # what is stored there would not be seen here
         return plain
 
@@ -400,11 +397,12 @@ class Tracer(Traced):
         return complex(self._known("a complex number"))
 
     def _known(self, kind: str) -> Any:
-        """The plain array that this one holds, if it holds one."""
+        """The plain array that this one holds, if it holds one, or that a plan is held to."""
         now = self.current()
-        if isinstance(now, Traced):
+        held = now.held() if isinstance(now, Traced) else now
+        if held is None:
             raise refusal(kind)
-        return now
+        return held
 
     def __iter__(self) -> Any:
         if not self.shape:
@@ -446,6 +444,8 @@ class Tracer(Traced):
     def __pow__(self, other: Any, modulo: None = None) -> Any:
         if modulo is not None:
             raise TracingError("pow of a traced value takes no modulus; write x**n % m")
+        if isinstance(other, int) and self.dtype.kind == "b" and self.class_of_value() is np.ndarray and other == 2:
+            return e.square(self)  # as the operator of NumPy's arrays, which gives int8
         return e.power(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __rpow__(self, other: Any) -> Any:

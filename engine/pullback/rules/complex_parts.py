@@ -26,7 +26,7 @@ COMPLEX_OF: Mapping[np.dtype[Any], np.dtype[Any]] = {
 }
 
 
-class _InPlans(Primitive):
+class InPlans(Primitive):
     """A rule that plans alone contain."""
 
     def pull(self, *_: Any) -> NoReturn:
@@ -38,7 +38,7 @@ class _InPlans(Primitive):
         self.pull()
 
 
-class _ComplexOf(_InPlans):
+class _ComplexOf(InPlans):
     """The complex array of two parts that broadcast."""
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
@@ -58,7 +58,7 @@ class _ComplexOf(_InPlans):
         return 0
 
 
-class _Transform(_InPlans):
+class _Transform(InPlans):
     """A Fourier transform from and to parts."""
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:

@@ -55,6 +55,8 @@ def _power_of_exponent(v: Any, a: Any, b: Any, y: Any) -> Any:
 
 def _power(a: Any, b: Any) -> Any:
     """Python's own power turns complex for a negative base and a broken exponent."""
+    if type(b) is int and b == 2 and dtype_of(a).kind == "b" and type(a) is not bool:
+        return np.power(a, b)  # the operator takes it for a square, which is int8
     y = a**b
     if issubclass(type(y), complex) and issubclass(type(a), int | float) and issubclass(type(b), int | float):
         raise DifferentiationError(f"{a} to the power {b} is complex; this engine differentiates real values only")

@@ -22,6 +22,7 @@ from pullback.ir.graph import Atom, Capture, Graph, Guard, Literal, Node, Var
 from pullback.numpy_api.masked_reads import MaskedRead, Positions
 from pullback.numpy_api.traced_stores import given
 from pullback.numpy_api.tracer import Tracer, class_of, lack
+from pullback.rules import logic, reductions
 from pullback.traces.array_order import transposed_values
 
 _ENGINE = str(Path(__file__).parents[1])
@@ -48,6 +49,10 @@ class GraphTracer(Tracer):
         if not isinstance(other, GraphTracer) or other.recorder is not self.recorder:
             return False
         return self.recorder.compute_the_same(self.variable, other.variable)
+
+    def held(self) -> Any:
+        """Whole numbers or truth values, and with them a guard: the graph is right only where they are the same."""
+        return self.recorder.held(self.variable)
 
     def twin(self) -> "GraphTracer":
         """The same value under another name."""
@@ -203,6 +208,7 @@ class Recorder(Trace):
         self._captured: dict[int, list[tuple[Any, Capture]]] = {}
         self._overwritten: dict[Var, str] = {}
         self._roots: dict[Var, Var] = {}
+        self._held: dict[Var, Any] = {}
         self._count = 0
         outer = innermost_recorder()
         self.handling: _Handling = outer.handling if isinstance(outer, Recorder) else _Handling()
@@ -313,6 +319,28 @@ class Recorder(Trace):
         seen: bool | int = kind(self.observed.value(var))
         self.guards.append(Guard(var, seen))
         return seen
+
+    def held(self, var: Var) -> Any:
+        """An array as a whole, where it comes of whole numbers and truth values alone, which seldom change."""
+        if self.observed is None or any(one.type.dtype.kind not in "biu" for one in self._sources_of(var)):
+            return None
+        if var not in self._held:
+            value = self._held[var] = np.array(self.observed.value(var))
+            same = logic.equal(GraphTracer(self, var), value)
+            self.see(reductions.all_(same, axes=tuple(range(value.ndim)), keepdims=False).variable, bool)
+        return self._held[var]
+
+    def _sources_of(self, var: Var) -> list[Var]:
+        """A value, and all that it is computed from."""
+        makers = {output: node for node in self.nodes for output in node.outputs}
+        sources = {var: None}
+        waiting = [var]
+        for one in waiting:
+            inputs = makers[one].inputs if one in makers else ()
+            fresh = [atom for atom in inputs if isinstance(atom, Var) and atom not in sources]
+            sources.update(dict.fromkeys(fresh))
+            waiting.extend(fresh)
+        return waiting
 
     def refusal(self, error: Exception) -> Exception:
         """The error, remembered: a function may catch it and go another way than values would have led it."""

@@ -77,7 +77,7 @@ class ForwardTrace(Trace):
         return result
 
     def _note_read(self, values: Sequence[Any]) -> None:
-        self._unread = [result for result in self._unread if not any(result is value for value in values)]
+        self._unread = [result for result in self._unread if not any(_is_same(result, value) for value in values)]
 
     def refuse_unread(self) -> None:
         """Refuse to differentiate if the result of pb.inplace is unused: reads of the array itself are not traced."""
@@ -114,9 +114,16 @@ class ForwardTrace(Trace):
         skipped = 1 if primitive.effect is Effect.OVERWRITES and not primitive.reads_target(operands) else 0
         for operand in operands[skipped:]:
             memory = memory_of(operand)
-            if not is_in_memory(memory) or any(operand is value for value in self._current):
+            if not is_in_memory(memory) or any(_is_same(operand, value) for value in self._current):
                 continue
             if any(may_share_memory(memory, target) for target in self._overwritten.values()):
                 raise OverwrittenError(
                     f"{primitive.name} reads an array that pb.inplace overwrote; go on with what pb.inplace returned"
                 )
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """True if two are one value, under one name or two."""
+    if not (isinstance(one, DualTracer) and isinstance(other, DualTracer)):
+        return one is other
+    return one.value is other.value and one.tangent is other.tangent

@@ -10,6 +10,7 @@ import pullback as pb
 from pullback.compiling.substitution import Substitution
 
 X = np.ones(2)
+RATE = 0.1
 TIERS = pytest.mark.parametrize("tier", pb.TIERS[1:])
 
 
@@ -60,6 +61,7 @@ WAYS = {
 def _as_it_was():
     yield
     Model.rate, Model.steps = 0.1, 2
+    set_rate(0.1)
 
 
 @TIERS
@@ -106,6 +108,106 @@ def test_a_number_of_another_type_or_a_class_with_more_is_seen(tier):
     for rate in (0.1, 0.2, 3, np.array([1.0, 2.0]), 0.5):
         Model.rate = rate
         np.testing.assert_allclose(plan(X), np.broadcast_to(rate, 2))
+
+
+def made_with(number):
+    def change(to):
+        nonlocal number
+        number = to
+
+    class Captured:
+        """A class whose method reads a number of a closure, which another function changes."""
+
+        def __call__(self, x):
+            return x * number
+
+    return Captured(), change
+
+
+class Reading:
+    """A class whose methods read a number of the module."""
+
+    def method(self, x):
+        return x * RATE
+
+    def __call__(self, x):
+        return self.method(x) + 0 * RATE
+
+    @classmethod
+    def of_class(cls, x):
+        return sum(y * RATE for y in [x])
+
+    @staticmethod
+    def plain(x):
+        return x * RATE
+
+
+class Inheriting(Reading):
+    """A class that calls what it inherits."""
+
+    def method(self, x):
+        return super().method(x)
+
+
+READING, INHERITING = Reading(), Inheriting()
+BOUND = {"method": READING.method}
+
+
+def set_rate(to):
+    globals()["RATE"] = to
+
+
+METHODS = {
+    "method": lambda x: READING.method(x),
+    "call": lambda x: READING(x),
+    "classmethod": lambda x: Reading.of_class(x),
+    "staticmethod": lambda x: READING.plain(x),
+    "inherited": lambda x: INHERITING(x),
+    "bound": READING.method,
+    "held": lambda x: BOUND["method"](x),
+    "made inside": lambda x: Reading().method(x),
+}
+
+
+@TIERS
+@pytest.mark.parametrize("way", METHODS)
+def test_a_number_that_a_method_reads_is_an_input(way, tier):
+    read = METHODS[way]
+    plan = pb.compile(pb.grad(read if way == "bound" else lambda x: read(x)), tier=tier)
+    members = dict(vars(Reading))
+    for rate in (0.1, 0.2, 0.3, 0.1, 4.0, 5.0):
+        set_rate(rate)
+        np.testing.assert_allclose(plan(2.0), rate)
+    assert plan.summary()["recordings"] == {"the first call": 1, "RATE": 1}
+    assert dict(vars(Reading)) == members
+    assert tier != "native" or "calls are native" in plan.explain()
+
+
+@TIERS
+def test_a_number_of_a_closure_that_a_method_reads_is_an_input(tier):
+    one, change = made_with(0.1)
+    plan = pb.compile(pb.grad(lambda x: np.sum(one(x))), tier=tier)
+    for rate in (0.1, 0.2, 0.3, 4.0):
+        change(rate)
+        np.testing.assert_allclose(plan(X), rate)
+    assert plan.summary()["recordings"] == {"the first call": 1, "number": 1}
+
+
+@TIERS
+def test_a_method_that_is_also_reached_otherwise_sees_the_number(tier):
+    class Remembering:
+        """A class with a method that a cache of the class holds too."""
+
+        def method(self, x):
+            return x * RATE
+
+        table = ((method, 1.0),)
+
+    one = Remembering()
+    plan = pb.compile(pb.grad(lambda x: one.method(x) + 10.0 * one.table[0][0](one, x)), tier=tier)
+    for rate in (0.1, 0.2, 0.3, 4.0):
+        set_rate(rate)
+        np.testing.assert_allclose(plan(2.0), 11 * rate)
 
 
 def test_other_threads_read_the_number_while_it_is_recorded():

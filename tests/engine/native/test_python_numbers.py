@@ -36,6 +36,57 @@ def test_what_raises_raises(function):
             plan(2.5)
 
 
+ARITHMETIC = {
+    "power": lambda x, n: x**2 * n,
+    "power by a number": lambda x, n: x**n,
+    "broken power": lambda x, n: x**1.5 + n,
+    "quotient": lambda x, n: x / n,
+    "inverse": lambda x, n: 1.0 / x + n,
+    "whole quotient": lambda x, n: x * (x // n) + x % n,
+    "counted": lambda x, n: x * (n * n - n + 3) / (n + 1),
+    "counted powers": lambda x, n: x + n**3 % 7,
+    "counted quotients": lambda x, n: x * (7 // n) + 7 % n - abs(-n),
+    "truths": lambda x, n: x * ((n > 1) + (n > 0)) + (n & 6 | 1 ^ n),
+}
+
+
+@pytest.mark.parametrize("name", ARITHMETIC)
+@pytest.mark.parametrize("n", [3, True])
+def test_arithmetic_that_may_raise_is_native_where_it_does_not(name, n):
+    gradient = pb.value_and_grad(ARITHMETIC[name])
+    plan = pb.compile(gradient, tier="native")
+    for x in (2.5, 1e-3, 7.0):
+        for number in (n,) if n is True else (n, 1, 5):
+            found, expected = plan(x, number), gradient(x, number)
+            assert list(map(type, found)) == list(map(type, expected))
+            np.testing.assert_allclose(found, expected, rtol=4e-16)
+    assert plan.summary()["fallbacks"] == []
+    assert "calls are native" in plan.explain()
+
+
+@pytest.mark.parametrize("name", ARITHMETIC)
+@pytest.mark.parametrize(("x", "n"), [(2.5, 0), (0.0, 2), (0.0, -1), (-2.5, 3), (1e300, 3), (np.inf, 2), (np.nan, 2),
+    (2.5, 2**40), (2.5, 2**62), (2.5, -(2**63)), (1e-300, 2)])  # fmt: skip
+def test_arithmetic_raises_what_python_raises(name, x, n):
+    function = ARITHMETIC[name]
+    plan = pb.compile(function, tier="native")
+    plan(2.5, 3)
+    for _ in range(2):
+        try:
+            expected = function(x, n)
+        except ArithmeticError as error:
+            with pytest.raises(type(error)):
+                plan(x, n)
+            continue
+        if isinstance(expected, complex):
+            with pytest.raises(pb.errors.DifferentiationError, match="is complex"):
+                plan(x, n)
+            continue
+        found = plan(x, n)
+        assert type(found) is type(expected)
+        np.testing.assert_allclose(found, expected, rtol=4e-16)
+
+
 @pytest.mark.parametrize("tier", pb.TIERS)
 @pytest.mark.parametrize(
     "n", [True, 3, np.True_, np.int64(3), np.array([True, False, True]), np.array([1, 2, 3], "i4")]

@@ -26,6 +26,36 @@ def stored_row(x):
     return np.sum(y)
 
 
+def filled(x):
+    y = np.zeros(3)
+    y.fill(x[0])
+    return np.sum(y)
+
+
+def stored_in_line(x):
+    y = np.zeros((2, 2))
+    y.flat[0] = x[0]
+    return np.sum(y)
+
+
+def filled_in_line(x):
+    y = np.zeros((2, 2))
+    y.flat = x[0]
+    return np.sum(y)
+
+
+def filled_diagonal(x):
+    y = np.eye(3)
+    np.fill_diagonal(y, x)
+    return np.sum(y)
+
+
+def put(x):
+    y = np.zeros(3)
+    y.put([0, 1], x[:2])
+    return np.sum(y)
+
+
 @pytest.mark.parametrize(
     ("function", "expression", "remedy"),
     [
@@ -43,6 +73,15 @@ def stored_row(x):
         (lambda x: np.diag([1.0, x[0]])[1, 1], "`np.diag([1.0, x[0]])`", r"numpy\.stack\(x\) makes an array"),
         (stored, "`y[0]`", r"cannot hold a traced value; make the array with pb\.numpy\.zeros"),
         (stored_row, "`y[1]`", r"cannot hold a traced value; make the array with pb\.numpy\.zeros"),
+        (filled, "`y.fill(x[0])`", r"cannot hold a traced value; make the array with pb\.numpy\.zeros"),
+        (stored_in_line, "`y.flat[0]`", r"cannot hold a traced value; make the array with pb\.numpy\.zeros"),
+        (filled_in_line, "`y.flat`", r"cannot hold a traced value; make the array with pb\.numpy\.zeros"),
+        (
+            filled_diagonal,
+            "`np.fill_diagonal(y, x)`",
+            r"cannot hold a traced value; make the array with pb\.numpy\.zeros",
+        ),
+        (put, "`y.put([0, 1], x[:2])`", r"cannot hold a traced value; make the array with pb\.numpy\.zeros"),
     ],
 )
 def test_the_error_says_where_what_and_what_instead(function, expression, remedy):

@@ -230,3 +230,20 @@ def test_whole_numbers_keep_all_of_their_digits_and_their_type(function, dtype):
     result = pb.compile(function, tier="fused")(x)
     np.testing.assert_array_equal(result, function(x))
     assert result.dtype == function(x).dtype
+
+
+@pytest.mark.parametrize("tier", pb.TIERS)
+@pytest.mark.parametrize(
+    ("dtype", "wanted"), [("i8", "i4"), ("i4", "i8"), ("i1", "i2"), ("f8", "i4"), ("i8", "f4"), ("?", "i4")]
+)
+def test_means_of_whole_numbers_have_the_dtype_that_is_asked_for(dtype, wanted, tier):
+    x = np.array([[3, 4, -9], [7, 1, 0]]).astype(dtype)
+    for function in (
+        lambda x: np.mean(x, dtype=wanted),
+        lambda x: np.mean(x, axis=1, dtype=wanted, keepdims=True),
+        lambda x: x.mean(0, wanted),
+        lambda x: np.mean(x, dtype=wanted, where=x != 1),
+    ):
+        found, expected = pb.compile(function, tier=tier)(x), function(x)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)

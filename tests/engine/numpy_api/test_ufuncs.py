@@ -191,3 +191,21 @@ def test_adding_to_a_plain_array_in_place_is_refused():
 def test_no_rule_names_the_function():
     with pytest.raises(NoRuleError, match="numpy.i0"):
         pb.grad(lambda x: np.sum(np.i0(x)))(X)
+
+
+@pytest.mark.parametrize("tier", pb.TIERS)
+def test_powers_of_truth_values_have_numpys_dtype(tier):
+    functions = [
+        lambda b, n: b**2,
+        lambda b, n: b**n,
+        lambda b, n: b**3,
+        lambda b, n: b**b,
+        lambda b, n: np.power(b, 2),
+    ]
+    for function in functions:
+        plan = pb.compile(function, tier=tier)
+        for b in (np.array([True, False]), np.True_, True):
+            for n in (2, 3, 2):
+                found, expected = plan(b, n), function(b, n)
+                assert np.asarray(found).dtype == np.asarray(expected).dtype
+                np.testing.assert_array_equal(found, expected)

@@ -329,3 +329,20 @@ def test_second_derivatives_and_batches_are_refused(tier):
             pb.hvp(loss, x, x)
         with pytest.raises(pb.errors.TracingError, match="examples of a batch cannot share"):
             pb.vmap(loss)(x)
+
+
+@pytest.mark.parametrize("steps", [2, 4])
+def test_loops_behind_it_read_what_it_returned(steps):
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(steps, 3)), rng.normal(size=(3, 2))
+
+    def written(a, product):
+        c = product(a)
+        carry, ys = pb.scan(lambda s, row: (s * row, s + row), c[0], c[1:], checkpoint_every=2)
+        return np.sum(carry) + np.sum(ys * ys) + pb.while_loop(lambda s: np.sum(s) < -1e9, lambda s: s, c)[0, 0]
+
+    value, tangent = pb.jvp(lambda a: written(a, lambda a: pb.inplace.matmul(np.zeros((steps, 2)), a, b)), (a,), (a,))
+    expected, moved = pb.jvp(lambda a: written(a, lambda a: a @ b), (a,), (a,))
+    np.testing.assert_allclose(value, expected)
+    np.testing.assert_allclose(tangent, moved)
+    np.testing.assert_allclose(np.sum(pb.grad(lambda a: written(a, lambda a: a @ b))(a) * a), moved)

@@ -164,7 +164,7 @@ _LOADED_LATER = {
     "pullback.backends.native.kernels.moving": ("scatter", "concatenate"),
     "pullback.backends.native.kernels.pooling": ("mean_pool", "max_pool", "mean_spread", "max_select", "max_spread"),
     "pullback.backends.native.kernels.products": ("matmul",),
-    "pullback.backends.native.kernels.refusing": ("one_unless",),
+    "pullback.backends.native.kernels.refusing": ("one_unless", "python_number"),
     "pullback.backends.native.kernels.whiles": ("while",),
     "pullback.backends.native.kernels.linear.decompositions": ("eigh", "eigvalsh", "qr", "svd", "svdvals"),
     "pullback.backends.native.kernels.linear.factorizations": ("lu", "cholesky", "cholesky_pull", "adjugate"),

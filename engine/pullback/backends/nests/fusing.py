@@ -29,7 +29,7 @@ from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType, Shape
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
-from pullback.rules import elementwise, reductions, rounding
+from pullback.rules import elementwise, logic, reductions, rounding
 from pullback.rules.inplace import copy
 from pullback.rules.shapes import astype
 from pullback.rules.softmax import quiet_log
@@ -51,6 +51,7 @@ COPIES = frozenset({astype, copy})
 _HARMLESS_ON_FLOATS = frozenset(
     {elementwise.add, elementwise.sub, elementwise.mul, elementwise.neg, elementwise.absolute}
 )
+_HARMLESS_ON_INTEGERS = frozenset({logic.bitwise_and, logic.bitwise_or, logic.bitwise_xor, logic.complement})
 _QUOTIENTS = frozenset({elementwise.div, rounding.floor_divide, rounding.remainder})
 
 #: Nests that are looked at for a node to join, and the most nodes of one: both bound the time that long programs take.
@@ -160,7 +161,7 @@ def why_not_fused(node: Node) -> str | None:
     if node.primitive in REDUCTIONS or node.primitive in COPIES:
         return None
     result = node.outputs[0].type
-    if result.weak and not _is_safe_on_python_numbers(node):
+    if result.weak and not is_safe_on_python_numbers(node):
         return f"{node.primitive.name} of Python numbers, which may raise or outgrow 64 bits"
     dtypes = loop_dtypes(node)
     if any(map(_may_not_fit, node.inputs, dtypes)):
@@ -178,9 +179,9 @@ def _may_not_fit(atom: Atom, dtype: np.dtype[np.generic]) -> bool:
     return dtype.itemsize < atom.type.dtype.itemsize
 
 
-def _is_safe_on_python_numbers(node: Node) -> bool:
+def is_safe_on_python_numbers(node: Node) -> bool:
     """Floats never raise where they are added, multiplied and divided by what is not zero; integers grow, and powers raise."""
-    if node.outputs[0].type.dtype.kind == "b":
+    if node.outputs[0].type.dtype.kind == "b" or node.primitive in _HARMLESS_ON_INTEGERS:
         return True
     if node.outputs[0].type.dtype.kind != "f":
         return False

@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from pullback.backends.llvm.writing.function import Function
 from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.ir.graph import Node
+from pullback.rules.python_numbers import python_number
 from pullback.rules.quotients import one_unless
 
 
@@ -22,3 +25,25 @@ def _emit_one_unless(
         lanes.store(lanes.constant(1), pointers[1])
 
     emission.kernel(("one_unless", one.dtype.str), "one_unless", [wrong.pointer, one.pointer], build, can_fail=True)
+
+
+#: Integers below it are exact in 64 bits, also where their size was computed in floats.
+_LARGEST_INTEGER = 2.0**62
+
+
+@emits(python_number)
+def _emit_python_number(
+    emission: Emission, _node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
+) -> None:
+    (value, size), (result,) = operands, results
+
+    def build(function: Function, pointers: Sequence[str]) -> None:
+        sizes, lanes = Lanes(function, size.dtype, 1), Lanes(function, value.dtype, 1)
+        most = sizes.constant(np.inf if lanes.is_float else _LARGEST_INTEGER)
+        fits = sizes.compare("<", sizes.absolute(sizes.load(pointers[1])), most)
+        with function.when(function.value(f"xor i1 {fits}, true")):
+            function.give(1)
+        lanes.store(lanes.load(pointers[0]), pointers[2])
+
+    places = [value.pointer, size.pointer, result.pointer]
+    emission.kernel(("python_number", value.dtype.str), "python_number", places, build, can_fail=True)
