@@ -14,7 +14,7 @@ from torch import Tensor
 
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType, Shape
-from pullback.devices.cuda.rows.moving import place
+from pullback.devices.cuda.rows.moving import fill, place, read
 from pullback.devices.cuda.rows.table import row_for
 
 Into = Callable[..., None]
@@ -29,6 +29,56 @@ def row_into(primitive: Primitive, types: Sequence[ArrayType], params: dict[str,
     if any(type_.dtype != result.dtype for type_ in types) or not result.size:
         return None
     return makes([type_.shape for type_ in types], result, **params)
+
+
+def into_at_numbers(primitive: Primitive, params: dict[str, Any]) -> Into | None:
+    """The row of a read or a store whose positions are numbers of the host: a part moves, and nothing is looked at."""
+    makes, key = _AT_NUMBERS.get(primitive.name), params.get("key")
+    if (
+        makes is None
+        or row_for(primitive) is None
+        or not all(isinstance(part, slice | str | int) for part in key or ())
+    ):
+        return None
+    return lambda out, *operands: makes(out, key, *operands)
+
+
+def _basic(shape: Shape, key: Any, numbers: Sequence[int]) -> tuple[Any, ...]:
+    """The basic key of these numbers, each of which is one of its axis."""
+    given = iter(numbers)
+    parts = tuple(int(next(given)) if isinstance(part, str) else part for part in key)
+    for axis, part in enumerate(parts):
+        if not isinstance(part, slice) and not -shape[axis] <= part < shape[axis]:
+            raise IndexError(f"index {part} is out of bounds for axis {axis} with size {shape[axis]}")
+    return parts
+
+
+def _gather_at(out: Tensor, key: Any, x: Tensor, *numbers: int) -> None:
+    out.copy_(read(x, _basic(x.shape, key, numbers)).reshape(out.shape))
+
+
+def _scatter_add_at(out: Tensor, key: Any, v: Tensor, *numbers: int) -> None:
+    place(out.zero_(), _basic(out.shape, key, numbers), v)
+
+
+def _set_at_numbers(out: Tensor, key: Any, x: Tensor, v: Any, *numbers: int) -> None:
+    basic = _basic(out.shape, key, numbers)
+    if isinstance(v, Tensor):
+        place(out.copy_(x), basic, v)
+    else:
+        fill(out.copy_(x), basic, v)
+
+
+def _add_at_numbers(out: Tensor, key: Any, x: Tensor, v: Tensor, *numbers: int) -> None:
+    place(out.copy_(x), _basic(out.shape, key, numbers), v, adds=True)
+
+
+_AT_NUMBERS: dict[str, Callable[..., None]] = {
+    "gather": _gather_at,
+    "scatter_add": _scatter_add_at,
+    "set_at": _set_at_numbers,
+    "add_at": _add_at_numbers,
+}
 
 
 def _matmul(shapes: Sequence[Shape], result: ArrayType) -> Into | None:
