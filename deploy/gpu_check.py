@@ -215,6 +215,27 @@ def right(check: Check) -> None:
         chosen = [subject for subject in subjects if check.match in subject.name]
         for tier in TIERS:
             _hold(check, kind, chosen, tier)
+    if check.match in _PRECISE:
+        _precisions(check)
+
+
+#: The name of the row of what precision products have.
+_PRECISE = "products of float32 where PyTorch's switch is on"
+
+
+def _precisions(check: Check) -> None:
+    """The errors of products of float32, of full precision and in TF32, while PyTorch's own switch allows TF32."""
+    rng = np.random.default_rng(3)
+    a, b = (rng.normal(size=(256, 256)).astype(np.float32) for _ in range(2))
+    here, arguments, errors = a.astype(float) @ b.astype(float), pb.put((a, b), check.device), []
+    with _tf32(allowed=True):
+        for name in ("float32", "tf32"):
+            with pb.precision(name):
+                ours = pb.fetch(pb.compile(lambda a, b: a @ b, tier="stateful")(*arguments))
+            errors.append(float(np.max(np.abs(ours - here)) / np.max(np.abs(here))))
+    measured = f"off by {errors[0]:.2g} of the largest, in TF32 {errors[1]:.2g}"
+    verdict = "right" if errors[0] < 2e-6 else "wrong"  # TF32 is off by some 2e-4
+    check.add("right", _PRECISE, "full precision unless TF32 is asked for", measured, verdict, _PRECISE)
 
 
 def _hold(check: Check, kind: str, subjects: Sequence[Subject], tier: str) -> None:

@@ -87,6 +87,23 @@ def test_loops_and_branches_are_checked_and_one_whose_steps_share_memory_is_foun
     assert "loop backwards of a pair, fused: asked NumPy's" in said
 
 
+def test_products_in_the_precision_of_pytorchs_switch_are_found(check, monkeypatch):
+    def rounding(multiply, a, b, **out):
+        if torch.backends.cuda.matmul.allow_tf32 and a.dtype == torch.float32:
+            a = (a.view(torch.int32) & -(1 << 13)).view(torch.float32)  # 10 bits
+        return multiply(a, b, **out)
+
+    asked = ("--emulated", "--only", "right", "--match", "products of float32")
+    status, document, said = check(*asked)
+    assert status == 0, said
+    assert [row["verdict"] for row in document["rows"]] == ["right"]
+    monkeypatch.setattr("pullback.devices.cuda.rows.into.multiplied", rounding)
+    status, document, said = check(*asked)
+    assert status == 1
+    assert "products of float32 where PyTorch's switch is on: asked full precision" in said
+    assert not torch.backends.cuda.matmul.allow_tf32
+
+
 def test_a_wrong_kernel_is_found_and_named(check, monkeypatch):
     monkeypatch.setattr(PhaseWriter, "_accumulate", lambda *_: None)
     status, document, said = check("--emulated", "--only", "right", "--match", "sum [")

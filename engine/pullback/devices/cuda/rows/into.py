@@ -15,6 +15,7 @@ from torch import Tensor
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType, Shape
 from pullback.devices.cuda.rows.moving import fill, place, read
+from pullback.devices.cuda.rows.products import multiplied
 from pullback.devices.cuda.rows.table import row_for
 
 Into = Callable[..., None]
@@ -87,11 +88,11 @@ def _matmul(shapes: Sequence[Shape], result: ArrayType) -> Into | None:
         return None
     a_shape, b_shape = shapes
     if len(a_shape) == len(b_shape) == 2:
-        return lambda out, a, b: torch.mm(a, b, out=out)
+        return lambda out, a, b: multiplied(torch.mm, a, b, out=out)
     if (len(a_shape), len(b_shape)) == (2, 1):
-        return lambda out, a, b: torch.mv(a, b, out=out)
+        return lambda out, a, b: multiplied(torch.mv, a, b, out=out)
     if (len(a_shape), len(b_shape)) == (1, 2):
-        return lambda out, a, b: torch.mv(b.t(), a, out=out)
+        return lambda out, a, b: multiplied(torch.mv, b.t(), a, out=out)
     rows, inner = (1, *a_shape)[-2:]
     columns = 1 if len(b_shape) == 1 else b_shape[-1]
     batch = torch.broadcast_shapes(a_shape[:-2], b_shape[:-2])
@@ -99,10 +100,11 @@ def _matmul(shapes: Sequence[Shape], result: ArrayType) -> Into | None:
     def run(out: Tensor, a: Tensor, b: Tensor) -> None:
         column = b.unsqueeze(1) if b.ndim == 1 else b
         if column.ndim == 2 and a.is_contiguous():  # one product of all rows
-            torch.mm(a.view(-1, inner), column, out=out.view(-1, columns))
+            multiplied(torch.mm, a.view(-1, inner), column, out=out.view(-1, columns))
             return
         stacks = (a.expand(*batch, rows, inner), column.expand(*batch, inner, columns))
-        torch.bmm(*(x.reshape(-1, *x.shape[-2:]) for x in stacks), out=out.view(-1, rows, columns))
+        own, other = (x.reshape(-1, *x.shape[-2:]) for x in stacks)
+        multiplied(torch.bmm, own, other, out=out.view(-1, rows, columns))
 
     return run
 
