@@ -9,10 +9,10 @@ what is cut off by --minutes matters least; the files are written after each:
 
     facts     the device, its driver, versions, who else holds memory there
     limits    rates of copying, reading and products of matrices, and what one call of one kernel takes: what other figures are held against
-    right     every case of every rule, value and gradient, and every workload of the suite quick, in the four tiers, against NumPy,
-              twice with the same bits, in the tier native by a CUDA graph where it can be; NaN, infinities and the smallest
+    right     every case of every rule, value and gradient, every workload of the suite quick, and loops and branches, in the four tiers,
+              against NumPy, twice with the same bits, in the tier native by a CUDA graph where it can be; NaN, infinities and the smallest
               numbers through our kernels
-    quiet     warm calls of plans of these workloads: nothing waits for the device but looks at positions, nothing is copied to it or from it;
+    quiet     warm calls of plans of these workloads and of loops: nothing waits for the device but looks at positions, nothing is copied to it or from it;
               in the tier stateful nothing is asked of PyTorch's pool but for steps that the summary names, and in the tier
               native nothing is asked of PyTorch where the summary names no reason
 
@@ -206,10 +206,36 @@ class Subject:
 
 def right(check: Check) -> None:
     """Values and gradients in every tier, and special values."""
-    for kind, subjects in (("rule cases", _rule_cases()), ("workloads", _workloads()), ("special values", _special())):
+    for kind, subjects in (
+        ("rule cases", _rule_cases()),
+        ("workloads", _workloads()),
+        ("loops and branches", [*_loops(), *_looking()]),
+        ("special values", _special()),
+    ):
         chosen = [subject for subject in subjects if check.match in subject.name]
         for tier in TIERS:
             _hold(check, kind, chosen, tier)
+    if check.match in _PRECISE:
+        _precisions(check)
+
+
+#: The name of the row of what precision products have.
+_PRECISE = "products of float32 where PyTorch's switch is on"
+
+
+def _precisions(check: Check) -> None:
+    """The errors of products of float32, of full precision and in TF32, while PyTorch's own switch allows TF32."""
+    rng = np.random.default_rng(3)
+    a, b = (rng.normal(size=(256, 256)).astype(np.float32) for _ in range(2))
+    here, arguments, errors = a.astype(float) @ b.astype(float), pb.put((a, b), check.device), []
+    with _tf32(allowed=True):
+        for name in ("float32", "tf32"):
+            with pb.precision(name):
+                ours = pb.fetch(pb.compile(lambda a, b: a @ b, tier="stateful")(*arguments))
+            errors.append(float(np.max(np.abs(ours - here)) / np.max(np.abs(here))))
+    measured = f"off by {errors[0]:.2g} of the largest, in TF32 {errors[1]:.2g}"
+    verdict = "right" if errors[0] < 2e-6 else "wrong"  # TF32 is off by some 2e-4
+    check.add("right", _PRECISE, "full precision unless TF32 is asked for", measured, verdict, _PRECISE)
 
 
 def _hold(check: Check, kind: str, subjects: Sequence[Subject], tier: str) -> None:
@@ -309,6 +335,66 @@ def _workloads() -> Iterator[Subject]:
             yield Subject("workload", case.name, function, tuple(workload.draw_inputs(case).values()), case.dtype)
 
 
+def _of_steps(loss: Callable[..., Any]) -> Subject:
+    """Value and gradients of a function of a matrix, a state, and a row for each of ten steps of 24 bytes."""
+    rng = np.random.default_rng(2)
+    inputs = (0.5 * rng.normal(size=(3, 3)), rng.normal(size=3), rng.normal(size=(10, 3)))
+    name = loss.__name__.strip("_").replace("_", " ")
+    return Subject("loop", name, pb.value_and_grad(loss, wrt=(0, 1, 2)), inputs, "f8")
+
+
+def _loops() -> Iterator[Subject]:
+    """Loops whose steps look at nothing."""
+
+    def loop_of_a_recurrent_network(w: Any, h: Any, xs: Any) -> Any:
+        def step(h: Any, x: Any) -> Any:
+            h = np.tanh(w @ h + x)
+            return h, np.sum(h)
+
+        h, sums = pb.scan(step, h, xs)
+        return np.sum(h) + np.sum(sums * sums)
+
+    def loop_backwards_of_a_pair(w: Any, h: Any, xs: Any) -> Any:
+        (a, b), rows = pb.scan(lambda c, x: ((c[1] + x, c[0] * 0.9), c[0]), (h, w[0]), xs, reverse=True)
+        return np.sum(a * 2 - b) + np.sum(rows * rows)
+
+    def loop_at_the_number_of_its_step(w: Any, h: Any, xs: Any) -> Any:
+        return np.sum(pb.fori_loop(0, 10, lambda k, c: np.sin(c) + xs[k] * w[k % 3], h))
+
+    def loop_in_a_loop(w: Any, h: Any, xs: Any) -> Any:
+        inner = lambda c, x: pb.scan(lambda d, y: (np.tanh(d + y * x), None), c, w)[0]  # noqa: E731
+        return np.sum(pb.scan(lambda c, x: (inner(c, x), None), h, xs)[0])
+
+    losses = (
+        loop_of_a_recurrent_network,
+        loop_backwards_of_a_pair,
+        loop_at_the_number_of_its_step,
+        loop_in_a_loop,
+    )
+    yield from map(_of_steps, losses)
+
+
+def _looking() -> Iterator[Subject]:
+    """Branches and loops that a value chooses, and a body that is computed again."""
+
+    def branch_in_a_loop(w: Any, h: Any, xs: Any) -> Any:
+        def step(c: Any, x: Any) -> Any:
+            roots = lambda c, x: np.sqrt(np.sum(x)) * c  # noqa: E731
+            return pb.cond(np.sum(x) > 0, roots, lambda c, x: c - np.exp(x), c, x), None
+
+        return np.sum(pb.scan(step, h, xs)[0] ** 2) + np.sum(w)
+
+    def branch_of_three(w: Any, h: Any, xs: Any) -> Any:
+        return np.sum(pb.switch(np.argmax(h), [np.sin, np.cos, lambda c: c * w[1]], h) ** 2) + np.sum(xs)
+
+    def loop_of_segments(w: Any, h: Any, xs: Any) -> Any:
+        return np.sum(pb.scan(lambda c, x: (np.sin(w @ c) + x, None), h, xs, checkpoint_every=3)[0])
+
+    yield from map(_of_steps, (branch_in_a_loop, branch_of_three, loop_of_segments))
+    root = lambda a: pb.while_loop(lambda x: np.max(np.abs(x * x - a)) > 1e-12, lambda x: 0.5 * (x + a / x), a)  # noqa: E731
+    yield Subject("loop", "loop as long as a condition holds", root, (np.array([2.0, 3.0, 4.0]),), "f8")
+
+
 #: Functions whose special values are tried, of one operand and of two.
 _OF_ONE = [
     "negative",
@@ -372,7 +458,7 @@ _WAITS = ("_local_scalar_dense", "_to_copy")
 def quiet(check: Check) -> None:
     """Waits, transfers and requests for memory of warm calls."""
     for tier in TIERS[1:]:
-        for subject in _workloads():
+        for subject in (*_workloads(), *_loops()):
             if check.match not in subject.name:
                 continue
             asked = "no wait but for positions, no transfer" + (", no request" if tier in KEEPING else "")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pullback.control.looping import fori_loop, while_loop
     from pullback.control.scanning import scan
     from pullback.custom import primitive
-    from pullback.devices import device, fetch, put
+    from pullback.devices import device, fetch, precision, put
     from pullback.packing import pack
     from pullback.tiers import TIERS, tier
     from pullback.transforms.batching import vmap
@@ -57,6 +57,7 @@ __all__ = [
     "numpy",
     "optim",
     "pack",
+    "precision",
     "primitive",
     "put",
     "register_pytree_node",
@@ -102,6 +103,7 @@ _HOMES = {
     "numpy": "pullback.numpy",
     "optim": "pullback.optim",
     "pack": "pullback.packing:pack",
+    "precision": "pullback.devices:precision",
     "primitive": "pullback.custom:primitive",
     "register_pytree_node": "pullback.trees:register_pytree_node",
     "put": "pullback.devices:put",

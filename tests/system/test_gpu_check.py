@@ -11,7 +11,7 @@ pytest.importorskip("torch", reason="NO TESTS OF DEVICE ARRAYS: PyTorch is not i
 
 import torch
 
-from pullback.backends.cuda import program
+from pullback.backends.cuda import loops, program
 from pullback.backends.cuda.kernels.phases import PhaseWriter
 
 SCRIPT = Path(__file__).parents[2] / "deploy" / "gpu_check.py"
@@ -70,6 +70,38 @@ def test_special_values_of_kernels_are_checked(check):
     assert {row["name"] for row in document["rows"]} == {
         f"special values, {tier}" for tier in ("unfused", "fused", "stateful", "native")
     }
+
+
+def test_loops_and_branches_are_checked_and_one_whose_steps_share_memory_is_found(check, monkeypatch):
+    status, document, said = check("--emulated", "--only", "right", "--only", "quiet", "--match", "loop")
+    assert status == 0, said
+    rows = {row["name"]: row for row in document["rows"]}
+    for tier in ("unfused", "fused", "stateful", "native"):
+        assert rows[f"loops and branches, {tier}"]["measured"] == "7"
+    assert rows["loop of a recurrent network, stateful"]["measured"] == "none"
+    assert "a graph of " in rows["loop in a loop, native"]["measured"]
+    of = loops._Turns.of
+    monkeypatch.setattr(loops._Turns, "of", lambda *given: [of(*given)[0]] * 2)
+    status, document, said = check("--emulated", "--only", "right", "--match", "loop backwards")
+    assert status == 1
+    assert "loop backwards of a pair, fused: asked NumPy's" in said
+
+
+def test_products_in_the_precision_of_pytorchs_switch_are_found(check, monkeypatch):
+    def rounding(multiply, a, b, **out):
+        if torch.backends.cuda.matmul.allow_tf32 and a.dtype == torch.float32:
+            a = (a.view(torch.int32) & -(1 << 13)).view(torch.float32)  # 10 bits
+        return multiply(a, b, **out)
+
+    asked = ("--emulated", "--only", "right", "--match", "products of float32")
+    status, document, said = check(*asked)
+    assert status == 0, said
+    assert [row["verdict"] for row in document["rows"]] == ["right"]
+    monkeypatch.setattr("pullback.devices.cuda.rows.into.multiplied", rounding)
+    status, document, said = check(*asked)
+    assert status == 1
+    assert "products of float32 where PyTorch's switch is on: asked full precision" in said
+    assert not torch.backends.cuda.matmul.allow_tf32
 
 
 def test_a_wrong_kernel_is_found_and_named(check, monkeypatch):

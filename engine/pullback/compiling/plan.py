@@ -45,7 +45,7 @@ from pullback.compiling.signatures import signature
 from pullback.compiling.specialization import Fallback, LooksFurtherError, Program, build, inner_function
 from pullback.core.primitive import innermost_recorder
 from pullback.dataclass import dataclass
-from pullback.devices import Carried, carried
+from pullback.devices import PRECISIONS, Carried, carried, precision_in_force
 from pullback.errors import DifferentiationError, PlanWarning, TierError, name_of
 from pullback.transforms.gradients import Gradient
 from pullback.transforms.linearizing import jvp, vjp
@@ -167,6 +167,8 @@ class Plan:
             return there.back(self._call(there.args, {}))
         if is_poisoning():
             key = ("poisoning", key)
+        if (own := precision_in_force()) != PRECISIONS[0]:  # a graph that was captured keeps that of its products
+            key = (own, key)
         families = self._families.get(key, ())
         family = next((known for known in families if known.serves(args)), None)
         if family is None:

@@ -172,14 +172,6 @@ def test_arrays_without_elements_and_of_one():
         _agree(pb.compile(loss, tier="fused")(pb.put(np.full(shape, 0.5), "cpu")), loss(np.full(shape, 0.5)))
 
 
-def test_loops_run_on_the_tape():
-    loss = pb.value_and_grad(lambda x: pb.scan(lambda c, a: (c * a + np.sin(a), c), 1.0, x)[0])
-    plan = pb.compile(loss, tier="fused")
-    x = np.linspace(0, 1, 5)
-    _agree(plan(pb.put(x, "cpu")), loss(x))
-    assert "has no program on a device yet" in plan.summary()["fallbacks"][0]
-
-
 def test_arrays_are_let_go_after_their_last_use():
     """A chain of products of which each reads the one before it: two of them are alive at a time."""
 

@@ -54,6 +54,15 @@ from pullback.backends.cuda.capture import (
 from pullback.backends.cuda.kernels.kernel_text import write_kernels
 from pullback.backends.cuda.kernels.phases import Place
 from pullback.backends.cuda.launching import Loader, OnDevice, emulated
+from pullback.backends.cuda.loops import (
+    MOST_BRANCH_BYTES,
+    MOST_NODES,
+    Body,
+    BothBranches,
+    Branches,
+    Scan,
+    While,
+)
 from pullback.backends.cuda.state import DeviceState
 from pullback.backends.interpreter import Changed
 from pullback.backends.llvm.writing.lanes import DTYPES
@@ -64,18 +73,23 @@ from pullback.backends.nests.nesting import nest_of
 from pullback.backends.nests.sinking import sunk
 from pullback.backends.nests.views import is_view
 from pullback.backends.poison import is_poisoning
-from pullback.core.primitive import Effect
+from pullback.control.checkpoint_rule import checkpointed
+from pullback.control.scan_rule import Layout, scan
+from pullback.control.switch_rule import switch
+from pullback.control.while_rule import while_
+from pullback.core.primitive import Effect, Primitive
 from pullback.core.types import ArrayType
 from pullback.dataclass import dataclass
 from pullback.devices.cuda.eager import DEVICE, DeviceArray, is_composed
-from pullback.devices.cuda.rows.into import row_into
+from pullback.devices.cuda.rows.into import into_at_numbers, row_into
 from pullback.devices.cuda.rows.table import row_for
 from pullback.devices.cuda.tensor_calls import row_application
 from pullback.devices.cuda.values import tensor_of, torch_dtype
 from pullback.errors import DeviceError, TracingError
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.planning.arena import Arena, placed
-from pullback.rules.shapes import broadcast_to
+from pullback.rules.shapes import broadcast_to, reshape
+from pullback.rules.storing import set_at
 from pullback.tiers import KEEPING
 
 Program = Callable[..., Any]
@@ -298,12 +312,15 @@ class _Writer:
         *,
         keeps: bool,
         captures: bool,
+        results: Sequence[bool] | None = None,
     ) -> None:
+        """`results` are given for a body alone: the outputs that it writes into memory of the device."""
         self.graph = graph
         self.device = device
         self.loader = loader
         self.keeps = keeps
         self.captures = captures
+        self.results = results
         self.namespace: dict[str, Any] = {
             "Changed": Changed,
             "in_order": in_order,
@@ -323,7 +340,13 @@ class _Writer:
         self.on_both: dict[Var, str] = {}
         """By value of the host, the name of the same on the device."""
         self.text = _Text()
+        self.bodies: list[str] = []
+        """The texts of the bodies of loops and branches."""
+        self.rows: set[Var] = set()
+        """Whole numbers of the host by step, which a loop gives and others read row by row."""
         self.kernels = 0
+        self.launches = 0
+        """Nodes that a run is in a graph: kernels, with those of every step of a loop."""
         self.moved_bytes = 0
         self.fallbacks = list(reasons)
         self.there = _on_device(graph, on_device)
@@ -361,15 +384,11 @@ class _Writer:
         if self.captures:
             begins = lines.index(_WORK.text)
             work = [*([lines[0]] if text.kept else []), *lines[begins + 1 :], "return"]
-            functions = {"prepare": [*lines[:begins], ends], "work": work}
+            functions: dict[str, Sequence[str]] = {"prepare": [*lines[:begins], ends], "work": work}
         else:
             functions = {"program": [*lines, ends]}
         head = ", ".join(["frame"] * self.keeps + parameters)
-        written = "\n".join(
-            "\n".join([f"def {name}({head}):", *(f"    {line}" for line in body)]) + "\n"
-            for name, body in functions.items()
-        )
-        exec(compile(written, SOURCE, "exec"), self.namespace)  # noqa: S102 (our own text, of the names above)
+        written = "\n".join([*self.bodies, self.compiled(functions, head)])
         seen = {text.root(name) for name in outputs}
         state = None
         if self.keeps:
@@ -395,6 +414,45 @@ class _Writer:
             replayed,
         )
 
+    def body(self) -> Body:
+        """The program of a body, all of whose inputs on the device are in order."""
+        assert self.results is not None  # noqa: S101 - given for bodies
+        graph, text = self.graph, self.text
+        for position, var in enumerate(graph.inputs):
+            self.names[var] = f"in{position}"
+        self.ordered.update(self.names[var] for var in graph.inputs if var in self.there)
+        for part, _ in _parts(graph):
+            self.part(part)
+        outputs = self.outputs()
+        of_host = [name for name, is_there in zip(outputs, self.results, strict=True) if not is_there]
+        lines = [*text.lines(outputs, poisons=is_poisoning()), f"return ({''.join(f'{name}, ' for name in of_host)})"]
+        head = ", ".join(["frame", *(f"in{position}" for position in range(len(graph.inputs)))])
+        written = self.compiled({"body": lines}, head)
+        places = {name: place for place, name in enumerate(text.kept)}
+        return Body(
+            graph,
+            self.namespace["body"],
+            "\n".join([*self.bodies, written]),
+            tuple(var in self.there for var in graph.inputs),
+            tuple(text.kept.values()),
+            text.arena(outputs),
+            tuple(places[name] if own else None for name, own in zip(outputs, self.results, strict=True)),
+            self.kernels,
+            self.launches,
+            self.moved_bytes,
+            tuple(self.fallbacks),
+            frozenset(self.transient),
+        )
+
+    def compiled(self, functions: dict[str, Sequence[str]], head: str) -> str:
+        """Define functions of these lines; gives their text."""
+        written = "\n".join(
+            "\n".join([f"def {name}({head}):", *(f"    {line}" for line in body)]) + "\n"
+            for name, body in functions.items()
+        )
+        exec(compile(written, SOURCE, "exec"), self.namespace)  # noqa: S102 (our own text, of the names above)
+        return written
+
     def replayed(self, outputs: Sequence[str], there: Sequence[bool]) -> Replayed:
         """The program in two parts as one that is captured."""
         text, places = self.text, {name: place for place, name in enumerate(self.text.kept)}
@@ -416,28 +474,30 @@ class _Writer:
     def outputs(self) -> list[str]:
         """The names of what is returned. A program that keeps its memory copies what is not, or not alone, in memory of its own."""
         names, seen = [], set[str]()
-        made = set(self.text.kept)
-        if not self.captures:
+        made, is_body = set(self.text.kept), self.results is not None
+        if not (self.captures or is_body):
             made.update(name for one in self.text.statements if one.made for name in one.targets)
         for number, atom in enumerate(self.graph.outputs):
-            name = self.operand(atom)
-            if isinstance(atom, Var) and atom in self.there:
+            is_there = isinstance(atom, Var) and atom in self.there
+            is_wanted = self.results is not None and self.results[number]
+            name = self.given(atom) if is_wanted and not is_there else self.operand(atom)
+            if is_there or is_wanted:
                 root = self.text.root(name)
                 is_own = root in made and root not in seen and name not in self.stretched
-                is_own = is_own and not (self.captures and name != root)
+                is_own = is_own and not ((self.captures or is_body) and name != root)
                 if (self.keeps and not is_own) or root.startswith("captured"):
                     name = self.copied(name, f"out{number}", atom)
                 seen.add(self.text.root(name))
             names.append(name)
         return names
 
-    def copied(self, name: str, own: str, var: Var) -> str:
+    def copied(self, name: str, own: str, atom: Atom) -> str:
         """The name of a copy."""
         if self.keeps:
-            self.keep(own, var.type)
+            self.keep(own, atom.type)
             self.say((own,), f"{own}.copy_({name})", (name,), writes=True)
         else:
-            self.say((own,), f"{name}.clone()", (name,), made=(var,))
+            self.say((own,), f"{name}.clone()", (name,), made=(atom,) if isinstance(atom, Var) else ())
         return own
 
     def keep(self, name: str, type_: ArrayType) -> str:
@@ -448,6 +508,8 @@ class _Writer:
 
     def put(self, var: Var, name: str) -> str:
         """The name on the device of what `name` is on the host."""
+        if self.captures and self.results is not None and var.type.shape:
+            raise NotCapturedError("the host makes an array in each step of a loop")
         own = f"{name}_there"
         if self.keeps:
             self.keep(own, var.type)
@@ -464,8 +526,6 @@ class _Writer:
     def part(self, graph: Graph) -> None:
         """The statements of nodes between which no guard is checked."""
         for node in graph.nodes:
-            if node.bodies():
-                raise NoProgramError(f"{node.primitive.name} is a loop or branch, which has no program on a device yet")
             if node.primitive.effect not in (
                 Effect.NONE,
                 Effect.READS,
@@ -522,6 +582,7 @@ class _Writer:
         targets = tuple(self.name(var) for var in made)
         self.ordered.update(targets)
         self.kernels += len(kernels.kernels)
+        self.launches += len(kernels.kernels)
         self.moved_bytes += kernels.moved_bytes
         names = ", ".join(node.primitive.name for node in kernel.nodes)
         count = len(kernels.kernels)
@@ -534,7 +595,8 @@ class _Writer:
                 for number, nbytes in enumerate(kernels.scratch)
             ]
             pieces = [self.names[root] if root in results else name for root, name in zip(roots, read, strict=True)]
-            owners = [self.text.root(name) for name in (*pieces, *between)]
+            # Of a body the names are others than those of what is captured, and all memory stays where it is.
+            owners = ["" if self.results is not None else self.text.root(name) for name in (*pieces, *between)]
             self.namespace[function] = recording(launch, owners) if self.captures else _writes(launch)
             used = (*(name for name in read if name), *between)
             call = f"{function}({', '.join([*pieces, *between])})"
@@ -580,6 +642,9 @@ class _Writer:
             self.compute(node)
             return
         is_there = node.outputs[0] in self.there
+        if is_there and node.bodies():
+            self.with_bodies(node)
+            return
         names = [
             self.in_order(atom)
             if isinstance(atom, Var) and is_there and atom not in self.there and atom.type.shape
@@ -593,28 +658,24 @@ class _Writer:
         targets = tuple(self.name(var) for var in node.outputs)
         if is_there and not is_seen:
             self.kernels += 1
+            self.launches += 1
             self.moved_bytes += sum(atom.type.nbytes for atom in (*node.inputs, *node.outputs))
-        types = [atom.type for atom in node.inputs]
-        arrays = all(isinstance(x, Var) and (x in self.there or x.type.shape) for x in node.inputs)
-        if self.keeps and is_there and not is_seen and arrays:
-            into = row_into(primitive, types, params)
-            if into is not None:
-                self.namespace[function] = into
-                self.keep(targets[0], node.outputs[0].type)
-                self.say(targets, f"{function}({', '.join([*targets, *names])})", used, writes=True)
-                return
-        if self.captures and is_there:
+        into = self.row_into(node) if self.keeps and is_there and not is_seen else None
+        if into is not None:
+            self.namespace[function] = into
+            self.keep(targets[0], node.outputs[0].type)
+            self.say(targets, f"{function}({', '.join([*targets, *names])})", used, writes=True)
+            return
+        if self.captures and is_there and self.results is None:
             self.take_no_number(node)
         if not is_there:
             self.namespace[function] = lambda *values: primitive.evaluate(*values, **params)  # numbers alone
         else:
+            types = [atom.type for atom in node.inputs]
             application = row_application(primitive, types, params, self.device) or self.through_face(node, params)
             self.namespace[function] = _separate(application) if self.keeps and not is_seen else application
         if is_seen and isinstance(node.inputs[0], Var):
-            seen = self.names[node.inputs[0]]
-            self.text.roots[targets[0]] = self.text.root(seen)
-            if primitive is broadcast_to or seen in self.stretched:
-                self.stretched.add(targets[0])
+            self.see(primitive, targets[0], self.names[node.inputs[0]])
         if self.keeps and is_there and (not is_seen or _turns_round(node)):
             self.transient.add(primitive.name)
         self.say(
@@ -626,6 +687,36 @@ class _Writer:
             of_host=not is_there,
         )
 
+    def see(self, primitive: Primitive, name: str, seen: str) -> None:
+        """Note that a name is a view of what another one names."""
+        self.text.roots[name] = self.text.root(seen)
+        if primitive is broadcast_to or seen in self.stretched:
+            self.stretched.add(name)
+        if primitive is reshape and seen in self.ordered:
+            self.ordered.add(name)
+
+    def row_into(self, node: Node) -> Callable[..., None] | None:
+        """The row that writes the result of a node into memory that is there, if it has one."""
+        params = dict(node.params)
+        if all(isinstance(x, Var) and (x in self.there or x.type.shape) for x in node.inputs):
+            return row_into(node.primitive, [atom.type for atom in node.inputs], params)
+        return into_at_numbers(node.primitive, params) if self.has_known_positions(node, params.get("key")) else None
+
+    def has_known_positions(self, node: Node, key: Any) -> bool:
+        """True if a read or store is at numbers of the host, of a graph at the same in every run."""
+        count = sum(isinstance(part, str) for part in key) if isinstance(key, tuple) else 0
+        arrays, positions = node.inputs[: len(node.inputs) - count], node.inputs[len(node.inputs) - count :]
+        is_settled, is_set = self.results is not None or not self.captures, node.primitive is set_at
+        return (
+            count > 0
+            and all(
+                atom in self.there or bool(atom.type.shape) or (number > 0 and not isinstance(atom, Var) and is_set)
+                for number, atom in enumerate(arrays)
+            )
+            and not any(atom.type.shape or (isinstance(atom, Var) and atom in self.there) for atom in positions)
+            and all(is_settled or not isinstance(atom, Var) or atom in self.constants for atom in positions)
+        )
+
     def take_no_number(self, node: Node) -> None:
         """Refuse to capture a step to which the host gives a number of the call: it would be that of the first."""
         for atom in node.inputs:
@@ -633,9 +724,10 @@ class _Writer:
                 raise NotCapturedError(f"{node.primitive.name} is given a number by the host on each call")
 
     def is_constant(self, node: Node) -> bool:
-        """True if a node of the host depends on no input; what is returned is made anew each time."""
+        """True if a node of the host depends on no input; what is returned to a caller is made anew each time."""
         known = all(not isinstance(atom, Var) or atom in self.constants for atom in node.inputs)
-        return known and not any(var in self.there or var in self.graph.outputs for var in node.outputs)
+        returned = () if self.results is not None else self.graph.outputs
+        return known and not any(var in self.there or var in returned for var in node.outputs)
 
     def compute(self, node: Node) -> None:
         """Compute a constant now."""
@@ -658,13 +750,198 @@ class _Writer:
             told = f"{primitive.name} runs on the host: its operands are fetched, its results put back"
             self.fallbacks.append(told)
         several = primitive.results > 1
+        has_numbers = any(atom.type.weak and is_there for atom, is_there in zip(node.inputs, there, strict=True))
 
         def apply(*operands: Any) -> Any:
             wrapped = [DeviceArray(DEVICE, x) if own else x for x, own in zip(operands, there, strict=True)]
             made = DEVICE.apply(primitive, wrapped, params)
-            return tuple(part.tensor for part in made) if several else made.tensor
+            results = [part.tensor for part in (made if several else (made,))]
+            if has_numbers:  # which are arrays there, and may have given a wider dtype
+                results = [x.to(torch_dtype(var.type.dtype)) for x, var in zip(results, node.outputs, strict=True)]
+            return tuple(results) if several else results[0]
 
         return apply
+
+    # --- loops and branches -----------------------------------------------------------------------------------------------
+    def with_bodies(self, node: Node) -> None:
+        """The statement that runs a loop, a branch, or a body once."""
+        params = dict(node.params)
+        if node.primitive is scan:
+            self.scan(node, Layout(params))
+        elif node.primitive is while_:
+            self.while_(node, params["condition"], params["body"], params["consts"])
+        elif node.primitive is switch:
+            self.switch(node, params["branches"])
+        elif node.primitive is checkpointed:
+            bodies = [self.body_of(params["body"], self.of_host(node.inputs))]
+            self.run(node, Branches(bodies), bodies, node.inputs)
+        else:
+            raise NoProgramError(f"{node.primitive.name} has no program on a device yet")
+
+    def scan(self, node: Node, layout: Layout) -> None:
+        """A scan: its body once, whatever the number of steps."""
+        of_host = self.of_host(node.inputs, layout.x_inputs)
+        results = self.settle(layout.body, of_host, layout.carry_inputs)
+        made = _results_of(layout.body, of_host)
+        for number in layout.y_outputs:
+            var = node.outputs[number]
+            if not made[number] and var.type.dtype.kind in "iu" and self.is_read_by_rows(var):
+                results[number] = False
+                self.rows.add(var)
+        body = self.body_of(layout.body, of_host, results)
+        nodes = layout.length * body.launches
+        if self.captures and nodes > MOST_NODES:
+            raise NotCapturedError(
+                f"a scan of {layout.length} steps would be {nodes} nodes of a graph, which has at most {MOST_NODES}"
+            )
+        self.run(node, Scan(layout, body), [body], node.inputs, steps=layout.length)
+
+    def while_(self, node: Node, condition: Graph, body: Graph, consts: int) -> None:
+        """A while loop, which looks at its condition before each step."""
+        if self.captures:
+            raise NotCapturedError("a while loop looks at its condition before each step")
+        of_host = self.of_host(node.inputs)
+        results = self.settle(body, of_host, range(consts, len(node.inputs)))
+        test = self.body_of(condition, of_host, _results_of(condition, of_host))
+        bodies = [test, self.body_of(body, of_host, results)]
+        self.run(node, While(consts, *bodies), bodies, node.inputs)
+
+    def switch(self, node: Node, branches: Sequence[Graph]) -> None:
+        """A branch that is chosen by a look; of a graph both, if there are two and they move little."""
+        index, *operands = node.inputs
+        of_host = self.of_host(operands)
+        bodies = [self.body_of(branch, of_host) for branch in branches]
+        if isinstance(index, Var) and index in self.there and self.captures:
+            is_condition = index.type.dtype.kind == "b" and len(bodies) == 2
+            if not is_condition or sum(body.moved_bytes for body in bodies) > MOST_BRANCH_BYTES:
+                raise NotCapturedError(
+                    "a branch is chosen by a value that is on the device; a graph runs both branches of pb.cond, if "
+                    f"they move at most {MOST_BRANCH_BYTES >> 20} MiB together"
+                )
+            self.run(node, BothBranches(bodies), bodies, operands, index=index)
+            return
+        if self.captures and self.results is None:
+            self.take_no_number(replace(node, inputs=(index,)))
+        self.run(node, Branches(bodies), bodies, operands, index=index)
+
+    def of_host(self, operands: Sequence[Atom], rows: Collection[int] = ()) -> set[int]:
+        """The positions of whole numbers that the host has, in a graph the same in every run, and of arrays of which each row is one."""
+        captured = {capture.var for capture in self.graph.captures}
+        is_settled = self.results is not None or not self.captures
+        found = set()
+        for number, atom in enumerate(operands):
+            is_known = not isinstance(atom, Var) or atom in self.constants
+            if number in rows:
+                is_known = is_known or atom in captured or atom in self.rows
+            else:
+                is_known = is_known or (is_settled and atom not in self.there)
+            if is_known and atom.type.dtype.kind in "iu" and len(atom.type.shape) == (number in rows):
+                found.add(number)
+        return found
+
+    def is_read_by_rows(self, var: Var) -> bool:
+        """True if nothing but scans reads a value, row by row."""
+        readers = [node for node in self.graph.nodes if var in node.inputs]
+        return var not in self.graph.outputs and all(
+            node.primitive is scan
+            and all(n in Layout(dict(node.params)).x_inputs for n, atom in enumerate(node.inputs) if atom is var)
+            for node in readers
+        )
+
+    @staticmethod
+    def settle(body: Graph, of_host: set[int], carried: Sequence[int]) -> list[bool]:
+        """Leave what steps make on the device out of what the host has; gives the results of the body that lie there."""
+        while True:
+            made = _results_of(body, of_host)
+            unknown = {number for number, is_there in zip(carried, made, strict=False) if is_there} & of_host
+            if not unknown:
+                return [number >= len(carried) or carried[number] not in of_host for number in range(len(made))]
+            of_host -= unknown
+
+    def body_of(self, graph: Graph, of_host: Collection[int], results: Sequence[bool] | None = None) -> Body:
+        """The program of a body whose inputs are on the device but for those of the host."""
+        there = [number not in of_host for number in range(len(graph.inputs))]
+        own = [True] * len(graph.outputs) if results is None else results
+        return _Writer(
+            graph, there, self.device, self.loader, (), keeps=True, captures=self.captures, results=own
+        ).body()
+
+    def run(
+        self,
+        node: Node,
+        runner: Scan | While | Branches,
+        bodies: Sequence[Body],
+        operands: Sequence[Atom],
+        *,
+        index: Atom | None = None,
+        steps: int = 1,
+    ) -> None:
+        """The statement that calls a runner with operands, and the index of a branch."""
+        function = f"{node.primitive.name}{len(self.namespace)}"
+        given = [
+            self.given(atom) if is_there else self.had(atom)
+            for atom, is_there in zip(operands, bodies[-1].there, strict=True)
+        ]
+        read = [name for name, atom in zip(given, operands, strict=True) if isinstance(atom, Var)]
+        last = ""
+        if index is not None:
+            last = f", {self.operand(index)}"
+            read += [self.operand(index)] if isinstance(index, Var) else []
+        targets = tuple(self.name(var) for var in node.outputs)
+        own = [name for name, var in zip(targets, node.outputs, strict=True) if var not in self.rows]
+        of_host = [name for name in targets if name not in own]
+        self.ordered.update(own)
+        self.bodies += [f"# of {function}\n{body.text}" for body in bodies]
+        self.fallbacks += [reason for body in bodies for reason in body.fallbacks]
+        if self.keeps:
+            self.transient.update(*(body.transient for body in bodies))
+        self.kernels += sum(body.kernels for body in bodies)
+        self.launches += steps * sum(body.launches for body in bodies)
+        self.moved_bytes += steps * sum(body.moved_bytes for body in bodies)
+        note = f"{steps} steps" if node.primitive is scan else ""
+        operands_text = f"({''.join(f'{name}, ' for name in given)})"
+        if self.keeps:
+            for name, var in zip(targets, node.outputs, strict=True):
+                if var not in self.rows:
+                    self.keep(name, var.type)
+            block = self.keep(f"{function}_block", ArrayType((runner.nbytes,), np.dtype(np.uint8)))
+            self.namespace[function] = runner
+            text = f"{function}(({''.join(f'{name}, ' for name in own)}), {block}, {operands_text}{last})"
+            text = f"{''.join(f'{name}, ' for name in of_host)}{'= ' if of_host else ''}{text}"
+            self.say(targets, text, (*read, block), note=note, writes=True)
+            return
+        made = tuple(var for var in node.outputs if var not in self.rows)
+        self.namespace[function] = _allocating(runner, [var.type for var in made], self.device)
+        self.say(
+            (*own, *of_host),
+            f"{function}({operands_text}{last})",
+            tuple(read),
+            made=made,
+            note=note,
+            unpacks=True,
+            scratch=runner.nbytes,
+        )
+
+    def had(self, atom: Atom) -> str:
+        """The name on the host of what a body is given there: of what is captured a copy."""
+        if isinstance(atom, Var) and atom in self.there and atom not in self.rows:
+            value = next(capture.value for capture in self.graph.captures if capture.var is atom)
+            name = f"constant{len(self.namespace)}"
+            self.namespace[name] = np.array(value)
+            return name
+        return self.operand(atom)
+
+    def given(self, atom: Atom) -> str:
+        """The name on the device, in order, of what a body is given, or gives and has on the host."""
+        if not isinstance(atom, Var):
+            name = f"constant{len(self.namespace)}_there"
+            self.namespace[name] = tensor_of(np.asarray(atom.value, atom.type.dtype), self.device)
+            return name
+        if self.keeps and atom in self.there:
+            name = self.names[atom]
+            if name not in self.ordered and self.text.root(name) != name:
+                self.names[atom] = self.copied(name, f"{name}_own", atom)
+        return self.in_order(atom)
 
     # --- names ----------------------------------------------------------------------------------------------------------
     def name(self, var: Var) -> str:
@@ -756,6 +1033,20 @@ def _launches(
     return run
 
 
+def _allocating(
+    runner: Scan | While | Branches, results: Sequence[ArrayType], device: torch.device
+) -> Callable[..., Any]:
+    """The call of a loop or branch in memory of PyTorch's pool."""
+    empty = [(type_.shape, torch_dtype(type_.dtype)) for type_ in results]
+
+    def run(operands: Sequence[Any], *index: Any) -> tuple[Any, ...]:
+        made = tuple(torch.empty(shape, dtype=dtype, device=device) for shape, dtype in empty)
+        block = torch.empty(runner.nbytes, dtype=torch.uint8, device=device)
+        return (*made, *runner(made, block, operands, *index))
+
+    return run
+
+
 def _writes(launch: Callable[[Sequence[int]], None]) -> Callable[..., None]:
     """The call of a nest, all of whose pieces are given."""
     return lambda *pieces: launch([piece.data_ptr() for piece in pieces])
@@ -786,6 +1077,12 @@ def _on_device(graph: Graph, on_device: Sequence[bool]) -> dict[Var, bool]:
         if any(atom in there for atom in node.inputs):
             there.update(dict.fromkeys(node.outputs, True))
     return there
+
+
+def _results_of(body: Graph, of_host: Collection[int]) -> list[bool]:
+    """The results of a body that are computed on the device where those of its inputs are there that are not of the host."""
+    there = _on_device(body, [number not in of_host for number in range(len(body.inputs))])
+    return [isinstance(atom, Var) and atom in there for atom in body.outputs]
 
 
 def _parts(graph: Graph) -> Iterator[tuple[Graph, Sequence[int]]]:

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType, Shape
-from pullback.devices.cuda.rows.moving import place
+from pullback.devices.cuda.rows.moving import fill, place, read
+from pullback.devices.cuda.rows.products import multiplied
 from pullback.devices.cuda.rows.table import row_for
 
 Into = Callable[..., None]
@@ -31,17 +32,67 @@ def row_into(primitive: Primitive, types: Sequence[ArrayType], params: dict[str,
     return makes([type_.shape for type_ in types], result, **params)
 
 
+def into_at_numbers(primitive: Primitive, params: dict[str, Any]) -> Into | None:
+    """The row of a read or a store whose positions are numbers of the host: a part moves, and nothing is looked at."""
+    makes, key = _AT_NUMBERS.get(primitive.name), params.get("key")
+    if (
+        makes is None
+        or row_for(primitive) is None
+        or not all(isinstance(part, slice | str | int) for part in key or ())
+    ):
+        return None
+    return lambda out, *operands: makes(out, key, *operands)
+
+
+def _basic(shape: Shape, key: Any, numbers: Sequence[int]) -> tuple[Any, ...]:
+    """The basic key of these numbers, each of which is one of its axis."""
+    given = iter(numbers)
+    parts = tuple(int(next(given)) if isinstance(part, str) else part for part in key)
+    for axis, part in enumerate(parts):
+        if not isinstance(part, slice) and not -shape[axis] <= part < shape[axis]:
+            raise IndexError(f"index {part} is out of bounds for axis {axis} with size {shape[axis]}")
+    return parts
+
+
+def _gather_at(out: Tensor, key: Any, x: Tensor, *numbers: int) -> None:
+    out.copy_(read(x, _basic(x.shape, key, numbers)).reshape(out.shape))
+
+
+def _scatter_add_at(out: Tensor, key: Any, v: Tensor, *numbers: int) -> None:
+    place(out.zero_(), _basic(out.shape, key, numbers), v)
+
+
+def _set_at_numbers(out: Tensor, key: Any, x: Tensor, v: Any, *numbers: int) -> None:
+    basic = _basic(out.shape, key, numbers)
+    if isinstance(v, Tensor):
+        place(out.copy_(x), basic, v)
+    else:
+        fill(out.copy_(x), basic, v)
+
+
+def _add_at_numbers(out: Tensor, key: Any, x: Tensor, v: Tensor, *numbers: int) -> None:
+    place(out.copy_(x), _basic(out.shape, key, numbers), v, adds=True)
+
+
+_AT_NUMBERS: dict[str, Callable[..., None]] = {
+    "gather": _gather_at,
+    "scatter_add": _scatter_add_at,
+    "set_at": _set_at_numbers,
+    "add_at": _add_at_numbers,
+}
+
+
 def _matmul(shapes: Sequence[Shape], result: ArrayType) -> Into | None:
     """By the library's products of two matrices, of a matrix and a vector, or of two stacks of matrices."""
     if result.dtype.kind not in "fc":
         return None
     a_shape, b_shape = shapes
     if len(a_shape) == len(b_shape) == 2:
-        return lambda out, a, b: torch.mm(a, b, out=out)
+        return lambda out, a, b: multiplied(torch.mm, a, b, out=out)
     if (len(a_shape), len(b_shape)) == (2, 1):
-        return lambda out, a, b: torch.mv(a, b, out=out)
+        return lambda out, a, b: multiplied(torch.mv, a, b, out=out)
     if (len(a_shape), len(b_shape)) == (1, 2):
-        return lambda out, a, b: torch.mv(b.t(), a, out=out)
+        return lambda out, a, b: multiplied(torch.mv, b.t(), a, out=out)
     rows, inner = (1, *a_shape)[-2:]
     columns = 1 if len(b_shape) == 1 else b_shape[-1]
     batch = torch.broadcast_shapes(a_shape[:-2], b_shape[:-2])
@@ -49,10 +100,11 @@ def _matmul(shapes: Sequence[Shape], result: ArrayType) -> Into | None:
     def run(out: Tensor, a: Tensor, b: Tensor) -> None:
         column = b.unsqueeze(1) if b.ndim == 1 else b
         if column.ndim == 2 and a.is_contiguous():  # one product of all rows
-            torch.mm(a.view(-1, inner), column, out=out.view(-1, columns))
+            multiplied(torch.mm, a.view(-1, inner), column, out=out.view(-1, columns))
             return
         stacks = (a.expand(*batch, rows, inner), column.expand(*batch, inner, columns))
-        torch.bmm(*(x.reshape(-1, *x.shape[-2:]) for x in stacks), out=out.view(-1, rows, columns))
+        own, other = (x.reshape(-1, *x.shape[-2:]) for x in stacks)
+        multiplied(torch.bmm, own, other, out=out.view(-1, rows, columns))
 
     return run
 

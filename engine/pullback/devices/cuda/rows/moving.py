@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -118,6 +119,11 @@ def place(x: Tensor, key: Any, v: Tensor, *, adds: bool = False) -> None:
         view.add_(v)
     else:
         view.copy_(v)
+
+
+def fill(x: Tensor, key: Any, number: Any) -> None:
+    """`x[key] = number`, in the memory of x."""
+    _selected(x, key)[0].fill_(np.asarray(number).item())
 
 
 @row("index", is_view=True)

@@ -1,9 +1,10 @@
-"""Rows of products of matrices and of convolutions: the libraries that PyTorch brings, in full precision.
+"""Rows of products of matrices and of convolutions: the libraries that PyTorch brings, in the precision that is in force.
 
-TF32 is off in convolutions whatever PyTorch's own switch says, and algorithms that differ from run to run are not taken.
-In products PyTorch's switch is left alone: it is off unless the user turned it on.
+PyTorch's own switches are for PyTorch's programs: whatever they say, TF32 is off unless `pb.precision("tf32")` is around, and they
+are put back. Algorithms of convolutions that differ from run to run are not taken.
 """
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -12,22 +13,57 @@ from torch import Tensor
 from torch.nn import functional
 
 from pullback.core.types import ArrayType, Shape
+from pullback.devices import precision_in_force
 from pullback.devices.cuda.rows.table import row
 from pullback.rules.sliding import Pads
+
+#: The dtypes whose products PyTorch's switch is for.
+_SINGLE = frozenset({torch.float32, torch.complex64})
+
+_SWITCH = torch.backends.cuda.matmul
+
+
+def multiplied(multiply: Callable[..., Tensor], a: Tensor, b: Tensor, **out: Tensor) -> Tensor:
+    """A product by a function of PyTorch in the precision that is in force."""
+    wanted = precision_in_force() == "tf32"
+    if a.dtype not in _SINGLE or _allows_tf32() == wanted:
+        return multiply(a, b, **out)
+    newer = getattr(_SWITCH, "fp32_precision", None)
+    try:
+        older = torch.get_float32_matmul_precision()
+    except RuntimeError:  # the newer switch alone was set, to what the older one does not say
+        older = "highest" if newer == "tf32" else "high"
+    _SWITCH.allow_tf32 = wanted  # which sets both
+    try:
+        return multiply(a, b, **out)
+    finally:
+        if older == "medium":
+            torch.set_float32_matmul_precision(older)
+        else:  # which leaves the host's switch alone
+            _SWITCH.allow_tf32 = older == "high"
+        if newer is not None:
+            _SWITCH.fp32_precision = newer
+
+
+def _allows_tf32() -> bool:
+    try:
+        return bool(_SWITCH.allow_tf32)
+    except RuntimeError:  # as above
+        return bool(_SWITCH.fp32_precision == "tf32")
 
 
 @row("matmul", kinds="fc")
 def _matmul(result: ArrayType, dtype: torch.dtype, a: Tensor, b: Tensor) -> Tensor:
     del result
-    return torch.matmul(a.to(dtype), b.to(dtype))
+    return multiplied(torch.matmul, a.to(dtype), b.to(dtype))
 
 
 _CONVOLUTIONS = {1: functional.conv1d, 2: functional.conv2d, 3: functional.conv3d}
 
 
-def _exact() -> AbstractContextManager[Any]:
+def _settled() -> AbstractContextManager[Any]:
     flags: AbstractContextManager[Any] = torch.backends.cudnn.flags(
-        enabled=True, benchmark=False, deterministic=True, allow_tf32=False
+        enabled=True, benchmark=False, deterministic=True, allow_tf32=precision_in_force() == "tf32"
     )
     return flags
 
@@ -49,7 +85,7 @@ def _conv(
     groups: int,
 ) -> Tensor:
     del result
-    with _exact():
+    with _settled():
         return _CONVOLUTIONS[len(stride)](_padded(x.to(dtype), pad), w.to(dtype), None, stride, 0, dilation, groups)
 
 
@@ -57,7 +93,7 @@ def _backward(
     y: Tensor, x: Tensor, w: Tensor, stride: Shape, dilation: Shape, groups: int, mask: list[bool]
 ) -> tuple[Tensor, Tensor, Tensor]:
     none = [0] * len(stride)
-    with _exact():
+    with _settled():
         results: tuple[Tensor, Tensor, Tensor] = torch.ops.aten.convolution_backward(
             y.contiguous(), x, w, None, list(stride), none, list(dilation), False, none, groups, mask
         )
