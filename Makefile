@@ -37,7 +37,7 @@ test-torch: $(STAMP) ## arrays on devices, over PyTorch for the CPU in an enviro
 	@deploy/test-torch.sh -n 2
 
 story: $(STAMP) ## thirty commits, built and measured by an agent, to one message about one of them: ten minutes
-	PULLBACK_STORY=real $(BIN)/pytest tests/system/test_story.py -q -m ""
+	PULLBACK_STORY=real $(BIN)/pytest tests/system/test_story.py -q -m "" -o faulthandler_timeout=4000
 
 coverage: $(STAMP) ## the same, and which lines no test reaches
 	@deploy/test.sh --coverage
