@@ -5,7 +5,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up test test-long test-torch story coverage lint format bench api ir lock clean
+.PHONY: help setup up test test-long test-all test-torch story coverage lint format bench api ir lock clean
 
 help: ## list the tasks
 	@echo "Pullback: continuous benchmarking for gradients."
@@ -24,17 +24,20 @@ $(STAMP): requirements.lock pyproject.toml
 up: $(STAMP) ## start everything and measure this commit: http://127.0.0.1:8000
 	@exec $(BIN)/pullback up
 
-test: $(STAMP) ## the whole test suite, browser included
+test: $(STAMP) ## what CI runs: all tests but the long ones, browser included
 	@deploy/test.sh
 
-test-long: $(STAMP) ## what takes too long for each change: benchmarks, run to their ends
-	@deploy/test.sh -m long -o faulthandler_timeout=0
+test-long: $(STAMP) ## what takes too long for each change, and nothing else
+	@deploy/test.sh -m long -o faulthandler_timeout=4000
+
+test-all: $(STAMP) ## both in one run
+	@deploy/test.sh -m "" -o faulthandler_timeout=4000
 
 test-torch: $(STAMP) ## arrays on devices, over PyTorch for the CPU in an environment of its own; minutes
 	@deploy/test-torch.sh -n 2
 
 story: $(STAMP) ## thirty commits, built and measured by an agent, to one message about one of them: ten minutes
-	PULLBACK_STORY=real $(BIN)/pytest tests/system/test_story.py -q
+	PULLBACK_STORY=real $(BIN)/pytest tests/system/test_story.py -q -m "" -o faulthandler_timeout=4000
 
 coverage: $(STAMP) ## the same, and which lines no test reaches
 	@deploy/test.sh --coverage

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The whole test suite: `deploy/test.sh [--coverage] [pytest arguments]`. Its last lines are pytest's own summary of everything.
+# The tests: `deploy/test.sh [--coverage] [pytest arguments]`. Its last lines are pytest's own summary of everything.
 set -uo pipefail
 bin=.venv/bin
 

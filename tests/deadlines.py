@@ -10,23 +10,25 @@ from contextlib import contextmanager
 import pytest
 
 MOST_S = 300
-"""For the setup of a test, the test itself and its teardown each; on an idle machine the longest takes 90 s."""
+"""For the setup of a test, the test itself and its teardown each; a test marked `long(most_s=…)` has a deadline of its own."""
 AGAIN_S = 30
 """Seconds until it is ended again: fixtures that tidy up may wait for ever as well."""
 
 
 @contextmanager
 def _deadline(item, what):
-    is_long = any(item.get_closest_marker(name) for name in ("long", "real"))
-    if is_long or item.config.getoption("usepdb") or threading.current_thread() is not threading.main_thread():
+    marker = item.get_closest_marker("long")
+    most_s = marker.kwargs.get("most_s", MOST_S) if marker else MOST_S
+    is_real = item.get_closest_marker("real") is not None
+    if is_real or item.config.getoption("usepdb") or threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def end(*_):
-        pytest.fail(f"{what} of {item.nodeid} was not over after {MOST_S} s; the stack says what it waited for")
+        pytest.fail(f"{what} of {item.nodeid} was not over after {most_s} s; the stack says what it waited for")
 
     before = signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, MOST_S, AGAIN_S)
+    signal.setitimer(signal.ITIMER_REAL, most_s, AGAIN_S)
     try:
         yield
     finally:

@@ -44,9 +44,13 @@ def left():
 def test_that_is_never_torn_down(left):
     pass
 
-@pytest.mark.long
+@pytest.mark.long(most_s=60)
 def test_that_may_take_long():
     time.sleep(1.5)
+
+@pytest.mark.long
+def test_of_the_long_ones_that_waits():
+    threading.Event().wait()
 
 def test_behind_all_of_them():
     pass
@@ -66,6 +70,6 @@ def test_a_test_that_waits_for_ever_fails_and_the_others_are_run(tmp_path):
         check=False,
         timeout=120,
     )
-    assert "4 failed, 3 passed, 2 errors" in done.stdout, done.stdout
-    assert done.stdout.count("was not over after 0.5 s; the stack says what it waited for") >= 6
+    assert "5 failed, 3 passed, 2 errors" in done.stdout, done.stdout
+    assert done.stdout.count("was not over after 0.5 s; the stack says what it waited for") >= 7
     assert "threading.Event().wait()" in done.stdout

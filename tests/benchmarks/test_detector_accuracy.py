@@ -10,7 +10,7 @@ from benchmarks.detector_accuracy.nightly import read, shifts
 from benchmarks.detector_accuracy.rivals import bencher_t, conbench, perfherder, rustc_perf
 
 
-@pytest.mark.long
+@pytest.mark.long(most_s=3600)
 def test_a_few_series_of_each_kind_are_told_as_they_should_be(capsys):
     assert program.main(["--quick"]) == 0, capsys.readouterr().out
 

@@ -30,7 +30,7 @@ class Api:
 
     def __init__(self, url, token=None):
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self.http = httpx.Client(base_url=url, headers=headers, timeout=20, trust_env=False)
+        self.http = httpx.Client(base_url=url, headers=headers, timeout=60, trust_env=False)
 
     def get(self, path, **query):
         """Return the JSON of a page or resource."""
@@ -42,7 +42,7 @@ class Api:
         """Return a job."""
         return self.get(f"/api/v1/jobs/{job_id}")
 
-    def wait_for_job(self, job_id, *states, timeout_s=90):
+    def wait_for_job(self, job_id, *states, timeout_s=150):
         """Wait until a job is in one of the states."""
         return until(
             lambda: (job := self.job(job_id))["state"] in states and job, timeout_s, f"job {job_id} to be {states}"

@@ -13,7 +13,7 @@ SUITE = "trial:poly9_broadcast*"  # one case, a few seconds
 COMMAND = [sys.executable, "-P", "-m", "pullback_cli"]
 
 
-def until(condition, timeout_s=60, what="it"):
+def until(condition, timeout_s=120, what="it"):
     """Wait for something to become true and return it.
 
     The longer it takes, the less often it is looked at: a look takes 10 to 30 ms of the processors that everybody waits for.

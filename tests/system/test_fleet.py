@@ -286,6 +286,7 @@ def test_two_agents_in_one_folder_are_refused(fleet):
     assert "another agent" in second.stderr
 
 
+@pytest.mark.long
 def test_a_job_that_outlives_no_agent_is_lost_until_somebody_retries_it(fleet, head):
     fleet.serve()
     workers = [fleet.work() for _ in range(2)]
@@ -312,6 +313,7 @@ def test_a_job_that_outlives_no_agent_is_lost_until_somebody_retries_it(fleet, h
     assert len(_accepted(fleet, head)) == 1
 
 
+@pytest.mark.long
 @of_the_engine
 def test_a_machine_compares_a_commit_with_itself_and_its_noise_is_known(fleet, head):
     fleet.serve()
@@ -335,6 +337,7 @@ def test_a_machine_compares_a_commit_with_itself_and_its_noise_is_known(fleet, h
     assert noise["groups"] == SUITES["trial"].groups * noise["comparisons"]
 
 
+@pytest.mark.long
 def test_an_agent_enrols_once_with_a_code_and_ends_with_its_token(own_fleet, folder, rows):
     own_fleet.serve()
     nowhere = "d" * 40  # a commit no clone has: every attempt ends before anything is measured

@@ -228,6 +228,7 @@ def test_the_templates_install_by_one_line_that_can_be_changed():
     assert GITLAB["gradients"]["before_script"] == ["$PULLBACK_INSTALL"]
 
 
+@pytest.mark.long
 def test_a_commit_that_is_pushed_to_a_bare_repository_is_on_its_page_in_a_minute_and_a_half(
     running, waves, folder, connect, until
 ):

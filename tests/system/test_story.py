@@ -207,6 +207,7 @@ def story(cluster, connect, demo, postgres):
         print(each["state"], each["sentence"], happened, each["bisection"])  # noqa: T201 - shown where a test failed
 
 
+@pytest.mark.long(most_s=3600)
 def test_the_commit_that_made_a_gradient_slower_is_told_once_and_resolved_by_the_one_that_mends_it(
     story, cluster, demo, receivers, start_agent, until, github
 ):

@@ -54,6 +54,7 @@ def test_down_finds_an_up_whose_state_file_is_of_no_use(running):
     assert running.processes() == []
 
 
+@pytest.mark.long
 def test_killing_up_leaves_what_the_next_up_takes_over(running, until):
     before = running.status()
     os.kill(before["processes"]["up"], signal.SIGKILL)

@@ -1,7 +1,8 @@
 """Native programs read and write nothing beside what they are given: they run with closed pages around every array.
 
 Each group of programs runs in a process of its own, and the last name that it prints is that of the one that ended it.
-`PULLBACK_FENCED_SIZES=20 pytest tests/engine/native/test_fences.py` takes more sizes of each program, up to all.
+Every sixth program is run for every change, the whole by `make test-long`; `PULLBACK_FENCED_SIZES=20 pytest -m long
+tests/engine/native/test_fences.py` takes more sizes of each program, up to all.
 """
 
 import os
@@ -16,6 +17,7 @@ from tests.engine.native.fences.memory import PAGE, fenced_copy, fenced_empty
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pages are closed by mprotect")
 
 SIZES = os.environ.get("PULLBACK_FENCED_SIZES", "2")
+LONG = pytest.mark.long
 
 
 def _in_a_process(*command):
@@ -29,7 +31,10 @@ def _in_a_process(*command):
     )
 
 
-@pytest.mark.parametrize("group", ["rules 0 2", "rules 1 2", "workloads", "golden", "sizes 0 2", "sizes 1 2", "random"])
+WHOLE = ["rules 0 2", "rules 1 2", "workloads", "golden", "sizes 0 2", "sizes 1 2", "random"]
+
+
+@pytest.mark.parametrize("group", ["all 0 6", *(pytest.param(group, marks=LONG) for group in WHOLE)])
 def test_programs_stay_inside_of_what_they_are_given(group):
     done = _in_a_process("-m", "tests.engine.native.fences", *group.split(), "--sizes", SIZES)
     last = done.stdout.splitlines()[-1:]
@@ -38,7 +43,9 @@ def test_programs_stay_inside_of_what_they_are_given(group):
     assert int(last[0].split()[1]) > 10  # programs were run
 
 
-@pytest.mark.parametrize("group", ["golden", "sizes 0 6"])
+@pytest.mark.parametrize(
+    "group", ["all 1 24", pytest.param("golden", marks=LONG), pytest.param("sizes 0 6", marks=LONG)]
+)
 def test_blocks_of_kernels_stay_inside_of_what_they_are_given(group):
     done = _in_a_process("-m", "tests.engine.native.fences", *group.split(), "--sizes", SIZES, "--cut")
     last = done.stdout.splitlines()[-1:]

@@ -123,6 +123,7 @@ def test_a_job_of_the_engine_gives_a_report_with_real_ratios_also_of_a_commit_be
     assert "poly9_broadcast" in folder.log.read_text()
 
 
+@pytest.mark.long
 def test_a_job_that_compares_commits_of_the_engine_gives_comparisons_of_all_tiers(measured, engine):
     schemas = pytest.importorskip("pullback_service.reports.schemas", reason="the service's extra is not installed")
     report = measured(engine, engine.second, cases=("poly9_broadcast*",), reference=engine.first)
@@ -161,6 +162,7 @@ def test_two_commits_of_a_project_are_compared_by_the_workloads_of_the_newer(mea
     assert (row["outcome"], row["case"]["params"]) == ("slower", {"n": 4001})
 
 
+@pytest.mark.long
 def test_a_commit_before_pullback_toml_is_measured_by_the_files_that_are_there_now(measured, waves):
     waves.git("rm", "-q", "pullback.toml", "bench/total.py")
     without = waves.commit("nothing says how")

@@ -239,7 +239,7 @@ def test_a_wheel_is_built_and_installed_beside_the_environment(repository):
     assert ready.outside == ()
 
 
-@pytest.mark.parametrize("asks_for_more", [False, True])
+@pytest.mark.parametrize("asks_for_more", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_what_builds_wheels_is_installed_once_unless_it_asks_for_more(repository, tmp_path, asks_for_more):
     build_a_wheel(repository)
     tool = wheel(tmp_path / "wheels", "1").as_uri()

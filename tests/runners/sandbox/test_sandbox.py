@@ -309,7 +309,7 @@ def _kept(data):
     return {str(each): each.read_bytes() for each in files}
 
 
-@pytest.mark.parametrize("trusted", [True, False])
+@pytest.mark.parametrize("trusted", [pytest.param(True, marks=pytest.mark.long), False])
 def test_what_a_job_writes_into_its_cache_reaches_no_other_job(job, repository, data, trusted):
     assert job("sandbox")["failure"] is None
     before = _kept(data)

@@ -25,7 +25,7 @@ def size_of(value):
     return size + (sum(map(size_of, value)) if isinstance(value, list) else 0)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(VALUES)
 def test_what_a_value_takes_is_estimated_within_a_third(value):
     many = orjson.dumps([value] * 50)

@@ -229,3 +229,6 @@ GROUPS = {
     "sizes": of_every_size,
     "random": lambda _: of_random_programs(),
 }
+GROUPS["all"] = lambda sizes_each: itertools.chain.from_iterable(
+    GROUPS[name](sizes_each) for name in GROUPS if name != "all"
+)
