@@ -1,8 +1,8 @@
 """Every page in a real Chromium, in both themes, in two fonts, wide and on a phone: what must hold wherever one looks.
 
 The pages are those that the application has routes for, at the addresses that links lead to. Of each route the first is loaded
-wide, narrow and without scripts, the others wide, once for all tests of this file, and everything that was found is told: loading is
-what costs time.
+wide, narrow and without scripts, once for all tests of this file, and everything that was found is told: loading is what costs
+time. The largest page of each route and one with wild names are loaded wide, by a test that is long.
 """
 
 import re
@@ -295,18 +295,25 @@ def _compare(scripted, plain, address, looks):
 
 
 @pytest.fixture(scope="module")
+def worth_a_look(site):
+    """The addresses of the first page of every route, and the others that are worth a look."""
+    worth = site.worth_a_look()
+    firsts = {next(address for address in found if address in worth) for found in site.addresses.values()}
+    return [address for address in worth if address in firsts], [address for address in worth if address not in firsts]
+
+
+@pytest.fixture(scope="module")
 def looks_of_the_site():
     """What the first test that asked has seen, for those that follow."""
     return []
 
 
 @pytest.fixture
-def looks(browser, site, looks_of_the_site):
-    """What every page looks like, printed and without scripts too."""
+def looks(browser, site, worth_a_look, looks_of_the_site):
+    """What the first page of every route looks like, printed and without scripts too."""
     if not looks_of_the_site:
-        worth = site.worth_a_look()
-        firsts = {next(address for address in found if address in worth) for found in site.addresses.values()}
-        looks_of_the_site.append(look_at(browser, site.base, [*worth, "/login", "/no/such/page"], firsts))
+        firsts, _ = worth_a_look
+        looks_of_the_site.append(look_at(browser, site.base, [*firsts, "/login", "/no/such/page"], firsts))
     return looks_of_the_site[0]
 
 
@@ -348,6 +355,12 @@ def test_every_page_can_be_read_and_worked_with_by_everybody(looks):
     assert looks.complaints == []
 
 
+@pytest.mark.long
+def test_the_largest_pages_and_those_with_wild_names_can_be_too(browser, site, worth_a_look):
+    _, others = worth_a_look
+    assert look_at(browser, site.base, others).complaints == []
+
+
 def test_every_page_has_a_title_of_its_own(site):
     of_routes = {}
     for path, found in site.addresses.items():
@@ -361,10 +374,11 @@ def test_every_page_says_the_same_without_javascript(looks):
     assert looks.scripts_alone == []
 
 
-def test_a_service_without_a_single_result_is_as_good_to_use(browser, empty_base):
+@pytest.mark.parametrize("everywhere", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_a_service_without_a_single_result_is_as_good_to_use(browser, empty_base, everywhere):
     found = sitemap.explore(empty_base)
     assert found.broken == []
-    addresses = [*found.worth_a_look(), "/jobs", "/compare", "/explore"]
+    addresses = ["/", "/jobs", "/compare", "/explore", *(found.worth_a_look() if everywhere else ())]
     assert look_at(browser, empty_base, dict.fromkeys(addresses)).complaints == []
 
 
