@@ -65,7 +65,7 @@ class Claim(NamedTuple):
     """A step by counts or pairs, both commits on the trunk, the reference before the candidate, with the values there.
 
     `is_alone`: one report counted so, and no other one of that commit or of the next bears it out; or only a comparison across an edge of
-    levels says so, in which nothing was suspected before. `of_anchor`: the reference is the
+    levels or with the anchor says so, for which no incident asked. `of_anchor`: the reference is the
     anchor of the project, or was.
     """
 
@@ -121,7 +121,10 @@ def changes_of(series: Watched, claims: Sequence[Claim], suspected: Iterable[Cha
 def _since_anchor(
     series: Watched, claims: Iterable[Claim], known: Sequence[Change], places: Places
 ) -> Iterable[Change]:
-    """Changes for the worse since an anchor, beyond those that are known: one from the first comparison that shows it to one that does not."""
+    """Changes for the worse since an anchor, beyond those that are known: one from the first comparison that shows it to one that does not.
+
+    It is suspected until that comparison was made again, or a later one shows it too.
+    """
     by_anchor: dict[int, list[Claim]] = defaultdict(list)
     for claim in sorted(claims, key=lambda claim: places[claim.commit_id]):
         by_anchor[claim.reference_id].append(claim)
@@ -132,6 +135,8 @@ def _since_anchor(
                 if shown is None:
                     (shown,) = _claimed(series, [claim], places)
                     shown = shown._replace(evidence="anchor")
+                else:
+                    shown = shown._replace(standing="claimed")
             elif shown is not None and claim.outcome != "ambiguous":
                 yield shown._replace(ended_id=claim.commit_id)
                 shown = None
