@@ -71,7 +71,7 @@ class Judged(NamedTuple):
 
 
 class Noticed(NamedTuple):
-    """The smallest step that would be suspected within three commits, as natural log: in half of the series, and in nine of ten."""
+    """The smallest step that would be noticed within three commits, as natural log: in half of the series, and in nine of ten."""
 
     machine: str
     metric: str
