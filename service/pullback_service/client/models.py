@@ -1539,7 +1539,7 @@ class SeriesSummary(Answer):
     machine: str
     machine_fingerprint: str
     resolution: float | None = None
-    """The smallest step (natural log) that would be suspected within three commits: 0 of counts, null while there are too few results of the trunk, or none at its end.
+    """The smallest step (natural log) that would be noticed within three commits: 0 of counts, null while there are too few results of the trunk, or none at its end.
     """
 
 

@@ -65,13 +65,14 @@ class Grounds:
     """The statements of uploads, by series; and failures, by commit, case, machine and variant, None for all variants.
 
     `software` is that under the reports of the two commits, as far as it is not the same. `measured` says by id what
-    readings were measured of.
+    readings were measured of, `resolutions` by series which step its own noise would show (natural log).
     """
 
     stated: Mapping[Key, StatedSeries] = field(default_factory=dict)
     failures: Mapping[tuple[int, int, int, str | None], Failed] = field(default_factory=dict)
     software: Software = field(default_factory=Software)
     measured: Mapping[int, Measured] = field(default_factory=dict)
+    resolutions: Mapping[int, float] = field(default_factory=dict)
 
     def measured_of(self, *readings: Reading | None) -> list[Measured]:
         """The measured code of some readings."""

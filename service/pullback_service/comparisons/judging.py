@@ -12,7 +12,7 @@ a busy machine whose floor nobody has measured is likely at most.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from math import log, sqrt
+from math import expm1, log, sqrt
 from re import compile as pattern
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -85,8 +85,10 @@ APART: Final = "Measured at different times, not in the same groups."
 OF_BASELINE: Final = "The baseline moved more than this variant, so the ratio does not say that this variant changed."
 WITHIN_SCATTER: Final = "Measured at different times; the difference is within their usual scatter."
 SAME_PROGRAM: Final = "Both commits ran the same program at different times; the difference comes from the machine."
+BELOW_RESOLUTION: Final = "Measured at different times; by the noise of this series a step of less than"
 WITHOUT_RATIO: Final = "A value is zero or less, so there is no ratio."
 _LIKELY: Final[Mapping[str, Outcome]] = {"faster": "likely_faster", "slower": "likely_slower"}
+LIKELY: Final[frozenset[Outcome]] = frozenset(_LIKELY.values())
 COUNTED_APART: Final = (
     "Counted in two sessions. Counts of this kind depend on what else a process does, and are compared only within one "
     "session."
@@ -346,6 +348,21 @@ def likely(
     if abs(change) <= max(PROVISIONAL_SCATTER[evidence], width or 0.0):
         return None
     return "likely_slower" if (change > 0) != bigger_is_better else "likely_faster"
+
+
+def as_resolved(judgement: Judgement, resolution: float | None) -> Judgement:
+    """The judgement of a series whose own noise shows steps from `resolution` on (natural log): nothing smaller is likely.
+
+    What was measured in turns, or is not likely, stays as it is; so does all of a series whose noise nobody knows yet.
+    """
+    change, is_apart = judgement.ratio.log_ratio, judgement.evidence in UNPAIRED
+    if resolution is None or change is None or not is_apart or judgement.outcome not in LIKELY:
+        return judgement
+    threshold = max(judgement.threshold or 0.0, resolution)
+    if abs(change) >= threshold:
+        return judgement._replace(threshold=threshold)
+    reason = f"{BELOW_RESOLUTION} {100 * expm1(resolution):.2g} % would not be noticed."
+    return judgement._replace(outcome="ambiguous", threshold=threshold, reason=reason)
 
 
 def log_ratio(reference: Reading, candidate: Reading) -> float | None:

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.claims import COUNTED_IN_ONE_SESSION
-from pullback_service.comparisons.at_once import CODE_OF, EVIDENCE_CODE_OF, Flags
+from pullback_service.comparisons.at_once import CODE_OF, EVIDENCE_CODE_OF, UNPAIRED_CODES, Flags
 from pullback_service.comparisons.columns import (
     NOTHING,
     measured_given,
@@ -24,7 +24,15 @@ from pullback_service.comparisons.columns import (
 )
 from pullback_service.comparisons.grounds import Across, Grounds, Key, failures_at, statements_about
 from pullback_service.comparisons.judgements import NO_SERIES, Outcomes, Shape
-from pullback_service.comparisons.judging import CHANGED_COUNTS, UNPAIRED, Judgement, judge, of_equal_code
+from pullback_service.comparisons.judging import (
+    CHANGED_COUNTS,
+    LIKELY,
+    UNPAIRED,
+    Judgement,
+    as_resolved,
+    judge,
+    of_equal_code,
+)
 from pullback_service.comparisons.pairing import lay_out, pair
 from pullback_service.machines.software import software_at
 from pullback_service.measured.code_identity import NOT_TOLD, Measured, is_equal_code, other_level
@@ -42,6 +50,9 @@ _CASES: Final[LiteralString] = """
 SELECT id, label, workload, params, dtype, device FROM "case" WHERE id = ANY (%(ids)s::bigint[])
 """
 _MACHINES: Final[LiteralString] = "SELECT id, name, fingerprint FROM machine WHERE id = ANY (%(ids)s::bigint[])"
+_RESOLUTIONS: Final[LiteralString] = """
+SELECT series_id, resolution FROM series_state WHERE series_id = ANY (%(series)s::bigint[]) AND resolution IS NOT NULL
+"""
 
 
 class NamedCase(NamedTuple):
@@ -141,7 +152,7 @@ async def compare(
     No groups hold two machines, so between them only counts are claimed; a series is called by the candidate's machine.
 
     Index: as `readings_at_two`, `measured_given`, `series_given`, `statements_about`, `failures_at` and `software_at`: what two
-    commits have, whatever the length of history.
+    commits have, whatever the length of history; pk_series_state.
     """
     where = [*(await conditions(session, choice)).values()] if choice.is_narrow else []
     machines = None if across is None else {across.reference, across.candidate}
@@ -165,6 +176,8 @@ async def compare(
     judged = Judged(reference.id, candidate.id, across, grounds, outcomes, int(pairs.equal_code.sum()))
     unusual = _unusual(judged, pairs.unusual)
     await _judge_one_by_one(session, judged, unusual, {*np.flatnonzero(pairs.equal_code).tolist()})
+    if across is None:
+        judged = await _as_resolved(session, judged)
     return replace(judged, outcomes=judged.outcomes.sorted())
 
 
@@ -336,6 +349,7 @@ def judged_series(
     )
     if equal_code and wrong_gradient is None:
         judgement = of_equal_code(judgement)
+    judgement = as_resolved(judgement, grounds.resolutions.get(series_id or NO_SERIES))
     if across is not None and judgement.evidence in UNPAIRED:
         judgement = judgement._replace(reason=ON_TWO_MACHINES)
     return Compared(
@@ -395,6 +409,20 @@ async def _judge_one_by_one(
     found.outcome[unusual] = [CODE_OF[judgement.outcome] for judgement in judgements]
     found.evidence[unusual] = [EVIDENCE_CODE_OF[judgement.evidence] for judgement in judgements]
     found.log_ratio[unusual] = [nan if (ratio := each.ratio.log_ratio) is None else ratio for each in judgements]
+
+
+async def _as_resolved(session: AsyncSession, judged: Judged) -> Judged:
+    """Nothing of what was measured at different times is likely that the noise of its series hides. Index: pk_series_state."""
+    found = judged.outcomes
+    places = np.flatnonzero(found.having(*LIKELY) & np.isin(found.evidence, UNPAIRED_CODES))
+    if not len(places):
+        return judged
+    series = found.series_id[places].tolist()
+    rows = await statements.rows(session, _RESOLUTIONS, {"series": statements.array_of(series)})
+    resolutions: dict[int, float] = dict(rows)
+    least = np.array([resolutions.get(each, 0.0) for each in series])
+    found.outcome[places[np.abs(found.log_ratio[places]) < least]] = CODE_OF["ambiguous"]
+    return replace(judged, grounds=replace(judged.grounds, resolutions=resolutions))
 
 
 def _pairs_of(judged: Judged, rows: Iterable[_Row]) -> Collection[tuple[int, int]]:

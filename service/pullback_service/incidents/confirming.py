@@ -67,7 +67,8 @@ SELECT "case".id
 """
 _CHANGED: Final[LiteralString] = """
 SELECT case_id, reference_id, commit_id FROM change
- WHERE project_id = %(project)s AND machine_id = %(machine)s AND standing <> 'refuted' AND evidence <> 'anchor'
+ WHERE project_id = %(project)s AND machine_id = %(machine)s AND standing <> 'refuted'
+   AND (evidence <> 'anchor' OR %(by_anchor)s)
 """
 _SPENT: Final[LiteralString] = """
   WITH today AS (SELECT date_trunc('day', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' AS began)
@@ -270,9 +271,12 @@ async def _unaffected(
     Index: ix_change_project_id, ix_series_project_id, pk_reading, ix_failure_case_history.
     """
     on_machine = {"project": incident.project_id, "machine": chosen[0].machine_id}
+    by_anchor = {
+        "by_anchor": chosen[0].evidence == "anchor"
+    }  # of a single commit, all that drifted since then says nothing
     changed = {change.case_id for change in chosen}
     first, last = places[ends[0]], places[ends[1]]
-    for case_id, reference_id, commit_id in await statements.rows(session, _CHANGED, on_machine):
+    for case_id, reference_id, commit_id in await statements.rows(session, _CHANGED, on_machine | by_anchor):
         if places.get(reference_id, last) < last and places.get(commit_id, first) > first:
             changed.add(case_id)
     workloads = await session.scalars(select(Case.workload).where(Case.id.in_({each.case_id for each in chosen})))

@@ -152,8 +152,8 @@ EXISTS (
      AND comparison.candidate_id = step.commit_id AND comparison.reference_id = step.reference_id)
 """
 """The condition of a step from a comparison with the anchor: no single commit causes it."""
-_OF_EDGE: Final[LiteralString] = """
-(SELECT bool_and(job.origin IS NOT DISTINCT FROM 'confirm' AND NOT EXISTS (SELECT FROM incident_job WHERE job_id = job.id))
+_UNREQUESTED: Final[LiteralString] = """
+(SELECT bool_and(coalesce(job.origin IN ('confirm', 'anchor'), false) AND NOT EXISTS (SELECT FROM incident_job WHERE job_id = job.id))
    FROM comparison
    JOIN series ON series.case_id = comparison.case_id AND series.machine_id = comparison.machine_id
         AND series.variant = comparison.variant AND series.metric = comparison.metric
@@ -162,7 +162,8 @@ _OF_EDGE: Final[LiteralString] = """
   WHERE series.id = step.series_id AND comparison.candidate_id = step.commit_id
     AND comparison.reference_id = step.reference_id AND report.status = 'accepted')
 """
-"""The condition of a step whose only source is a comparison across an edge of levels that no incident requested (`new_levels.py`)."""
+"""The condition of a step whose only sources are comparisons across an edge of levels (`new_levels.py`) or with the anchor (`anchoring.py`)
+that no incident requested: of so many series some are slower by chance."""
 _CLAIMS: Final[LiteralString] = f"""
   WITH rewritten AS MATERIALIZED (SELECT * FROM unnest(%(old)s::bigint[], %(new)s::bigint[]) rewritten (old_id, new_id))
 SELECT step.series_id, older.new_id, newer.new_id,
@@ -172,7 +173,7 @@ SELECT step.series_id, older.new_id, newer.new_id,
        step.doubt, before.value, after.value,
        CASE step.evidence WHEN 'exact' THEN coalesce(after.reports, 2) = 1
             AND CASE step.outcome WHEN 'more' THEN later.value >= after.value ELSE later.value <= after.value END IS NOT TRUE
-            ELSE {_OF_EDGE} IS TRUE END,
+            ELSE {_UNREQUESTED} IS TRUE END,
        step.via = 'compared' AND {OF_ANCHOR}
   FROM step
   LEFT JOIN rewritten older ON older.old_id = step.reference_id

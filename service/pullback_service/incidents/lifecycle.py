@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
-from pullback_service.incidents.changes import Change
+from pullback_service.incidents.changes import Change, Evidence
 
 State: TypeAlias = Literal[
     "suspected", "confirming", "confirmed", "refuted", "unconfirmed", "likely", "resolved", "merged"
@@ -16,6 +16,10 @@ AFTER_NOISE = 2.0
 """The factor by which a later suspicion of a series must exceed one that a person called noise."""
 MOST_ASKED = 2
 """The number of times that a suspicion is measured again."""
+IN_TURNS: frozenset[Evidence] = frozenset({"paired", "anchor"})
+"""The evidence of changes that both commits in the same groups show."""
+TOLD: frozenset[State] = frozenset({"confirmed", "likely"})
+"""States in which people are told of an incident."""
 
 
 class Control(NamedTuple):
@@ -31,7 +35,7 @@ def is_caused_by_machine(changes: Sequence[Change], controls: Iterable[Control])
     claimed = [change for change in changes if change.standing == "claimed"]
     sizes: dict[tuple[int, int], dict[int, float]] = defaultdict(dict)
     for change in claimed:
-        if change.evidence == "paired":
+        if change.evidence in IN_TURNS:
             of_cases = sizes[change.reference_id, change.commit_id]
             of_cases[change.case_id] = max(abs(change.log_ratio or 0.0), of_cases.get(change.case_id, 0.0))
     moved = set()
@@ -40,7 +44,7 @@ def is_caused_by_machine(changes: Sequence[Change], controls: Iterable[Control])
         if control.case_id in of_cases and 2 * of_cases[control.case_id] >= max(of_cases.values()):
             moved.add((control.reference_id, control.commit_id))
     return bool(moved) and all(
-        change.evidence == "paired" and (change.reference_id, change.commit_id) in moved for change in claimed
+        change.evidence in IN_TURNS and (change.reference_id, change.commit_id) in moved for change in claimed
     )
 
 

@@ -162,7 +162,7 @@ class SeriesState:
 
     @property
     def resolution(self) -> float | None:
-        """The smallest step (natural log) that would be suspected within three commits; None while there are too few readings."""
+        """The smallest step (natural log) that would be noticed within three commits; None while there are too few readings."""
         watcher = self.watchers.get(self.level)
         return watcher.resolution if watcher is not None and isfinite(watcher.resolution) else None
 

@@ -65,7 +65,7 @@ class Claim(NamedTuple):
     """A step by counts or pairs, both commits on the trunk, the reference before the candidate, with the values there.
 
     `is_alone`: only one report has this count, and no other report of that commit or of the next confirms it; or the only source is a
-    comparison across an edge of levels, where nothing was suspected before. `of_anchor`: the reference is or was the anchor of the project.
+    comparison across an edge of levels or with the anchor that no incident requested. `of_anchor`: the reference is or was the anchor of the project.
     """
 
     reference_id: int
@@ -120,7 +120,10 @@ def changes_of(series: Watched, claims: Sequence[Claim], suspected: Iterable[Cha
 def _since_anchor(
     series: Watched, claims: Iterable[Claim], known: Sequence[Change], places: Places
 ) -> Iterable[Change]:
-    """Changes for the worse since an anchor beyond the known ones, each from the first comparison that shows it to the first that does not."""
+    """Changes for the worse since an anchor beyond the known ones, each from the first comparison that shows it to the first that does not.
+
+    Each is suspected until that comparison was made again, or a later one shows it too.
+    """
     by_anchor: dict[int, list[Claim]] = defaultdict(list)
     for claim in sorted(claims, key=lambda claim: places[claim.commit_id]):
         by_anchor[claim.reference_id].append(claim)
@@ -131,6 +134,8 @@ def _since_anchor(
                 if shown is None:
                     (shown,) = _claimed(series, [claim], places)
                     shown = shown._replace(evidence="anchor")
+                else:
+                    shown = shown._replace(standing="claimed")
             elif shown is not None and claim.outcome != "ambiguous":
                 yield shown._replace(ended_id=claim.commit_id)
                 shown = None

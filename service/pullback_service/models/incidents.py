@@ -199,7 +199,7 @@ class StoredSeriesState(Base):
     """The detector's state of a series: all of it can be computed again from readings.
 
     `state` is empty where the next upload has to look at the readings again. `resolution` is the smallest step (natural log) that
-    would be suspected within three commits, null while there are too few readings. `suspects` are the commits that are
+    would be noticed within three commits, null while there are too few readings. `suspects` are the commits that are
     suspected, each with the chance that noise alone says as much.
     """
 

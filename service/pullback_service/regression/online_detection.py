@@ -6,6 +6,7 @@ costs the same however long the series is.
 
 from collections.abc import Sequence
 from dataclasses import asdict, astuple, dataclass, field, replace
+from itertools import pairwise
 from math import exp, inf, log, sqrt
 from typing import Any, Final, NamedTuple, Self
 
@@ -16,7 +17,16 @@ from pullback_service.regression.changes import Change
 from pullback_service.regression.classification import came_back, change_at, first_of_commit
 from pullback_service.regression.levels import asked
 from pullback_service.regression.ramps import ramp_instead
-from pullback_service.regression.residuals import CLIP, Noise, Values, clipped, quantum, rough_scale, weights_of
+from pullback_service.regression.residuals import (
+    CLIP,
+    LEAST_SCALE,
+    Noise,
+    Values,
+    clipped,
+    quantum,
+    rough_scale,
+    weights_of,
+)
 
 ASKED: Final = 7.2
 """Evidence asked of a step in a series that is looked at after every observation: many looks, many chances to be wrong."""
@@ -27,6 +37,10 @@ FEWEST: Final = 6
 """Observations of a series before which nothing can be said of it."""
 CALIBRATION: Final = 1.15
 """Size of a step that half of the time is suspected in time, over what the formula says; measured with independent noise."""
+STANDS_OUT: Final = 3.0
+"""Standard deviations of the difference of two neighbours, beyond which anybody sees a step."""
+LATELY: Final = 32
+"""Observations by whose differences that is known."""
 LOOKED_AT: Final = 5.0
 """Evidence that a step may lack under the noise of one level, to be looked at under the noise of two."""
 MARKED: Final = 16
@@ -165,10 +179,20 @@ class LevelWatcher:
 
     @property
     def resolution(self) -> float:
-        """The smallest step (natural log) that would be suspected within three commits; infinite where none would be."""
+        """The smallest step (natural log) that would be noticed: suspected within three commits, or standing out of two neighbours.
+
+        Infinite where no step would be suspected. A level that nobody was told of yet is in the noise, and hardly in the differences of neighbours.
+        """
         noise = self.noise or self.prior
-        level = self.count - self.start
-        return resolution_of(noise, level) if noise is not None and self.count >= FEWEST else inf
+        if noise is None or self.count < FEWEST:
+            return inf
+        suspected = resolution_of(noise, self.count - self.start)
+        return suspected if suspected == inf else min(suspected, self._standing_out())
+
+    def _standing_out(self) -> float:
+        ordered = sorted(abs(newer - older) for older, newer in pairwise(self.logs[-LATELY:]))
+        last = len(ordered) - 1
+        return STANDS_OUT * max(1.4826 * ordered[last // 2], ordered[4 * last // 5] / 1.2816, sqrt(2) * LEAST_SCALE)
 
     def _index(self, place: int) -> int:
         """The position among the kept observations of an index of the series."""

@@ -45,7 +45,7 @@ class SeriesSummary(BaseModel):
     machine_fingerprint: str
     resolution: float | None = Field(
         None,
-        description="The smallest step (natural log) that would be suspected within three commits: 0 of counts, null while "
+        description="The smallest step (natural log) that would be noticed within three commits: 0 of counts, null while "
         "there are too few results of the trunk, or none at its end.",
         examples=[0.012],
     )

@@ -41,7 +41,7 @@ class StoredSeries:
     machine: Machine
     project: str
     suspected_from: float | None = None
-    """The smallest step (natural log) that would be suspected within three commits, as far as it is known."""
+    """The smallest step (natural log) that would be noticed within three commits, as far as it is known."""
 
     @property
     def resolution(self) -> float | None:

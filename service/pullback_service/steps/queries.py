@@ -8,7 +8,7 @@ from sqlalchemy import BigInteger, Boolean, Text, bindparam, case, literal_colum
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.comparisons.judging import Judgement
+from pullback_service.comparisons.judging import Judgement, as_resolved
 from pullback_service.comparisons.queries import Compared
 from pullback_service.ids import MachineId
 from pullback_service.models.projects import Project
@@ -93,7 +93,11 @@ SELECT {COLUMNS}, series.case_id, "case".workload, "case".label, series.variant,
   LEFT JOIN reading before ON before.commit_id = step.reference_id AND before.series_id = step.series_id
   LEFT JOIN reading now ON now.commit_id = step.commit_id AND now.series_id = step.series_id
   LEFT JOIN measured ON measured.id = now.measured_id
+  LEFT JOIN series_state -- as `as_resolved`
+         ON series_state.series_id = step.series_id AND step.outcome IN ('likely_slower', 'likely_faster')
+        AND step.evidence IN ('ratios', 'values')
  WHERE (step.via <> 'compared' OR (older.ordered_at, older.id) < (newer.ordered_at, newer.id)) -- they are stored both ways
+   AND (abs(step.log_ratio) < series_state.resolution) IS NOT TRUE
    AND {{also}}
  ORDER BY newer.ordered_at DESC, newer.id DESC, step.series_id, older.ordered_at
  LIMIT %(most)s
@@ -115,8 +119,9 @@ SELECT series.id, series.variant_kind, series.case_id, series.machine_id, series
        series.direction, series.exact, {COLUMNS},
        CASE WHEN step.doubt = 'wrong_gradient' THEN step.detail END, {READING_COLUMNS.replace("reading.", "before.")},
        {READING_COLUMNS.replace("reading.", "now.")}, coalesce(measured.subject = measured_before.subject AND measured.subject <> '', false),
-       {IS_SUBJECT}
+       {IS_SUBJECT}, series_state.resolution
   FROM series
+  LEFT JOIN series_state ON series_state.series_id = series.id
   LEFT JOIN step ON step.series_id = series.id AND step.commit_id = %(commit)s AND step.reference_id = %(before)s
        AND NOT step.stale
   LEFT JOIN reading before ON before.commit_id = %(before)s AND before.series_id = series.id
@@ -177,7 +182,7 @@ def news_at(
 ) -> Query[Sequence[KnownStep]]:
     """The news at some commits of a project that was found, on a machine, of one case or all, newest first.
 
-    Index: ix_step_news_at, pk_series, pk_case, pk_commit, pk_reading, pk_measured.
+    Index: ix_step_news_at, pk_series, pk_series_state, pk_case, pk_commit, pk_reading, pk_measured.
     """
     values = {"commits": statements.array_of(commit_ids), "machine": machine_id, "case": case_id, "most": MOST_NEWS}
     return Query(_NEWS_AT, values, _known, width=_KNOWN_WIDTH)
@@ -189,7 +194,7 @@ def commits_referred_to(machine_id: MachineId, commit_ids: Collection[int]) -> Q
 
 
 def news_of(series_ids: Collection[int], since: Place, *, most: int = MOST_NEWS) -> Query[Sequence[KnownStep]]:
-    """The news of some series from a commit on, newest first. Index: ix_step_news_of, pk_commit, pk_reading, pk_measured."""
+    """The news of some series from a commit on, newest first. Index: ix_step_news_of, pk_series_state, pk_commit, pk_reading, pk_measured."""
     values = {"series": statements.array_of(series_ids), "ordered_at": since[0], "commit": since[1], "most": most}
     return Query(_NEWS_OF, values, _known, width=_KNOWN_WIDTH)
 
@@ -197,10 +202,10 @@ def news_of(series_ids: Collection[int], since: Place, *, most: int = MOST_NEWS)
 def steps_of_case(case_id: int, machine_id: MachineId, commit_id: int, before_id: int) -> Query[Sequence[Compared]]:
     """All series of a case at a commit and at the one that it follows, with what is stored of the step.
 
-    Index: uq_series_case_id_variant_metric_machine_id, pk_step, pk_reading, pk_measured.
+    Index: uq_series_case_id_variant_metric_machine_id, pk_series_state, pk_step, pk_reading, pk_measured.
     """
     values = {"case": case_id, "machine": machine_id, "commit": commit_id, "before": before_id}
-    return Query(_OF_CASE, values, _compared, width=_BEFORE_END + READING_WIDTH + 2)
+    return Query(_OF_CASE, values, _compared, width=_BEFORE_END + READING_WIDTH + 3)
 
 
 def _compared(rows: Rows) -> Sequence[Compared]:
@@ -208,7 +213,8 @@ def _compared(rows: Rows) -> Sequence[Compared]:
     for row in rows:
         series_id, kind, case, machine, variant, metric, unit, direction, exact = row[:9]
         step = step_of(row[9:_STEP_END]) if row[9] is not None else None
-        wrong, before, now = row[_STEP_END], _reading(row[_STEP_END + 1 : _BEFORE_END]), _reading(row[_BEFORE_END:-2])
+        wrong, before, now = row[_STEP_END], _reading(row[_STEP_END + 1 : _BEFORE_END]), _reading(row[_BEFORE_END:-3])
+        *_, is_equal_code, is_subject, resolution = row
         found.append(
             Compared(
                 (case, machine, variant, metric),
@@ -219,10 +225,10 @@ def _compared(rows: Rows) -> Sequence[Compared]:
                 exact,
                 before,
                 now,
-                _NOT_JUDGED if step is None or step.judgement is None else step.judgement,
+                _NOT_JUDGED if step is None or step.judgement is None else as_resolved(step.judgement, resolution),
                 wrong,
-                row[-2],
-                row[-1],
+                is_equal_code,
+                is_subject,
             )
         )
     return found

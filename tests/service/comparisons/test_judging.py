@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.service.readings.making import reading
 
 from pullback_service.claims import LEAST_CLAIM
-from pullback_service.comparisons.judging import StatedComparison, judge, trend, urgency
+from pullback_service.comparisons.judging import Judgement, StatedComparison, as_resolved, judge, trend, urgency
 from pullback_service.ratio import Ratio
 
 SLOWER = StatedComparison("slower", Ratio(0.05, 0.04, 0.06, 20), claim=0.01, margin=0.01)
@@ -457,3 +457,16 @@ def test_nothing_is_likely_of_the_same_program():
     older, newer = reading(1.0, QUIET, program_hash="a"), reading(1.5, QUIET, program_hash="a")
     assert unpaired(older, newer) == ("ambiguous", "values")
     assert "same program" in judge(older, newer, [], exact=False).reason
+
+
+@pytest.mark.parametrize("change", [0.08, -0.08])
+def test_nothing_is_likely_that_the_noise_of_its_series_hides(change):
+    outcome = "likely_slower" if change > 0 else "likely_faster"
+    said = Judgement(outcome, "ratios", Ratio(change), 0.02, "Measured apart.", provisional=True)
+    hidden = as_resolved(said, 0.1)
+    assert (hidden.outcome, hidden.threshold, hidden.ratio) == ("ambiguous", 0.1, said.ratio)
+    assert hidden.reason.endswith("by the noise of this series a step of less than 11 % would not be noticed.")
+    assert as_resolved(said, 0.05) == said._replace(threshold=0.05)
+    assert as_resolved(said, 0.001) == as_resolved(said, None) == said
+    busy, same = said._replace(evidence="paired"), said._replace(outcome="ambiguous")
+    assert (as_resolved(busy, 0.1), as_resolved(same, 0.1)) == (busy, same)

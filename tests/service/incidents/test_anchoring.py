@@ -51,12 +51,14 @@ async def a_week_later(database):
         await session.execute(text("UPDATE job SET created_at = created_at - interval '8 days'"))
 
 
-async def answer(history, agent, reports, log_ratio, outcome, *, number=NEWEST):
-    """Do the job that compares a commit with the anchor."""
+async def answer(history, agent, reports, log_ratio, outcome, *, number=NEWEST, dense=None):
+    """Do the job that compares a commit with the anchor: of one workload, or of another one too."""
     claimed = (await agent.claim(kinds=KINDS)).json()
     job = claimed["job"]
     assert (job["reference"]["sha"], job["commit"]["sha"]) == (reports.sha(ANCHOR), reports.sha(number))
     document = history.paired(history.commit(number), log_ratio, outcome, reference=reports.sha(ANCHOR))
+    if dense is not None:
+        document = history.paired(document, *dense, reference=reports.sha(ANCHOR), workload="dense")
     response = await Lease(history.client, claimed, agent.machine).report(document)
     assert response.status_code == 201, response.text
     await history.look()
@@ -83,6 +85,10 @@ async def test_what_drifted_is_one_incident_that_is_told_once_and_ends(history, 
     await queued(database)
     await answer(history, agent, reports, 0.08, "slower")
     (only,) = (await history.client.get(f"{API}/incidents")).json()["items"]
+    assert (only["kind"], only["state"]) == ("worse", "confirming")
+    assert await history.told() == []
+    await answer(history, agent, reports, 0.08, "slower")
+    (only,) = (await history.client.get(f"{API}/incidents")).json()["items"]
     assert (only["kind"], only["state"]) == ("worse", "confirmed")
     assert only["sentence"].startswith(
         "`fused` of `lstm` takes 8.3 % more time (7.3 to 9.4, 20 groups) than at the anchor 0000000"
@@ -98,6 +104,32 @@ async def test_what_drifted_is_one_incident_that_is_told_once_and_ends(history, 
     (only,) = (await history.client.get(f"{API}/incidents")).json()["items"]
     assert (only["state"], only["ended"]["sha"]) == ("resolved", reports.sha(8))
     assert [event for _, event in await history.told()] == ["confirmed", "resolved"]
+
+
+async def test_what_only_one_comparison_with_the_anchor_shows_is_refuted_by_the_next_and_told_to_nobody(
+    history, agent, anchored, database, reports
+):
+    """Of so many series that are compared at once some are slower by chance."""
+    await anchored()
+    await queued(database)
+    await answer(history, agent, reports, 0.05, "slower")
+    await answer(history, agent, reports, 0.0, "same")
+    (only,) = (await history.client.get(f"{API}/incidents")).json()["items"]
+    assert only["state"] == "refuted"
+    assert await history.told() == []
+
+
+async def test_an_unaffected_case_tells_the_machine_from_what_drifted(history, agent, anchored, database, reports):
+    await history.upload(history.commit(ANCHOR) | {"machine": agent.machine})
+    await anchored()
+    await queued(database)
+    await answer(history, agent, reports, 0.08, "slower", dense=(0.005, "ambiguous"))
+    (job,) = (await history.client.get(f"{API}/jobs", params={"origin": "confirm"})).json()["items"]
+    assert [label.partition("[")[0] for label in job["cases"]] == ["lstm", "dense"]
+    await answer(history, agent, reports, 0.08, "slower", dense=(0.08, "slower"))
+    (only,) = (await history.client.get(f"{API}/incidents")).json()["items"]
+    assert only["state"] == "refuted"
+    assert await history.told() == []
 
 
 async def test_an_anchor_that_is_no_known_commit_of_the_trunk_is_refused_and_the_rules_go_on(

@@ -198,6 +198,14 @@ def test_what_got_worse_since_the_anchor_is_one_change_until_a_comparison_does_n
     assert changes_of(RATIO, [far(20, "faster", -0.05)], [], PLACES) == []
 
 
+def test_what_one_comparison_with_the_anchor_shows_is_claimed_once_another_shows_it():
+    alone, later = (far(commit, "slower", 0.05)._replace(is_alone=True) for commit in (20, 30))
+    again = alone._replace(is_alone=False)
+    for claims, standing in (([alone], "suspected"), ([again], "claimed"), ([alone, later], "claimed")):
+        (only,) = changes_of(RATIO, claims, [], PLACES)
+        assert (only.commit_id, only.standing) == (20, standing)
+
+
 def test_what_known_changes_explain_is_no_drift():
     step = paired(9, 10, "slower", 0.05)
     assert [each.evidence for each in changes_of(RATIO, [step, far(20, "slower", 0.055)], [], PLACES)] == ["paired"]

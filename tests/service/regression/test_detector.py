@@ -281,3 +281,12 @@ def test_places_are_probabilities_and_ranges_grow_with_what_they_are_to_hold():
     assert change.range(0.5)[0] >= change.first >= change.range(0.95)[0]
     assert change.range(0.5)[1] <= change.last <= change.range(0.95)[1]
     assert change.range(0.95)[0] <= 100 <= change.range(0.95)[1]
+
+
+@pytest.mark.parametrize("before", [3, 7, 12, 25])
+def test_a_step_that_anybody_sees_is_never_below_what_its_series_resolves(before):
+    """A level that nobody was told of yet does not pass for noise, also where there are few readings."""
+    watcher = Watcher()
+    for value in stepped(noise(before, before + 8), 1.2, before).tolist():
+        watcher.observe(value)
+        assert watcher.resolution < 0.15 or watcher.resolution == math.inf
