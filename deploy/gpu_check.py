@@ -362,7 +362,9 @@ def _loops() -> Iterator[Subject]:
         return np.sum(pb.fori_loop(0, 10, lambda k, c: np.sin(c) + xs[k] * w[k % 3], h))
 
     def loop_in_a_loop(w: Any, h: Any, xs: Any) -> Any:
-        inner = lambda c, x: pb.scan(lambda d, y: (np.tanh(d + y * x), None), c, w)[0]  # noqa: E731
+        def inner(c: Any, x: Any) -> Any:
+            return pb.scan(lambda d, y: (np.tanh(d + y * x), None), c, w)[0]
+
         return np.sum(pb.scan(lambda c, x: (inner(c, x), None), h, xs)[0])
 
     losses = (
