@@ -91,7 +91,10 @@ class Observing:
             )
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, headers: Mapping[bytes, bytes]) -> None:
-        await self._beginnings.turn()
+        # Who asks is not known yet: by what it shows, or by where it comes from.
+        await self._beginnings.turn(
+            headers.get(b"authorization") or headers.get(b"cookie") or (scope.get("client") or "")[:1]
+        )
         reason = refusal(scope["method"], headers, local=self._local)
         if reason is not None:
             await _dressed(scope, problem(403, "cross-site", "Refused", reason))(scope, receive, send)

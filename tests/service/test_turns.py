@@ -92,7 +92,7 @@ async def test_turns_of_those_who_left_go_to_others():
     beginnings, done = Beginnings(), []
 
     async def one(name):
-        await beginnings.turn()
+        await beginnings.turn("somebody")
         done.append(name)
 
     tasks = {name: asyncio.create_task(one(name)) for name in "abcd"}
@@ -101,3 +101,15 @@ async def test_turns_of_those_who_left_go_to_others():
     await asyncio.gather(*tasks.values(), return_exceptions=True)
     assert done == ["a", "c", "b"]
     await asyncio.wait_for(one("e"), SOON_S)
+
+
+async def test_callers_take_turns_and_of_one_the_newest_is_first():
+    beginnings, done = Beginnings(), []
+
+    async def one(caller, number):
+        await beginnings.turn(caller)
+        done.append((caller, number))
+
+    others = [("a", 1), ("b", 1), ("a", 2), ("a", 3), ("c", 1), ("a", 4)]
+    await asyncio.gather(one("a", 0), *(one(*other) for other in others))
+    assert done == [("a", 0), ("a", 4), ("b", 1), ("c", 1), ("a", 3), ("a", 2), ("a", 1)]
