@@ -11,6 +11,7 @@ pages of `pages` while a report of 20,000 cases is being stored, for as long as 
 import argparse
 import gzip
 import multiprocessing
+import signal
 import socket
 import statistics
 import sys
@@ -74,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                         figures.append(_figure(part, name, seen))
                         _print(figures[-1])
         finally:
-            server.stop()
+            server.destroy()
             if given.json is not None:
                 given.json.write_bytes(orjson.dumps(figures, option=orjson.OPT_INDENT_2))
     return int(any(figure["verdict"] == "missed" for figure in figures))
@@ -388,4 +389,5 @@ ATTACKS: dict[str, Callable[[Service], Iterator[tuple[str, Attack]]]] = {
 }
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that what was started is ended
     sys.exit(main())
