@@ -208,7 +208,7 @@ class _Range:
                 )
                 yield
         finally:
-            server.stop()
+            server.destroy()
 
     @contextmanager
     def _agent(self, port: int) -> Iterator["subprocess.Popen[bytes]"]:

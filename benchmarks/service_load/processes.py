@@ -6,8 +6,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -80,7 +80,12 @@ def _queued_s(process: psutil.Process) -> float:
 
 @contextmanager
 def serving(
-    server: EmbeddedPostgres, scratch: Path, *, replicas: int = 1, with_worker: bool = True
+    server: EmbeddedPostgres,
+    scratch: Path,
+    *,
+    replicas: int = 1,
+    with_worker: bool = True,
+    variables: Mapping[str, str] | None = None,
 ) -> Iterator[Service]:
     """`pullback serve` (so many processes on one socket) and `pullback worker`, ended when the block ends."""
     scratch.mkdir(parents=True, exist_ok=True)
@@ -95,6 +100,7 @@ def serving(
         # Limits are lifted: the load is to show how much the service can take, not how well it defends itself.
         "PULLBACK_TOKEN_WORK": "100000",
         "PULLBACK_ADDRESS_WORK": "100000",
+        **(variables or {}),
     }
     listening = socket.create_server(("127.0.0.1", 0), backlog=2048)
     port = int(listening.getsockname()[1])
@@ -141,8 +147,8 @@ def _wait_until_ready(service: Service, started: list[subprocess.Popen[bytes]]) 
             if process.poll() is not None:
                 message = f"{process.args!r} ended with {process.returncode}: its log says why"
                 raise RuntimeError(message)
-        with suppress(OSError):
-            if service.connect().get("/readyz").status == 200:
+        with suppress(OSError), closing(service.connect()) as connection:
+            if connection.get("/readyz").status == 200:
                 return
         time.sleep(0.1)
     raise TimeoutError(f"The service was not ready after {READY_TIMEOUT_S:g} s.")

@@ -3,6 +3,7 @@
 import resource
 import socket
 import sys
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -14,6 +15,8 @@ SHUTDOWN_S = 20
 # Bytes of a request before its body that may come in pieces. An address that is too long is told so in a sentence, while at
 # the usual 16 KiB its connection was closed without one, if it happened to come in two pieces.
 LONGEST_HEAD = 256 * 1024
+# Connections of one process. Where few files may be open, a quarter of them is left for the database and whatever else is opened.
+MOST_CONNECTIONS = 10_000
 # How long a thread that reads a large upload may keep the event loop waiting, each time that it has something to do: at
 # Python's own 5 ms the ten statements with which storing begins took 100 to 190 ms.
 SWITCH_INTERVAL_S = 0.001
@@ -64,6 +67,9 @@ def serve(
     warn_unless_fit(url)
     application = create_app(settings)
 
+    def count_refusal(kind: str) -> None:
+        runtime_of(application).metrics.refusals.labels(kind).inc()
+
     class Server(uvicorn.Server):
         """Lets everybody go who waits before it waits for its connections to close: a stream may last ten minutes."""
 
@@ -71,6 +77,7 @@ def serve(
             await runtime_of(application).let_go()
             await super().shutdown(sockets)
 
+    most = min(MOST_CONNECTIONS, raise_open_files() * 3 // 4)
     config = uvicorn.Config(
         application,
         log_config=None,  # the application logs its requests itself
@@ -79,19 +86,19 @@ def serve(
         # Agents and CI jobs keep their connections between requests; at the usual 5 s they would find them just closed.
         timeout_keep_alive=75,
         h11_max_incomplete_event_size=LONGEST_HEAD,
-        http=BoundedHeadProtocol,
+        http=partial(BoundedHeadProtocol, most=most, refused=count_refusal),  # type: ignore[arg-type]  # called as the class is
     )
-    raise_open_files()
     collect_seldom()
     keep_no_large_buffers()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     Server(config).run(sockets=[listening])
 
 
-def raise_open_files() -> None:
-    """Let this process have as many connections as it may: the soft limit is often 1,024."""
+def raise_open_files() -> int:
+    """Let this process have as many open files as it may, and return how many: the soft limit is often 1,024."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    return sys.maxsize if most == resource.RLIM_INFINITY else most
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -40,6 +40,7 @@ from pullback_service.roles import ALL_PROJECTS
 from pullback_service.routers import AUTHENTICATED, EVERY_ROUTE
 from pullback_service.runtime import Runtime
 from pullback_service.settings import Settings, load_settings
+from pullback_service.turns import ReadingTurns
 
 
 def create_service(settings: Settings | None = None) -> FastAPI:
@@ -60,7 +61,8 @@ def create_service(settings: Settings | None = None) -> FastAPI:
         bell = JobBell(database.seeing(ALL_PROJECTS))
         bell.open()
         intake = Intake(database)
-        runtime = Runtime(settings, database, bell, LogWaits(settings.max_streams), gate, metrics, intake)
+        waits, turns = LogWaits(settings.max_streams), ReadingTurns(settings.pool_size)
+        runtime = Runtime(settings, database, bell, waits, gate, metrics, intake, turns)
         app.state.runtime = runtime
         try:
             yield

@@ -15,12 +15,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service.conditional_answers import UNCHANGED, Answering, KnownAnswering
 from pullback_service.database import OpenSession
 from pullback_service.errors import InvalidInputError, NotAcceptableError
-from pullback_service.exports.media_types import EXPORTED, Format, WantedFormat
+from pullback_service.exports.media_types import EXPORTED, Format
 from pullback_service.exports.streaming import in_batches, send
 from pullback_service.exports.tables import Table
 from pullback_service.paging import DEFAULT_LIMIT, HIGHEST_LIMIT, Cursor, Limit, Page
 from pullback_service.problems import documented
-from pullback_service.sessions import OpenedReading, ReadSession
+from pullback_service.sessions import ExportForm, OpenedReading, ReadSession
 
 Item = TypeVar("Item", bound=BaseModel)
 
@@ -59,16 +59,15 @@ class Listing:
             page = await read(session, cursor, HIGHEST_LIMIT)
             return page.items, page.next
 
-        return await send(
-            self.form, table, in_batches(self.opened, batch), name=name or "pullback", headers=self.answer.headers
-        )
+        batches = in_batches(self.session, self.opened, batch)
+        return await send(self.form, table, batches, name=name or "pullback", headers=self.answer.headers)
 
 
 async def _listing(
+    answer: KnownAnswering,
+    form: ExportForm,
     session: ReadSession,
     opened: OpenedReading,
-    answer: KnownAnswering,
-    form: WantedFormat,
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Listing:

@@ -12,6 +12,7 @@ from pullback_service.access.gate import Gate, address_of
 from pullback_service.audit.trail import Line, write_lines
 from pullback_service.database import AWAY, Database
 from pullback_service.errors import AuthenticationError, ForbiddenError, NotFoundError
+from pullback_service.exports.places import Places
 from pullback_service.jobs.log_waits import LogWaits
 from pullback_service.jobs.wakeups import JobBell
 from pullback_service.logs import logger
@@ -21,6 +22,7 @@ from pullback_service.readiness import Readiness
 from pullback_service.reports.intake import Intake
 from pullback_service.roles import ALL_PROJECTS
 from pullback_service.settings import Settings
+from pullback_service.turns import ReadingTurns
 
 LONGEST_REASON: Final = 300
 
@@ -36,6 +38,8 @@ class Runtime:
     gate: Gate
     metrics: Metrics
     intake: Intake
+    reading_turns: ReadingTurns
+    places: Places = field(default_factory=Places)
     noise: NoiseMemory = field(default_factory=NoiseMemory)
     readiness: Readiness = field(default_factory=Readiness)
 

@@ -5,6 +5,7 @@ is stored, and what could not be stored is not acknowledged.
 """
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -16,6 +17,10 @@ from pullback_service.audit.trail import write_line
 from pullback_service.browsers import SAFE_METHODS
 from pullback_service.caller import Caller, database_of
 from pullback_service.database import Database, OpenSession
+from pullback_service.exports.media_types import Format, WantedFormat
+from pullback_service.exports.places import Places
+from pullback_service.turns import ReadingTurns
+from pullback_service.work import current
 
 
 async def _database(request: Request) -> Database:
@@ -28,12 +33,36 @@ KnownDatabase = Annotated[Database, Depends(_database)]
 
 
 async def _read_session(request: Request, database: KnownDatabase) -> AsyncIterator[AsyncSession]:
-    async with database_of(database, _caller(request)).reading() as session:
+    async with _opening(request, database)() as session:
         yield session
 
 
 async def _reading(request: Request, database: KnownDatabase) -> OpenSession:
-    return database_of(database, _caller(request)).reading
+    return _opening(request, database)
+
+
+def _opening(request: Request, database: Database) -> OpenSession:
+    """Opens sessions that read for the caller, in the caller's turns."""
+    turns = request.app.state.runtime.reading_turns
+    assert isinstance(turns, ReadingTurns)  # noqa: S101 - as above
+    reading, payer = database_of(database, _caller(request)).reading, _payer()
+
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[AsyncSession]:
+        async with turns.of(payer), reading() as session:
+            yield session
+
+    return opened
+
+
+async def _export_form(request: Request, form: WantedFormat) -> AsyncIterator[Format | None]:
+    if form is None:
+        yield None
+        return
+    places = request.app.state.runtime.places
+    assert isinstance(places, Places)  # noqa: S101 - as above
+    with places.taken(_payer()):
+        yield form
 
 
 async def _write_session(request: Request, database: KnownDatabase) -> AsyncIterator[AsyncSession]:
@@ -51,6 +80,14 @@ def _caller(request: Request) -> Caller:
     return caller
 
 
+def _payer() -> str:
+    """The payer of the request; where nobody pays, everybody is one caller."""
+    work = current()
+    return (work and work.payer) or ""
+
+
+ExportForm = Annotated[Format | None, Depends(_export_form)]
+"""The form of the file that is asked for, or None for a page of JSON. It stands before the session in an endpoint: who has no place waits for no turn."""
 OpenedReading = Annotated[OpenSession, Depends(_reading)]
 """Opens sessions that read, for answers that are still being read when the request's own session has ended."""
 ReadSession = Annotated[AsyncSession, Depends(_read_session, scope="function")]

@@ -4,6 +4,7 @@ import socket
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 
 import pytest
 import uvicorn
@@ -20,9 +21,16 @@ async def answer(scope, receive, send):
 
 
 @pytest.fixture
-def connect(monkeypatch):
+def refused():
+    """Kinds of connections of which no request was read."""
+    return []
+
+
+@pytest.fixture
+def connect(monkeypatch, refused):
     monkeypatch.setattr(http_protocol, "HEAD_WITHIN_S", 0.3)
-    config = uvicorn.Config(answer, port=0, lifespan="off", log_config=None, http=BoundedHeadProtocol)
+    protocol = partial(BoundedHeadProtocol, most=3, refused=refused.append)
+    config = uvicorn.Config(answer, port=0, lifespan="off", log_config=None, http=protocol)
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
@@ -41,11 +49,28 @@ def connect(monkeypatch):
     listening.close()
 
 
-@pytest.mark.parametrize("sent", [b"", HEAD[:-2]])
-def test_half_a_head_is_cut_off(connect, sent):
+@pytest.mark.parametrize(("sent", "kind"), [(b"", "nothing-sent"), (HEAD[:-2], "head-cut")])
+def test_half_a_head_is_cut_off_and_counted(connect, refused, sent, kind):
     connection = connect()
     connection.sendall(sent)
     assert connection.recv(1) == b""
+    assert refused == [kind]
+
+
+def test_whoever_leaves_within_a_head_and_what_is_no_request_are_counted_and_whole_requests_are_not(connect, refused):
+    connect().close()
+    connection = connect()
+    connection.sendall(b"no request\r\n\r\n")
+    assert connection.recv(100).startswith(b"HTTP/1.1 400")
+    left = connect()
+    left.sendall(HEAD)
+    assert left.recv(100).startswith(b"HTTP/1.1 204")
+    left.sendall(HEAD[:9])
+    left.close()
+    deadline = time.monotonic() + 10
+    while len(refused) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert refused == ["no-http", "head-left"]
 
 
 def test_bytes_now_and_then_gain_no_time(connect):
@@ -67,3 +92,14 @@ def test_the_next_request_of_a_connection_has_its_own_time(connect):
         time.sleep(0.2)  # idle, which is no head
     connection.sendall(HEAD[:9])
     assert connection.recv(1) == b""
+
+
+def test_one_connection_too_many_is_closed_and_counted_and_the_others_go_on(connect, refused, monkeypatch):
+    monkeypatch.setattr(http_protocol, "HEAD_WITHIN_S", 30)
+    several = [connect() for _ in range(3)]
+    time.sleep(0.1)
+    assert connect().recv(1) == b""
+    assert refused == ["too-many-connections"]
+    for connection in several:
+        connection.sendall(HEAD)
+        assert connection.recv(100).startswith(b"HTTP/1.1 204")

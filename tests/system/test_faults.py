@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from uuid import UUID, uuid5
 
 import httpx
-import psutil
 import psycopg
 import pytest
+from benchmarks.faults.database import kill_and_start, wrong_in
 
 from pullback_service.errors import PostgresError
 from pullback_service.postgres import EmbeddedPostgres
@@ -373,10 +373,7 @@ class Faults:
         kind = self._kinds.pop()
         self.counts[kind] += 1
         if kind == "postgres":
-            server = psutil.Process(self._postgres.pid)
-            server.kill()
-            server.wait(60)
-            self._postgres.start()
+            kill_and_start(self._postgres)
         elif kind == "backends":
             with psycopg.connect(self._postgres.url(), autocommit=True) as connection:
                 connection.execute(
@@ -469,7 +466,7 @@ def test_every_acknowledged_write_is_there_once_whatever_is_killed_or_cut(cluste
         )
     _uploads_are_there_once(rows, uploads)
     _jobs_are_done_once(rows, jobs, work)
-    _nothing_is_half_written(rows)
+    assert wrong_in(rows) == []
     checked = cluster.product.start(
         "db", "check", log=cluster.product.home / "check.log", environment={"DATABASE_URL": postgres.url()}
     )
@@ -537,10 +534,3 @@ def _jobs_are_done_once(rows, asked, work):
             number,
         )
         assert hashlib.sha256(b"".join(piece for (piece,) in pieces)).digest() == hashlib.sha256(log).digest()
-
-
-def _nothing_is_half_written(rows):
-    assert rows("SELECT id FROM report r WHERE points <> (SELECT count(*) FROM point p WHERE p.report_id = r.id)") == []
-    assert rows("SELECT series_id, report_id FROM point GROUP BY 1, 2 HAVING count(*) > 1") == []
-    assert rows("SELECT id FROM attempt WHERE ended_at IS NULL") == []
-    assert rows("SELECT id FROM commit c WHERE NOT EXISTS (SELECT 1 FROM project p WHERE p.id = c.project_id)") == []

@@ -23,7 +23,7 @@ from pullback_service.comparisons.schemas import (
 from pullback_service.comparisons.tables import COMPARISONS, ExportedComparison
 from pullback_service.conditional_answers import UNCHANGED, KnownAnswering
 from pullback_service.errors import InvalidInputError, NotAcceptableError, NotFoundError, refuse
-from pullback_service.exports.media_types import EXPORTED, WantedFormat
+from pullback_service.exports.media_types import EXPORTED
 from pullback_service.exports.streaming import in_batches, send
 from pullback_service.fields import Name
 from pullback_service.machines.queries import machine_by_id
@@ -31,7 +31,7 @@ from pullback_service.paging import HIGHEST_LIMIT, Cursor, Limit, read_cursor, w
 from pullback_service.problems import documented
 from pullback_service.routers import api_router
 from pullback_service.series.query_parameters import ChosenSeries
-from pullback_service.sessions import OpenedReading, ReadSession
+from pullback_service.sessions import ExportForm, OpenedReading, ReadSession
 
 router = api_router(prefix=f"{API}/comparisons", tags=["comparisons"])
 
@@ -47,10 +47,10 @@ NAMED = "Hash of a commit, 7 digits of it or more, or a branch for its newest co
     responses={**EXPORTED, **UNCHANGED, **documented(NotFoundError, InvalidInputError, NotAcceptableError)},
 )
 async def compare_commits(
+    answer: KnownAnswering,
+    form: ExportForm,
     session: ReadSession,
     opened: OpenedReading,
-    answer: KnownAnswering,
-    form: WantedFormat,
     choice: ChosenSeries,
     head: Annotated[Name, Query(description=f"The candidate. {NAMED}", examples=["topic"])],
     base: Annotated[
@@ -112,7 +112,7 @@ async def compare_commits(
 
     if form is not None:
         name = f"{project}-{reference.sha[:9]}-{candidate.sha[:9]}"
-        return await send(form, COMPARISONS, in_batches(opened, read), name=name, headers=answer.headers)
+        return await send(form, COMPARISONS, in_batches(session, opened, read), name=name, headers=answer.headers)
     page = wanted[:limit]
     shown = await queries.show(session, judged, page)
     return answer.plain(

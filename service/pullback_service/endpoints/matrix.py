@@ -11,7 +11,7 @@ from pullback_service.addresses import API
 from pullback_service.commits.ref_names import branch_by_name
 from pullback_service.conditional_answers import UNCHANGED, KnownAnswering
 from pullback_service.errors import InvalidInputError, NotAcceptableError, NotFoundError
-from pullback_service.exports.media_types import EXPORTED, WantedFormat
+from pullback_service.exports.media_types import EXPORTED
 from pullback_service.exports.streaming import in_batches, send
 from pullback_service.fields import Name
 from pullback_service.ids import ProjectId
@@ -23,7 +23,7 @@ from pullback_service.paging import Cursor, Page, read_cursor, write_cursor
 from pullback_service.problems import documented
 from pullback_service.projects.queries import project_by_name
 from pullback_service.routers import api_router
-from pullback_service.sessions import OpenedReading, ReadSession
+from pullback_service.sessions import ExportForm, OpenedReading, ReadSession
 
 router = api_router(prefix=f"{API}/matrix", tags=["matrix"])
 
@@ -39,10 +39,10 @@ MOST_WORKLOADS = 100
     responses={**EXPORTED, **UNCHANGED, **documented(NotFoundError, InvalidInputError, NotAcceptableError)},
 )
 async def read_matrix(
+    answer: KnownAnswering,
+    form: ExportForm,
     session: ReadSession,
     opened: OpenedReading,
-    answer: KnownAnswering,
-    form: WantedFormat,
     project: Annotated[Name, Query(examples=["demo"])],
     machine: Annotated[Name | None, Query(description="Name, host or class.")] = None,
     metric: Annotated[Name | None, Query(examples=["time"])] = None,
@@ -71,7 +71,7 @@ async def read_matrix(
         return list(exported_cells(project, found)), following
 
     if form is not None:
-        return await send(form, MATRIX, in_batches(opened, read), name=project, headers=answer.headers)
+        return await send(form, MATRIX, in_batches(session, opened, read), name=project, headers=answer.headers)
     place = read_cursor(cursor, WorkloadPlace)
     found, following = await workloads(session, place[0] if place else None, limit)
     return answer.plain(

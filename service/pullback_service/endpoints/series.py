@@ -13,7 +13,7 @@ from pullback_service.addresses import API
 from pullback_service.commits.ref_names import branch_by_name, named_commit
 from pullback_service.conditional_answers import UNCHANGED, KnownAnswering
 from pullback_service.errors import InvalidInputError, NotAcceptableError, NotFoundError, refuse
-from pullback_service.exports.media_types import EXPORTED, WantedFormat
+from pullback_service.exports.media_types import EXPORTED
 from pullback_service.exports.streaming import in_batches, send
 from pullback_service.fields import KnownId, Name, Time
 from pullback_service.ids import ProjectId, SeriesId
@@ -47,7 +47,7 @@ from pullback_service.series.tables import (
 )
 from pullback_service.series.thinning import FEWEST_MARKS
 from pullback_service.series.windows import Window, marks_in, points_in
-from pullback_service.sessions import OpenedReading, ReadSession
+from pullback_service.sessions import ExportForm, OpenedReading, ReadSession
 
 router = api_router(prefix=API, tags=["series"])
 
@@ -107,10 +107,10 @@ Raw = Annotated[bool, Query(description="Also what each report measured, with on
     responses=READING,
 )
 async def list_series(
+    answer: KnownAnswering,
+    form: ExportForm,
     session: ReadSession,
     opened: OpenedReading,
-    answer: KnownAnswering,
-    form: WantedFormat,
     choice: ChosenSeries,
     branch: Branch = None,
     limit: Limit = 100,
@@ -128,7 +128,7 @@ async def list_series(
 
     if form is not None:
         name = choice.project or "pullback"
-        return await send(form, SERIES, in_batches(opened, read), name=name, headers=answer.headers)
+        return await send(form, SERIES, in_batches(session, opened, read), name=name, headers=answer.headers)
     place = read_cursor(cursor, SeriesPlace)
     rows = await search.list_series(session, choice, after_id=place[0] if place else None, limit=limit + 1)
     following = write_cursor((rows[limit - 1].series.id,)) if len(rows) > limit else None
@@ -143,10 +143,10 @@ async def list_series(
     responses=READING,
 )
 async def count_series(
+    answer: KnownAnswering,
+    form: ExportForm,
     session: ReadSession,
     opened: OpenedReading,
-    answer: KnownAnswering,
-    form: WantedFormat,
     choice: ChosenSeries,
     branch: Branch = None,
 ) -> Response:
@@ -158,7 +158,7 @@ async def count_series(
 
     if form is not None:
         name = choice.project or "pullback"
-        return await send(form, FACETS, in_batches(opened, read), name=name, headers=answer.headers)
+        return await send(form, FACETS, in_batches(session, opened, read), name=name, headers=answer.headers)
     return answer(FacetsSummary.of(await search.facets(session, choice)))
 
 
@@ -170,10 +170,10 @@ async def count_series(
     responses=READING,
 )
 async def list_points(
+    answer: KnownAnswering,
+    form: ExportForm,
     session: ReadSession,
     opened: OpenedReading,
-    answer: KnownAnswering,
-    form: WantedFormat,
     series_id: KnownId,
     asked: KnownWindow,
     marks: Annotated[
@@ -207,7 +207,8 @@ async def list_points(
 
     if form is not None:
         table = RAW_POINTS if raw else POINTS
-        return await send(form, table, in_batches(opened, read), name=f"series-{series_id}", headers=answer.headers)
+        batches = in_batches(session, opened, read)
+        return await send(form, table, batches, name=f"series-{series_id}", headers=answer.headers)
     after = read_cursor(cursor, PointPlace)
     if marks is not None:
         if after is not None:
@@ -228,10 +229,10 @@ async def list_points(
     responses=READING,
 )
 async def list_points_of_series(
+    answer: KnownAnswering,
+    form: ExportForm,
     session: ReadSession,
     opened: OpenedReading,
-    answer: KnownAnswering,
-    form: WantedFormat,
     choice: ChosenSeries,
     asked: KnownWindow,
     *,
@@ -254,7 +255,7 @@ async def list_points_of_series(
 
     if form is not None:
         table = RAW_POINTS if raw else POINTS
-        return await send(form, table, in_batches(opened, read), name=choice.project, headers=answer.headers)
+        return await send(form, table, in_batches(session, opened, read), name=choice.project, headers=answer.headers)
     at = read_cursor(cursor, SeriesPointPlace)
     found, following = await points_of_series(session, choice, window, at=at, limit=limit, raw=raw)
     series = {stored.series.id: plain_series(stored) for stored, _ in found}

@@ -1,8 +1,12 @@
 """Sending a table while it is read, a batch of rows at a time."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from typing import Any, TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from fastapi import Response
 from fastapi.responses import StreamingResponse
@@ -11,28 +15,33 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service.database import OpenSession
 from pullback_service.exports.media_types import ENDINGS, MEDIA_TYPES, Encoder, Format, encoder
 from pullback_service.exports.tables import Row, Table
-from pullback_service.work import in_thread, metered
+from pullback_service.work import counted, metered
 
 Place = TypeVar("Place")
 
+_THREADS: Final = ThreadPoolExecutor(2, "exports")
+"""Those that write rows: only one runs Python at a time, and the event loop waits for its turn behind each more."""
+
 
 async def in_batches(
+    session: AsyncSession,
     opened: OpenSession,
     read: Callable[[AsyncSession, Place | None], Coroutine[Any, Any, tuple[Sequence[Row], Place | None]]],
 ) -> AsyncIterator[Sequence[Row]]:
-    """Batches of rows, each read from where the one before ended, in a session of its own.
+    """Batches of rows, each read from where the one before ended: the first in the request's session, others in one of their own.
 
-    Whoever downloads slowly holds neither a connection nor a snapshot meanwhile. What is uploaded meanwhile is in the
-    file or not; no row is there twice, and none that was there before is left out.
+    Whoever downloads slowly holds neither a connection nor a snapshot meanwhile, and nobody waits for a second connection while
+    holding one: ten who did held all of them. What is uploaded meanwhile is in the file or not; no row is there twice, and none
+    that was there before is left out.
     """
-    place: Place | None = None
-    while True:
-        async with opened() as session:
-            rows, place = await metered(read(session, place))  # answers that stream are sent by a task of their own
+    rows, place = await read(session, None)
+    if rows:
+        yield rows
+    while place is not None:
+        async with opened() as another:
+            rows, place = await metered(read(another, place))  # answers that stream are sent by a task of their own
         if rows:
             yield rows
-        if place is None:
-            return
 
 
 async def send(
@@ -66,7 +75,11 @@ async def _pieces(
 ) -> AsyncIterator[bytes]:
     yield writing.begin()
     # Compressing and formatting take longer than reading: other requests are served meanwhile.
-    yield await in_thread(writing.rows, first)
+    yield await _in_thread(writing.rows, first)
     async for rows in following:
-        yield await in_thread(writing.rows, rows)
-    yield await in_thread(writing.end)
+        yield await _in_thread(writing.rows, rows)
+    yield await _in_thread(writing.end)
+
+
+async def _in_thread(write: Callable[..., bytes], *rows: Sequence[Any]) -> bytes:
+    return await asyncio.wrap_future(_THREADS.submit(copy_context().run, partial(counted, write, *rows)))

@@ -1,0 +1,1 @@
+"""Faults in uploads and jobs, by the thousand."""

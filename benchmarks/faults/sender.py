@@ -1,0 +1,137 @@
+"""An agent that sends a report or does a job, with one fault of its system calls: orders on standard input, answers on standard output.
+
+Each order is done by a fork, so that a kill costs no start of Python.
+"""
+
+import ctypes
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+import stamina
+
+from pullback_runners.agent.client import Claim, ServiceClient
+from pullback_runners.agent.daemon import AgentOptions, _Agent
+from pullback_runners.agent.errors import TransientError
+from pullback_runners.agent.heartbeat import Heartbeat
+from pullback_runners.agent.jobfolder import JobFolder
+from pullback_runners.agent.packaging import report_delivery
+from pullback_runners.agent.signals import StopSignals
+from pullback_runners.agent.spool import Delivery
+from pullback_runners.sandbox.isolation import Isolation
+
+KINDS = ("none", "count", "kill", "full", "cut", "clock")
+_SETTLED_S = 60.0
+
+
+def report_of(number: int, key: str, sha: str, project: str) -> dict[str, Any]:
+    """A small report, of a number."""
+    values = [1 + number / 1e5 + process / 100 for process in range(3)]
+    metric = {"unit": "s", "clock": "cpu", "processes": values}
+    case = {"workload": f"w{number % 7}", "params": {"n": 10}, "dtype": "f4", "device": "cpu"}
+    return {
+        "format": "pullback-report",
+        "version": 1,
+        "id": key,
+        "started_at": "2026-02-01T12:00:00Z",
+        "project": project,
+        "commit": {"sha": sha, "parents": [], "branch": "main", "dirty": False},
+        "machine": {"fingerprint": "faulted", "name": "faulted", "facts": {}},
+        "harness": {"version": "1", "suite": "quick", "quality": "clean"},
+        "cases": [
+            {
+                "case": case,
+                "gradient": {"ok": True},
+                "variants": [{"variant": "unfused", "kind": "tier", "metrics": {"time": metric}}],
+            }
+        ],
+    }
+
+
+class _Sender(_Agent):
+    """The agent, but for what it measures: reports are made up."""
+
+    def settle_and_send(self) -> None:
+        """What every agent does when it starts."""
+        self._settle_leftovers()
+        self._uploads.start()
+
+    def upload(self, number: int) -> None:
+        """Send a report that belongs to no job."""
+        key = str(uuid5(NAMESPACE_URL, f"upload {number}"))
+        body = report_of(number, key, f"{number // 3 + 1:040x}", "uploads")
+        self._uploads.put(Delivery(key, "/api/v1/reports", body, None))
+
+    def work_on(self, agent_id: str) -> None:
+        """Do a job, if there is one, asked for as often as an agent asks, but without waiting."""
+        for attempt in stamina.retry_context(on=TransientError, attempts=None, timeout=None):
+            with attempt:
+                claim = self._client.claim(
+                    agent_id, labels=self._labels, waiting=self._spool.held(), wait_s=0, kinds=("run",)
+                )
+        if claim is not None:
+            self._do(claim)
+
+    def wait_until_sent(self) -> None:
+        """Wait until nothing is left in the spool."""
+        for path in self._spool.waiting():
+            if not self._uploads.wait_for(path, _SETTLED_S):
+                raise TimeoutError(f"{path.name} was not sent in {_SETTLED_S:g} s")
+
+    def _measured(self, claim: Claim, folder: JobFolder, key: str, heartbeat: Heartbeat) -> Delivery:
+        del heartbeat
+        folder.log.write_text("measured nothing\n")
+        number = int(claim.lease.job_id)
+        return report_delivery(claim.lease, key, report_of(number, key, claim.job.sha, claim.job.project or "jobs"))
+
+
+def _obey(order: Mapping[str, Any], library: ctypes.CDLL) -> None:
+    with ServiceClient(order["server"], token=order["token"]) as client:
+        options = AgentOptions(order["server"], Path(order["data"]), token=order["token"], least_free_bytes=0)
+        sender = _Sender(options, client, StopSignals(), frozenset(), Isolation())
+        library.faulting_arm(KINDS.index(order["kind"]), ctypes.c_long(order["call"]), ctypes.c_long(order["shift_s"]))
+        sender.settle_and_send()
+        if order["upload"] is not None:
+            sender.upload(order["upload"])
+        if order["agent"] is not None:
+            sender.work_on(order["agent"])
+        sender.wait_until_sent()
+
+
+def main() -> None:
+    """Fork for each order, and answer with how the fork ended and how many calls it made."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # the agent logs to standard output
+    library = ctypes.CDLL(os.environ["LD_PRELOAD"])
+    library.faulting_calls.restype = ctypes.c_long
+    for line in sys.stdin:
+        order = json.loads(line)
+        read, write = os.pipe()
+        if (pid := os.fork()) == 0:
+            status = 1
+            try:
+                _obey(order, library)
+                status = 0
+            except OSError as error:
+                status = 2 if order["kind"] == "full" and error.errno == 28 else 1
+                print(f"{order}: {error!r}", file=sys.stderr, flush=True)
+            except BaseException as error:  # noqa: BLE001 - the end of a fork
+                print(f"{order}: {error!r}", file=sys.stderr, flush=True)
+            finally:
+                calls = library.faulting_calls()
+                library.faulting_arm(0, ctypes.c_long(0), ctypes.c_long(0))
+                os.write(write, str(calls).encode())
+                os._exit(status)
+        os.close(write)
+        with os.fdopen(read, "rb") as answer:
+            calls = int(answer.read() or b"0")
+        ended = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        print(json.dumps({"ended": ended, "calls": calls}), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()

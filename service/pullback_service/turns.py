@@ -1,0 +1,56 @@
+"""Turns where many come at once: whoever asks for a thousand answers takes neither the event loop nor the connections from others."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Hashable
+from contextlib import asynccontextmanager
+from weakref import WeakValueDictionary
+
+
+class Beginnings:
+    """The turns of requests to begin: one each time that the event loop looks at its connections, of one caller after the other.
+
+    A thousand that come at once would else all begin before anybody else is looked at. Of one caller the newest is first: it is
+    still waited for, while of those that wait for long many have been given up.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: OrderedDict[Hashable, list[asyncio.Future[None]]] = OrderedDict()
+        self._taken_in: asyncio.AbstractEventLoop | None = None
+
+    async def turn(self, caller: Hashable) -> None:
+        """Wait for a turn of a caller; who comes alone has it at once."""
+        loop = asyncio.get_running_loop()
+        if self._taken_in is loop:
+            self._waiting.setdefault(caller, []).append(turn := loop.create_future())
+            await turn
+        else:  # whoever waited in another loop was ended with it
+            self._waiting, self._taken_in = OrderedDict(), loop
+            loop.call_soon(self._next, loop)
+
+    def _next(self, loop: asyncio.AbstractEventLoop) -> None:
+        while self._waiting:
+            caller, turns = self._waiting.popitem(last=False)
+            turn = turns.pop()
+            if turns:
+                self._waiting[caller] = turns  # behind the others
+            if not turn.done():  # whoever waited may have been cut off
+                turn.set_result(None)
+                loop.call_soon(self._next, loop)
+                return
+        self._taken_in = None
+
+
+class ReadingTurns:
+    """The turns of callers to read: each has half of the connections at most, which leaves others for writes and other callers."""
+
+    def __init__(self, connections: int) -> None:
+        self._most = max(1, connections // 2)
+        self._of_callers: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def of(self, caller: str) -> AsyncIterator[None]:
+        """A turn of this caller."""
+        turn = self._of_callers.setdefault(caller, asyncio.Semaphore(self._most))
+        async with turn:
+            yield

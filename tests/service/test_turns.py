@@ -1,0 +1,115 @@
+"""Whoever asks for many answers at once leaves connections, and turns of the event loop, to others."""
+
+import asyncio
+
+import pytest
+from sqlalchemy import text
+
+from pullback_service.access.gate import Gate
+from pullback_service.exports import places
+from pullback_service.turns import Beginnings
+
+pytestmark = pytest.mark.anyio
+SOON_S = 10  # statements wait 15 s for a lock, and requests 30 s for a connection
+
+
+@pytest.fixture
+async def client(start_service):
+    async with start_service(pool_size=2) as client:
+        yield client
+
+
+@pytest.fixture
+async def boards_are_locked(client, database):
+    """Boards, which no upload reads; until the event is set, nobody else reads them either."""
+    locked, done = asyncio.Event(), asyncio.Event()
+
+    async def hold():
+        async with database.writing.begin() as session:
+            await session.execute(text("LOCK TABLE board IN ACCESS EXCLUSIVE MODE"))
+            locked.set()
+            await done.wait()
+
+    holding = asyncio.create_task(hold())
+    await locked.wait()
+    yield done
+    done.set()
+    await holding
+
+
+async def test_more_files_than_connections_are_sent_at_once(client, reports):
+    assert (await client.post("/api/v1/reports", json=reports.report(1))).status_code == 201
+    async with asyncio.timeout(SOON_S):
+        asked = [client.get("/api/v1/points?project=demo&format=csv") for _ in range(8)]
+        assert {answer.status_code for answer in await asyncio.gather(*asked)} == {200}
+
+
+@pytest.mark.parametrize("address", ["/api/v1/boards", "/api/v1/boards?format=csv"])
+async def test_uploads_are_stored_while_one_caller_reads_more_than_there_are_connections(
+    client, reports, boards_are_locked, address
+):
+    reading = [asyncio.create_task(client.get(address)) for _ in range(5)]
+    await asyncio.sleep(0.1)
+    async with asyncio.timeout(SOON_S):
+        assert (await client.post("/api/v1/reports", json=reports.report(1))).status_code == 201
+    assert not any(task.done() for task in reading)
+    boards_are_locked.set()
+    assert {answer.status_code for answer in await asyncio.gather(*reading)} == {200}
+
+
+async def test_whoever_is_sent_as_many_files_as_one_may_is_told_to_come_again(client, boards_are_locked, monkeypatch):
+    monkeypatch.setattr(places, "MOST_OF_ONE", 2)
+    address = "/api/v1/boards?format=csv"
+    first = [asyncio.create_task(client.get(address)) for _ in range(2)]
+    await asyncio.sleep(0.1)
+    async with asyncio.timeout(SOON_S):
+        refused = await client.get(address)
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, str(places.COME_AGAIN_S))
+    boards_are_locked.set()
+    assert {answer.status_code for answer in await asyncio.gather(*first)} == {200}
+    assert (await client.get(address)).status_code == 200
+    assert 'pullback_refusals_total{kind="files-of-one-caller"} 1.0' in (await client.get("/metrics")).text
+
+
+async def test_a_request_among_hundreds_that_came_before_it_is_answered_when_few_of_them_have_begun(
+    client, monkeypatch
+):
+    begun, admit = [], Gate.admit
+
+    async def noted(gate, request, session):
+        begun.append(request.url.path)
+        return await admit(gate, request, session)
+
+    monkeypatch.setattr(Gate, "admit", noted)
+    many = [asyncio.create_task(client.get("/api/v1/projects")) for _ in range(200)]
+    await asyncio.sleep(0)
+    assert (await client.get("/healthz")).status_code == 200
+    assert len(begun) < 50
+    assert {answer.status_code for answer in await asyncio.gather(*many)} == {200}
+
+
+async def test_turns_of_those_who_left_go_to_others():
+    beginnings, done = Beginnings(), []
+
+    async def one(name):
+        await beginnings.turn("somebody")
+        done.append(name)
+
+    tasks = {name: asyncio.create_task(one(name)) for name in "abcd"}
+    await asyncio.sleep(0)
+    tasks["d"].cancel()
+    await asyncio.gather(*tasks.values(), return_exceptions=True)
+    assert done == ["a", "c", "b"]
+    await asyncio.wait_for(one("e"), SOON_S)
+
+
+async def test_callers_take_turns_and_of_one_the_newest_is_first():
+    beginnings, done = Beginnings(), []
+
+    async def one(caller, number):
+        await beginnings.turn(caller)
+        done.append((caller, number))
+
+    others = [("a", 1), ("b", 1), ("a", 2), ("a", 3), ("c", 1), ("a", 4)]
+    await asyncio.gather(one("a", 0), *(one(*other) for other in others))
+    assert done == [("a", 0), ("a", 4), ("b", 1), ("c", 1), ("a", 3), ("a", 2), ("a", 1)]
