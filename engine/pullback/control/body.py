@@ -60,7 +60,15 @@ class Body:
 
 
 class BodyRecorder(Recorder):
-    """A recorder inside another trace: outer values are captured."""
+    """A recorder inside another trace: outer values are captured.
+
+    `keeps_all` for a branch: what it computes of outer values alone is computed, and has a derivative, only where it is taken. In a loop such
+    values are computed once, before it.
+    """
+
+    def __init__(self, *, keeps_all: bool = False) -> None:
+        super().__init__()
+        self.keeps_all = keeps_all
 
     def atom_of(self, value: Any) -> Atom:
         """The operand as this graph knows it."""
@@ -83,9 +91,11 @@ class BodyRecorder(Recorder):
         return array
 
 
-def record_body(function: Callable[..., tuple[Sequence[Any], Any]], types: Sequence[ArrayType]) -> Body:
-    """Record a function of arrays that returns `(values, rest)`."""
-    with tracing(BodyRecorder()) as recorder:
+def record_body(
+    function: Callable[..., tuple[Sequence[Any], Any]], types: Sequence[ArrayType], *, keeps_all: bool = False
+) -> Body:
+    """Record a function of arrays that returns `(values, rest)`. `keeps_all` for a branch."""
+    with tracing(BodyRecorder(keeps_all=keeps_all)) as recorder:
         inputs = tuple(recorder.new_var(type_) for type_ in types)
         values, rest = function(*(given(GraphTracer(recorder, var)) for var in inputs))
         if recorder.refused is not None:

@@ -96,7 +96,7 @@ def _recorded(
             leaves = [as_type(leaf, type_) for leaf, type_ in zip(leaves, results, strict=True)]
         return leaves, (trees.structure(result), rebuild_result)
 
-    return record_body(values_of, types)
+    return record_body(values_of, types, keeps_all=True)
 
 
 def _with_all_consts(bodies: Sequence[Body]) -> tuple[Graph, ...]:

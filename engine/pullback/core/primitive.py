@@ -56,6 +56,7 @@ class Trace(ABC):
     level: int = 0
     closed: bool = False
     records_types: bool = False  # there are no values below, only types
+    keeps_all: bool = False  # what is computed while it watches belongs to it, of outer values alone as well: a branch may not be taken
 
     @abstractmethod
     def apply(self, primitive: "Primitive", operands: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -156,6 +157,7 @@ def as_value(x: Any) -> Any:
 class _Active(threading.local):
     def __init__(self) -> None:
         self.traces: list[Trace] = []
+        self.branch: Trace | None = None  # the innermost that keeps all
         self.refused = ""  # the sentence for the latest store into a plain array
 
 
@@ -168,6 +170,8 @@ def enter(trace: Trace) -> None:
     """Let a trace watch from here on. Later ones have higher levels."""
     trace.level = next(_levels)
     _active.traces.append(trace)
+    if trace.keeps_all:
+        _active.branch = trace
     _active.refused = ""
 
 
@@ -175,6 +179,8 @@ def leave(trace: Trace, error: BaseException | None = None) -> None:
     """End a trace: it watches no more, and what was kept from it means nothing. `error` is what ended it early."""
     _active.traces.remove(trace)
     trace.closed = True
+    if trace.keeps_all:
+        _active.branch = next((each for each in reversed(_active.traces) if each.keeps_all), None)
     refusal = error.__cause__ if isinstance(error, ValueError) else None
     if isinstance(refusal, TracingError):
         # A store of a traced number into a plain array: NumPy says "setting an array element with a sequence" instead.
@@ -289,6 +295,9 @@ class Primitive(ABC):
             raise TracingError(
                 f"{self.name} met a value kept from a call that is over; return values from the function, do not store them"
             )
+        branch = _active.branch
+        if branch is not None and 0 < trace.level < branch.level:  # arrays on a device have a trace of level 0
+            trace = branch
         return trace.apply(self, operands, params)
 
     def writes_over(self, *types: ArrayType, **params: Any) -> bool:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback import TIERS
 
 
 def safe_root(x):
@@ -39,3 +40,54 @@ def test_what_does_not_fit_is_said_in_one_sentence(call, message):
     with pytest.raises(pb.errors.ControlFlowError) as error:
         call()
     assert message in str(error.value)
+
+
+def _chosen(x, c, taken):
+    return pb.cond(taken, lambda c: np.sqrt(np.sum(x)) * c, lambda c: c * 2.0, c)
+
+
+def _switched(x, c, taken):
+    return pb.switch(np.where(taken, 1, 0), [lambda c: c * 2.0, lambda c: np.sqrt(np.sum(x)) * c], c)
+
+
+def _in_each_step(x, c, taken):
+    return pb.scan(lambda c, _: (_chosen(x, c, taken), None), c, np.arange(3.0))[0]
+
+
+def _in_a_loop_of_a_branch(x, c, taken):
+    return pb.cond(
+        taken,
+        lambda c: pb.scan(lambda c, k: (np.sqrt(np.sum(x)) * c, None), c, np.arange(3.0))[0],
+        lambda c: c * 2.0,
+        c,
+    )
+
+
+def _in_a_branch_of_a_branch(x, c, taken):
+    return pb.cond(~taken, lambda c: _chosen(x, c, taken), lambda c: c, c)
+
+
+def _of_what_was_stored_into(x, c, taken):
+    y = x * 2.0
+    y[1] = 0.0 * c
+    return pb.cond(taken, lambda c: np.sqrt(np.sum(y)) * c, lambda c: c * 2.0, c)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize(
+    "function",
+    [_chosen, _switched, _in_each_step, _in_a_loop_of_a_branch, _in_a_branch_of_a_branch, _of_what_was_stored_into],
+)
+def test_what_a_branch_computes_of_outer_values_alone_has_no_derivative_where_it_is_not_taken(function, tier):
+    """The slope of the root at 0 is infinite, and NaN times a cotangent of 0."""
+    gradient = pb.compile(pb.value_and_grad(function, wrt=("x", "c")), tier=tier)
+    value, (by_x, by_c) = gradient(np.zeros(3), np.array(1.5), np.bool_(False))
+    assert value == by_c * 1.5
+    np.testing.assert_array_equal(by_x, np.zeros(3))
+
+
+def test_examples_that_take_another_branch_have_no_derivative_of_it_either():
+    gradient = pb.vmap(pb.grad(_chosen, wrt=("x", "c")), in_axes=(0, 0, 0))
+    by_x, by_c = gradient(np.array([[0.0, 0.0], [1.0, 3.0]]), np.array([1.5, 1.5]), np.array([False, True]))
+    np.testing.assert_array_equal(by_x, [[0.0, 0.0], [0.375, 0.375]])
+    np.testing.assert_array_equal(by_c, [2.0, 2.0])
