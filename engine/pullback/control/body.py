@@ -94,7 +94,7 @@ class BodyRecorder(Recorder):
 def record_body(
     function: Callable[..., tuple[Sequence[Any], Any]], types: Sequence[ArrayType], *, keeps_all: bool = False
 ) -> Body:
-    """Record a function of arrays that returns `(values, rest)`. `keeps_all` for a branch."""
+    """Record a function of arrays that returns `(values, rest)`. `keeps_all` for what may not run at all (`BodyRecorder`)."""
     with tracing(BodyRecorder(keeps_all=keeps_all)) as recorder:
         inputs = tuple(recorder.new_var(type_) for type_ in types)
         values, rest = function(*(given(GraphTracer(recorder, var)) for var in inputs))

@@ -99,7 +99,8 @@ def _as_one_node(
         return [*carry.cast(carry.leaves_of(after, "in the body")), *y_leaves], rebuild_y
 
     x_types = [element_type(leaf, "xs") for leaf in leaves]
-    body = carry.settled(lambda: record_body(step, [*carry.types, *x_types]))
+    # Values before the loop have no derivative either where there are no steps.
+    body = carry.settled(lambda: record_body(step, [*carry.types, *x_types], keeps_all=not steps))
     results = scan_rule.scan(
         *body.consts,
         *carry.cast(trees.flatten(init)[0]),
