@@ -199,10 +199,12 @@ def _interpreted(graph: Graph, *, keeps: bool, owned: Collection[int], fallbacks
 def _native(graph: Graph, stages: Stages, owned: Collection[int]) -> Compiled:
     """One native program, or an interpreted one with native regions."""
     from pullback.backends.native import regions, support  # noqa: PLC0415 - needs LLVM, which not everybody has
-    from pullback.backends.native.python_numbers import check_python_numbers  # noqa: PLC0415 - as above
 
-    whole = with_guards_returned(graph)
-    checked = check_python_numbers(whole)
+    checked = whole = with_guards_returned(graph)
+    if any(var.type.weak for node in whole.nodes for var in node.outputs):
+        from pullback.backends.native.python_numbers import check_python_numbers  # noqa: PLC0415 - few programs need it
+
+        checked = check_python_numbers(whole)
     if not any(map(support.why_not, checked.nodes)) and all(map(support.is_returned, whole.outputs)):
         if checked is not whole:
             stages.add("python numbers", checked)

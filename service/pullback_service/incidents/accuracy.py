@@ -70,7 +70,7 @@ class JudgedIncidents(NamedTuple):
 
 
 class NoticeableStep(NamedTuple):
-    """The smallest step that would be suspected within three commits, as natural log: in half of the series (`half`) and in 90 % (`most`)."""
+    """The smallest step that would be noticed within three commits, as natural log: in half of the series (`half`) and in 90 % (`most`)."""
 
     machine: str
     metric: str

@@ -42,7 +42,10 @@ def check(function, *args):
     native, expected = (pb.compile(function, tier=tier)(*args) for tier in ("native", "fused"))
     several = isinstance(native, tuple)
     for one, other in zip(*((native, expected) if several else ([native], [expected])), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-6 if min(x.dtype.itemsize for x in args) == 4 else 1e-12)
+        single = min(x.dtype.itemsize for x in args) == 4
+        # A few roundings at the size of the largest: what is left of two that nearly cancel has no better digits.
+        rounding = 0 if single else 4 * np.finfo(float).eps * np.max(np.abs(other), initial=0)
+        np.testing.assert_allclose(one, other, rtol=1e-6 if single else 1e-12, atol=rounding)
 
 
 def test_rows_and_columns_are_written_where_they_are_joined():
