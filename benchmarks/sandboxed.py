@@ -92,7 +92,7 @@ def _row(what: str, found: dict[str, list[dict[str, float]]]) -> dict[str, Any]:
 
 
 def _group(isolation: Isolation, work: Path) -> dict[str, float]:
-    """What a group gives in an isolation."""
+    """The times of one group in an isolation."""
     place = work.with_name(f"work-{isolation.level}")
     isolation.give(place)
     limits = None if isolation.level == "none" else isolation.limits.of_a_process("cpu")

@@ -56,7 +56,7 @@ class _Sender(_Agent):
     """The agent, but for what it measures: reports are made up."""
 
     def settle_and_send(self) -> None:
-        """What every agent does when it starts."""
+        """Begin to send, what an earlier agent left first, as every agent does when it starts."""
         self._settle_leftovers()
         self._uploads.start()
 

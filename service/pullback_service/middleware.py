@@ -17,7 +17,7 @@ from pullback_service.browsers import refusal
 from pullback_service.logs import logger
 from pullback_service.metrics import Metrics
 from pullback_service.problems import problem, unexpected
-from pullback_service.turns import Beginnings
+from pullback_service.turns import RequestTurns
 from pullback_service.work import Work, serve
 
 # For data: whatever a browser makes of it, it loads and runs nothing. Pages and charts say themselves what they need.
@@ -39,7 +39,7 @@ class Observing:
         self._app = app
         self._local = local
         self._metrics = metrics
-        self._beginnings = Beginnings()
+        self._turns = RequestTurns()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -92,7 +92,7 @@ class Observing:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, headers: Mapping[bytes, bytes]) -> None:
         # Who asks is not known yet: by what it shows, or by where it comes from.
-        await self._beginnings.turn(
+        await self._turns.turn(
             headers.get(b"authorization") or headers.get(b"cookie") or (scope.get("client") or "")[:1]
         )
         reason = refusal(scope["method"], headers, local=self._local)

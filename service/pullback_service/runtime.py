@@ -12,7 +12,7 @@ from pullback_service.access.gate import Gate, address_of
 from pullback_service.audit.trail import Line, write_lines
 from pullback_service.database import AWAY, Database
 from pullback_service.errors import AuthenticationError, ForbiddenError, NotFoundError
-from pullback_service.exports.places import Places
+from pullback_service.exports.downloads import Downloads
 from pullback_service.jobs.log_waits import LogWaits
 from pullback_service.jobs.wakeups import JobBell
 from pullback_service.logs import logger
@@ -39,7 +39,7 @@ class Runtime:
     metrics: Metrics
     intake: Intake
     reading_turns: ReadingTurns
-    places: Places = field(default_factory=Places)
+    downloads: Downloads = field(default_factory=Downloads)
     noise: NoiseMemory = field(default_factory=NoiseMemory)
     readiness: Readiness = field(default_factory=Readiness)
 

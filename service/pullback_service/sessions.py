@@ -17,8 +17,8 @@ from pullback_service.audit.trail import write_line
 from pullback_service.browsers import SAFE_METHODS
 from pullback_service.caller import Caller, database_of
 from pullback_service.database import Database, OpenSession
+from pullback_service.exports.downloads import Downloads
 from pullback_service.exports.media_types import Format, WantedFormat
-from pullback_service.exports.places import Places
 from pullback_service.turns import ReadingTurns
 from pullback_service.work import current
 
@@ -59,9 +59,9 @@ async def _export_form(request: Request, form: WantedFormat) -> AsyncIterator[Fo
     if form is None:
         yield None
         return
-    places = request.app.state.runtime.places
-    assert isinstance(places, Places)  # noqa: S101 - as above
-    with places.taken(_payer()):
+    downloads = request.app.state.runtime.downloads
+    assert isinstance(downloads, Downloads)  # noqa: S101 - as above
+    with downloads.begun(_payer()):
         yield form
 
 
@@ -87,7 +87,7 @@ def _payer() -> str:
 
 
 ExportForm = Annotated[Format | None, Depends(_export_form)]
-"""The form of the file that is asked for, or None for a page of JSON. It stands before the session in an endpoint: who has no place waits for no turn."""
+"""The form of the file that is asked for, or None for a page of JSON. It stands before the session in an endpoint: a caller that has too many downloads waits for no turn."""
 OpenedReading = Annotated[OpenSession, Depends(_reading)]
 """Opens sessions that read, for answers that are still being read when the request's own session has ended."""
 ReadSession = Annotated[AsyncSession, Depends(_read_session, scope="function")]

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from weakref import WeakValueDictionary
 
 
-class Beginnings:
+class RequestTurns:
     """The turns of requests to begin: one each time that the event loop looks at its connections, of one caller after the other.
 
     A thousand that come at once would else all begin before anybody else is looked at. Of one caller the newest is first: it is

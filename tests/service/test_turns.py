@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import text
 
 from pullback_service.access.gate import Gate
-from pullback_service.exports import places
-from pullback_service.turns import Beginnings
+from pullback_service.exports import downloads
+from pullback_service.turns import RequestTurns
 
 pytestmark = pytest.mark.anyio
 SOON_S = 10  # statements wait 15 s for a lock, and requests 30 s for a connection
@@ -58,13 +58,13 @@ async def test_uploads_are_stored_while_one_caller_reads_more_than_there_are_con
 
 
 async def test_whoever_is_sent_as_many_files_as_one_may_is_told_to_come_again(client, boards_are_locked, monkeypatch):
-    monkeypatch.setattr(places, "MOST_OF_ONE", 2)
+    monkeypatch.setattr(downloads, "MOST_OF_ONE", 2)
     address = "/api/v1/boards?format=csv"
     first = [asyncio.create_task(client.get(address)) for _ in range(2)]
     await asyncio.sleep(0.1)
     async with asyncio.timeout(SOON_S):
         refused = await client.get(address)
-    assert (refused.status_code, refused.headers["retry-after"]) == (429, str(places.COME_AGAIN_S))
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, str(downloads.COME_AGAIN_S))
     boards_are_locked.set()
     assert {answer.status_code for answer in await asyncio.gather(*first)} == {200}
     assert (await client.get(address)).status_code == 200
@@ -89,10 +89,10 @@ async def test_a_request_among_hundreds_that_came_before_it_is_answered_when_few
 
 
 async def test_turns_of_those_who_left_go_to_others():
-    beginnings, done = Beginnings(), []
+    turns, done = RequestTurns(), []
 
     async def one(name):
-        await beginnings.turn("somebody")
+        await turns.turn("somebody")
         done.append(name)
 
     tasks = {name: asyncio.create_task(one(name)) for name in "abcd"}
@@ -104,10 +104,10 @@ async def test_turns_of_those_who_left_go_to_others():
 
 
 async def test_callers_take_turns_and_of_one_the_newest_is_first():
-    beginnings, done = Beginnings(), []
+    turns, done = RequestTurns(), []
 
     async def one(caller, number):
-        await beginnings.turn(caller)
+        await turns.turn(caller)
         done.append((caller, number))
 
     others = [("a", 1), ("b", 1), ("a", 2), ("a", 3), ("c", 1), ("a", 4)]

@@ -310,7 +310,7 @@ def looks_of_the_site():
 
 @pytest.fixture
 def looks(browser, site, worth_a_look, looks_of_the_site):
-    """What the first page of every route looks like, printed and without scripts too."""
+    """Looks at the first page of every route, printed and without scripts too."""
     if not looks_of_the_site:
         firsts, _ = worth_a_look
         looks_of_the_site.append(look_at(browser, site.base, [*firsts, "/login", "/no/such/page"], firsts))

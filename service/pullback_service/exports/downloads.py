@@ -1,4 +1,4 @@
-"""The files that are being sent. Who reads one slowly holds a batch of its rows, and no connection."""
+"""A limit on the files that are sent to one caller at a time. Who reads one slowly holds a batch of its rows, and no connection."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -12,15 +12,15 @@ MOST_OF_ONE: Final = 16
 COME_AGAIN_S: Final = 5
 
 
-class Places:
-    """The files of one process, by whom they are for."""
+class Downloads:
+    """The files that one process is sending, counted by caller."""
 
     def __init__(self) -> None:
         self._of_callers: Counter[str] = Counter()
 
     @contextmanager
-    def taken(self, caller: str) -> Iterator[None]:
-        """A place, or TooManyRequestsError where this caller has as many as it may."""
+    def begun(self, caller: str) -> Iterator[None]:
+        """Count a file while it is sent; TooManyRequestsError where this caller has as many as it may."""
         if self._of_callers[caller] >= MOST_OF_ONE:
             raise TooManyRequestsError(
                 f"{MOST_OF_ONE} files are being sent to this caller: read one of them to its end, then ask again.",
