@@ -47,7 +47,7 @@ class InProcess:
                 f"{case.name} {variant} was measured already; give gradient_benchmark another size or variant"
             )
         call = awaited(call, call())
-        timing = Timing(calibrate_calls(call), timer_s=timer_ns() / 1e9)
+        timing = Timing(max(1, round(calibrate_calls(call))), timer_s=timer_ns() / 1e9)
         for _ in range(SLICES):
             took = time_slice(call, timing.calls)
             timing.cpu_s.append(took.cpu_ns / 1e9 / timing.calls)

@@ -6,7 +6,9 @@ precision, times how curved f is. Accepted are `TOLERANCE` of sum |gradient| |d|
 have random signs and no zeros, so an element that is wrong shows unless it is small beside all others together.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,49 +23,69 @@ _ROUNDINGS = 64
 NAME = "central differences"
 
 
-def check_by_differences(
-    found: Differentiated, value_at: Callable[[Inputs], Any], inputs: Inputs, wrt: tuple[str, ...], dtype: str
-) -> GradientCheck:
-    """Hold the gradients by the arguments `wrt` against differences of `value_at`, along a few random directions."""
-    value, gradients = found
-    if set(gradients) != set(wrt):
-        return _wrong(None, f"gradients of {', '.join(gradients)} where those of {', '.join(wrt)} are asked for")
-    for name in wrt:
-        argument, gradient = array_of(inputs[name]), array_of(gradients[name])
-        if (gradient.dtype, gradient.shape) != (argument.dtype, argument.shape):
+@dataclass(frozen=True)
+class Differences:
+    """Differences of `value_at` around the arguments `wrt`, computed once: of a function that compiles for each of its arguments they take seconds."""
+
+    value_at: Callable[[Inputs], Any]
+    inputs: Inputs
+    wrt: tuple[str, ...]
+    dtype: str
+
+    def check(self, found: Differentiated) -> GradientCheck:
+        """Hold the gradients against the differences along a few random directions."""
+        value, gradients = found
+        if set(gradients) != set(self.wrt):
             return _wrong(
-                None,
-                f"gradient of {name} is {gradient.dtype} {gradient.shape} instead of {argument.dtype} {argument.shape}",
+                None, f"gradients of {', '.join(gradients)} where those of {', '.join(self.wrt)} are asked for"
             )
-        if not np.isfinite(gradient).all():
-            return _wrong(None, f"gradient of {name} holds NaN or infinity")
-    here = float(array_of(value))
-    if not np.isfinite(here):
-        return _wrong(None, "value is NaN or infinity")
-    eps = float(np.finfo(dtype).eps)
-    rng = np.random.default_rng(0)
-    worst = 0.0
-    for _ in range(DIRECTIONS):
-        step = eps ** (1 / 3)
-        directions = {name: _direction(rng, inputs[name]) for name in wrt}
-        ahead, behind = (
-            float(array_of(value_at({**inputs, **{n: _moved(inputs[n], sign * step * directions[n]) for n in wrt}})))
-            for sign in (1.0, -1.0)
-        )
-        parts = [array_of(gradients[name]).astype(float).ravel() * directions[name].ravel() for name in wrt]
-        expected = (ahead - behind) / (2 * step)
-        along = sum(float(part.sum()) for part in parts)
-        size = sum(float(np.abs(part).sum()) for part in parts)
-        rounding = _ROUNDINGS * eps * max(abs(here), abs(ahead), abs(behind)) / step
-        off = max(abs(along - expected) - rounding, 0.0) / size if size else float(abs(expected) > rounding)
-        if not np.isfinite(expected) or off > TOLERANCE[dtype]:
-            return _wrong(
-                off if np.isfinite(off) else None,
-                f"along a random direction the value changes by {expected:.6g} and the gradients say {along:.6g}; "
-                f"{TOLERANCE[dtype]:.0e} of their size is accepted",
-            )
-        worst = max(worst, off)
-    return GradientCheck(worst, None, NAME)
+        for name in self.wrt:
+            argument, gradient = array_of(self.inputs[name]), array_of(gradients[name])
+            if (gradient.dtype, gradient.shape) != (argument.dtype, argument.shape):
+                return _wrong(
+                    None,
+                    f"gradient of {name} is {gradient.dtype} {gradient.shape} instead of {argument.dtype} {argument.shape}",
+                )
+            if not np.isfinite(gradient).all():
+                return _wrong(None, f"gradient of {name} holds NaN or infinity")
+        here = float(array_of(value))
+        if not np.isfinite(here):
+            return _wrong(None, "value is NaN or infinity")
+        worst = 0.0
+        for directions, ahead, behind in self._values:
+            parts = [array_of(gradients[name]).astype(float).ravel() * directions[name].ravel() for name in self.wrt]
+            expected = (ahead - behind) / (2 * self._step)
+            along = sum(float(part.sum()) for part in parts)
+            size = sum(float(np.abs(part).sum()) for part in parts)
+            rounding = _ROUNDINGS * self._eps * max(abs(here), abs(ahead), abs(behind)) / self._step
+            off = max(abs(along - expected) - rounding, 0.0) / size if size else float(abs(expected) > rounding)
+            if not np.isfinite(expected) or off > TOLERANCE[self.dtype]:
+                return _wrong(
+                    off if np.isfinite(off) else None,
+                    f"along a random direction the value changes by {expected:.6g} and the gradients say {along:.6g}; "
+                    f"{TOLERANCE[self.dtype]:.0e} of their size is accepted",
+                )
+            worst = max(worst, off)
+        return GradientCheck(worst, None, NAME)
+
+    @property
+    def _eps(self) -> float:
+        return float(np.finfo(self.dtype).eps)
+
+    @property
+    def _step(self) -> float:
+        return float(self._eps ** (1 / 3))
+
+    @cached_property
+    def _values(self) -> list[tuple[dict[str, Any], float, float]]:
+        """Directions by argument, and the value ahead and behind along each."""
+        rng = np.random.default_rng(0)
+        drawn = [{name: _direction(rng, self.inputs[name]) for name in self.wrt} for _ in range(DIRECTIONS)]
+        return [(directions, self._at(directions, 1.0), self._at(directions, -1.0)) for directions in drawn]
+
+    def _at(self, directions: Mapping[str, Any], sign: float) -> float:
+        moved = {name: _moved(self.inputs[name], sign * self._step * directions[name]) for name in self.wrt}
+        return float(array_of(self.value_at({**self.inputs, **moved})))
 
 
 def _wrong(error: float | None, complaint: str) -> GradientCheck:

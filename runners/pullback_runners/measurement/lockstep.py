@@ -92,8 +92,8 @@ fork to fork and by 2.7 % from slice to slice, and a fork costs as much as three
 FEWEST_ROUNDS = 20
 """A group whose time is up ends after so many turns of each, of which the middle half still says something."""
 
-LIKE_ENOUGH = 1.5
-"""Members whose calls differ by less than this factor are given equally many a slice."""
+LIKE_ENOUGH = 2.5
+"""Members whose calls take times that differ by less than this factor make equally many calls a slice."""
 
 
 class Lineup:
@@ -112,6 +112,10 @@ class Lineup:
         self._zygote: Zygotes | None = Zygotes(case, [by_name[name] for name in self.start_order], surroundings)
         self.workers: dict[str, WorkerProcess] = self._zygote.workers
 
+    def is_ready(self) -> bool:
+        """True once all processes are ready for their turns, or have failed."""
+        return all(worker.has_answer() for worker in self.workers.values())
+
     def end(self) -> None:
         """End all processes."""
         if self._zygote is not None:
@@ -119,18 +123,25 @@ class Lineup:
         self._zygote, self.workers = None, {}
 
 
-def run_group(lineup: Lineup, slices: int, most_s: float | None = None, deadline: float | None = None) -> Group:
+def run_group(
+    lineup: Lineup,
+    slices: int,
+    most_s: float | None = None,
+    deadline: float | None = None,
+    following: Lineup | None = None,
+) -> Group:
     """Run one group and end its processes. A member that fails leaves it, the others go on; stopping raises StoppedError.
 
     Processes are pinned and warmed one by one. A case with several threads, or on a GPU, is pinned to no CPU. With `most_s` turns end so
-    long after this call, or after `FEWEST_ROUNDS` of each, whichever is later; at `deadline`, by the monotonic clock, they end
-    after one of each at the latest.
+    long after this call, after `FEWEST_ROUNDS` of each, or when the `following` lineup is ready, whichever is latest; at
+    `deadline`, by the monotonic clock, they end after one of each at the latest.
     """
     until = None if most_s is None else time.monotonic() + most_s
     order, workers = lineup.start_order, lineup.workers
     cpus = _turn_cpus(lineup)
     failures: dict[str, VariantError] = {}
     timings: dict[str, Timing] = {}
+    filling: dict[str, float] = {}
     try:
         for name in _alive(order, failures):
             with _noting(failures, name):
@@ -138,15 +149,13 @@ def run_group(lineup: Lineup, slices: int, most_s: float | None = None, deadline
         for name in _alive(order, failures):
             with _noting(failures, name):
                 warm = workers[name].ask({"do": "warm", "cpus": cpus})
-                timings[name] = Timing(warm["calls"], timer_s=warm["timer_ns"] / 1e9)
-        share_calls(timings, [member.name for member in lineup.members])
+                timings[name], filling[name] = Timing(1, timer_s=warm["timer_ns"] / 1e9), warm["filling"]
+        for name, calls in calls_a_slice(filling, [member.name for member in lineup.members]).items():
+            timings[name].calls = calls
         for number, turn_order in enumerate(_rotations(order, slices)):
             if lineup.surroundings.stop():
                 raise StoppedError
-            now = time.monotonic()
-            if until is not None and number >= FEWEST_ROUNDS and now >= until:
-                break
-            if deadline is not None and number > 0 and now >= deadline:
+            if _is_over(number, until, deadline, following):
                 break
             if number % ROUNDS_A_STRETCH == 0:
                 _renew(order, workers, failures)
@@ -161,6 +170,14 @@ def run_group(lineup: Lineup, slices: int, most_s: float | None = None, deadline
     finally:
         lineup.end()
     return Group({m.name: timings[m.name] for m in lineup.members if m.name not in failures}, failures)
+
+
+def _is_over(rounds: int, until: float | None, deadline: float | None, following: Lineup | None) -> bool:
+    now = time.monotonic()
+    if deadline is not None and rounds > 0 and now >= deadline:
+        return True
+    enough = until is not None and rounds >= FEWEST_ROUNDS and now >= until
+    return enough and (following is None or following.is_ready())
 
 
 def _take_turn(worker: WorkerProcess, timing: Timing) -> None:
@@ -199,18 +216,18 @@ def _renew(
             workers[name].answer()
 
 
-def share_calls(timings: Mapping[str, Timing], names: Sequence[str]) -> None:
-    """Give equally many calls a slice to all members that are about as fast as the first of `names` that is alive.
+def calls_a_slice(filling: Mapping[str, float], names: Sequence[str]) -> dict[str, int]:
+    """Calls that each member makes in a slice: equally many for all that are about as fast as the first of `names` that is alive.
 
-    The first calls of a slice find caches that are still cold, so time per call falls with the number of calls: ten calls
-    and twenty of one program differ by 6 % on small arrays. Calibrations under load differ by as much, and did so where
-    nothing else does.
+    `filling` is how many calls of each fill a slice, a fraction where one call takes longer. The first calls of a slice find
+    caches that are still cold, so time per call falls with the number of calls: ten calls and twenty of one program differ by
+    6 % on small arrays, one and two by more. Calibrations differ by as much, and those of three processes of JAX that started
+    side by side by a factor of up to 2.4.
     """
-    calls = [timings[name].calls for name in names if name in timings]
-    alike = [each for each in calls if calls[0] / LIKE_ENOUGH < each < calls[0] * LIKE_ENOUGH]
-    for timing in timings.values():
-        if timing.calls in alike:
-            timing.calls = round(statistics.median(alike))
+    first = next((filling[name] for name in names if name in filling), 0.0)
+    alike = {name: each for name, each in filling.items() if first / LIKE_ENOUGH < each < first * LIKE_ENOUGH}
+    shared = {name: statistics.median(alike.values()) for name in alike}
+    return {name: max(1, round(calls)) for name, calls in {**filling, **shared}.items()}
 
 
 def _turn_cpus(lineup: Lineup) -> list[int]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pullback_runners.measurement.finite_differences import check_by_differences
+from pullback_runners.measurement.finite_differences import Differences
 from pullback_runners.measurement.gradient_check import AGREEMENT, GradientCheck, array_of, check_gradient
 from pullback_runners.variants import open_variant, value_of
 from pullback_runners.workloads import Case, Differentiated, Inputs, Workload
@@ -33,8 +33,7 @@ def oracle_of(variant: str, workload: Workload, case: Case, inputs: Inputs, kept
     if other is not None:
         name = f"variant {workload.baseline}"
         return lambda found: check_gradient(found, other, inputs, case.dtype, name, AGREEMENT)
-    value_at = value_of(variant, workload, case)
-    return lambda found: check_by_differences(found, value_at, inputs, workload.wrt, case.dtype)
+    return Differences(value_of(variant, workload, case), inputs, workload.wrt, case.dtype).check
 
 
 def keep_gradient(found: Differentiated, kept: Path) -> None:

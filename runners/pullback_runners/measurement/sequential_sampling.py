@@ -43,11 +43,12 @@ def collect_groups(
     one start.
 
     With a `deadline` (by the monotonic clock) the time left is shared among the groups wanted at first, so that a busy
-    machine or a slow program makes turns fewer rather than groups; none is begun that would end later, if it takes as long
-    as the longest of the last three; and one that takes longer ends then, and is left out if its turns are too few. Two
-    groups there are in any case, since fewer have no interval.
+    machine or a slow program makes turns fewer rather than groups. Turns go on while the next group's processes start on other
+    CPUs, which takes seconds where they import JAX. No group is begun that would end later, if it takes as long as the longest
+    of the last three; and one that takes longer ends then, and is left out if its turns are too few. Two groups there are in
+    any case, since fewer have no interval.
     """
-    with off_the_measured_cpu(surroundings.cpu):
+    with off_the_measured_cpu(surroundings.cpu) as apart:
         wanted = suite.groups
         group_s = None if deadline is None else (deadline - time.monotonic()) / suite.groups
         took_s: deque[float] = deque(maxlen=3)
@@ -62,7 +63,7 @@ def collect_groups(
                 if len(groups) + 1 < wanted:
                     coming = Lineup(case, members(), surroundings)
                 ends = deadline if len(groups) >= FEWEST_GROUPS else None
-                group = run_group(lineup, suite.slices, group_s, ends)
+                group = run_group(lineup, suite.slices, group_s, ends, coming if apart else None)
                 if ends is not None and group.rounds() < min(FEWEST_ROUNDS, suite.slices) and not group.failures:
                     break
                 groups.append(group)

@@ -44,17 +44,17 @@ CALIBRATIONS = 5
 """Slices that a calibration is the fastest of: a neighbour can make one take five times its time, and none can make it shorter."""
 
 
-def calibrate_calls(call: Callable[[], Any], slice_ns: int = SLICE_NS, clock: Clock = "cpu") -> int:
-    """Return how many calls fill a slice, at least one, by the clock that decides; of CPUs, waiting for one changes nothing."""
+def calibrate_calls(call: Callable[[], Any], slice_ns: int = SLICE_NS, clock: Clock = "cpu") -> float:
+    """Return how many calls fill a slice, less than one if a call takes longer, by the clock that decides; of CPUs, waiting for one changes nothing."""
     calls = 1
     while True:
         took_ns = time_slice(call, calls).by(clock)
         if calls == 1 and took_ns >= 2 * slice_ns:
-            return 1
+            return slice_ns / took_ns
         if took_ns >= slice_ns // 2:
             fastest_ns = min(took_ns, *(time_slice(call, calls).by(clock) for _ in range(CALIBRATIONS - 1)))
             if fastest_ns >= slice_ns // 2:
-                return max(1, round(calls * slice_ns / fastest_ns))
+                return calls * slice_ns / fastest_ns
         calls *= 2
 
 

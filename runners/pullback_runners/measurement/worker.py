@@ -73,7 +73,7 @@ def main() -> int:
             else:
                 # CPU time says the same beside the other members of a group, which start at the same time; wall time does not.
                 _warm_up(prepared.call, clock)
-                calls = calibrate_calls(prepared.call) if clock == "cpu" else None
+                filling = calibrate_calls(prepared.call) if clock == "cpu" else None
                 answer({"ready": True, "gradient": check.document()})
                 # What a GPU's driver holds does not live on in a fork, however many threads there are.
                 forks = case.device == CPU
@@ -81,7 +81,7 @@ def main() -> int:
                 waited_ns = run_delay_ns()
                 for order in orders:
                     late_ns = _since(waited_ns) if order["do"] == "turn" else None
-                    done = renewal.renew() if order["do"] == "renew" else _obey(order, checked, clock, calls)
+                    done = renewal.renew() if order["do"] == "renew" else _obey(order, checked, clock, filling)
                     answer({**done, "late_ns": late_ns})
                     waited_ns = run_delay_ns()
     except VariantError as error:
@@ -173,17 +173,17 @@ def _examine(prepared: PreparedVariant, clock: Clock) -> Answer:
     return {"counts": counts.document(), "plan": plan}
 
 
-def _obey(order: dict[str, Any], checked: CheckedVariant, clock: Clock, calls: int | None) -> Answer:
+def _obey(order: dict[str, Any], checked: CheckedVariant, clock: Clock, filling: float | None) -> Answer:
     prepared = checked.prepared
     match order["do"]:
         case "warm":
             if order["cpus"]:
                 _pin(order["cpus"])
-            _warm_up(prepared.call, clock, WARM_UP_S if calls is None else RENEWED_WARM_UP_S)
-            if calls is None:
-                calls = calibrate_calls(prepared.call, clock=clock)
+            _warm_up(prepared.call, clock, WARM_UP_S if filling is None else RENEWED_WARM_UP_S)
+            if filling is None:
+                filling = calibrate_calls(prepared.call, clock=clock)
             gc.collect()
-            return {"calls": calls, "timer_ns": timer_ns(clock)}
+            return {"filling": filling, "timer_ns": timer_ns(clock)}
         case "turn":
             return time_slice(prepared.call, order["calls"])._asdict()
         case "end":

@@ -150,6 +150,10 @@ class WorkerProcess:
             raise VariantError(answer["failed"]["kind"], answer["failed"]["message"])
         return answer
 
+    def has_answer(self) -> bool:
+        """True if the next answer, or its end, is there to be read."""
+        return b"\n" in self._unread or bool(select.select([self._channel.answers], [], [], 0)[0])
+
     def checked_outside(self) -> dict[str, Any] | None:
         """The check of the gradient that it kept last, by a process without its code; None where there is none."""
         if self._surroundings.check is None or self._kept is None:

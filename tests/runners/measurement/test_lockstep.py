@@ -19,9 +19,9 @@ from pullback_runners.measurement.lockstep import (
     Lineup,
     Timing,
     _rotations,
+    calls_a_slice,
     paired_slices,
     run_group,
-    share_calls,
 )
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.subject import INSTALLED
@@ -246,19 +246,57 @@ def test_all_threads_of_a_worker_take_its_turns_on_the_measured_cpu(faulty_workl
 
 
 @pytest.mark.parametrize(
-    ("calibrated", "shared"),
+    ("filling", "calls"),
     [
-        ({"a": 10, "b": 14, "c": 8}, {"a": 10, "b": 10, "c": 10}),
-        ({"a": 10, "b": 100, "c": 11}, {"a": 10, "b": 100, "c": 10}),  # a tenth of the time a call: calls of its own
-        ({"b": 100, "c": 11}, {"b": 100, "c": 11}),  # the first has failed, the next one leads
-        ({"a": 1, "b": 2}, {"a": 1, "b": 2}),
+        ({"a": 10.0, "b": 14.0, "c": 8.0}, {"a": 10, "b": 10, "c": 10}),
+        (
+            {"a": 10.0, "b": 100.0, "c": 11.0},
+            {"a": 10, "b": 100, "c": 10},
+        ),  # a tenth of the time a call: calls of its own
+        ({"b": 100.0, "c": 11.0}, {"b": 100, "c": 11}),  # the first has failed, the next one leads
+        (
+            {"a": 1.4, "b": 1.6, "c": 1.7},
+            {"a": 2, "b": 2, "c": 2},
+        ),  # one call and two are as far apart as a call is long
+        ({"a": 1.08, "b": 2.4, "c": 1.2}, {"a": 1, "b": 1, "c": 1}),
+        ({"a": 1.6, "b": 0.02}, {"a": 2, "b": 1}),
         ({}, {}),
     ],
 )
-def test_members_about_as_fast_as_the_first_make_equally_many_calls(calibrated, shared):
-    timings = {name: Timing(calls) for name, calls in calibrated.items()}
-    share_calls(timings, ["a", "b", "c"])
-    assert {name: timing.calls for name, timing in timings.items()} == shared
+def test_members_about_as_fast_as_the_first_make_equally_many_calls(filling, calls):
+    assert calls_a_slice(filling, ["a", "b", "c"]) == calls
+
+
+class Starting:
+    """A lineup that is ready when it has been asked so many times."""
+
+    def __init__(self, asked):
+        self.asked = asked
+
+    def is_ready(self):
+        self.asked -= 1
+        return self.asked < 0
+
+
+@pytest.mark.parametrize(("asked", "rounds"), [(0, FEWEST_ROUNDS), (30, FEWEST_ROUNDS + 30), (1000, 100)])
+def test_turns_go_on_while_the_next_group_starts(faulty_workloads, sound_case, asked, rounds):
+    lineup = Lineup(sound_case, [Member("right"), Member("right", role="twin")], Surroundings([faulty_workloads]))
+    assert run_group(lineup, slices=100, most_s=0.0, following=Starting(asked)).rounds() == rounds
+
+
+def test_a_lineup_is_ready_when_all_of_its_processes_are_or_have_failed(faulty_workloads, sound_case):
+    lineup = Lineup(sound_case, [Member("right"), Member("raises")], Surroundings([faulty_workloads]))
+    try:
+        assert not lineup.is_ready()
+        lineup.workers["right"].answer()
+        with pytest.raises(VariantError):
+            lineup.workers["raises"].answer()
+        lineup.workers["right"].order({"do": "warm", "cpus": []})
+        lineup.workers["right"].answer()
+        assert not lineup.workers["right"].has_answer()
+        assert lineup.workers["raises"].has_answer()  # its end
+    finally:
+        lineup.end()
 
 
 def test_turns_end_when_the_time_of_a_group_is_up_with_as_many_of_each(faulty_workloads, sound_case):

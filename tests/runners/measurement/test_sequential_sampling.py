@@ -1,5 +1,7 @@
 """How many groups there are and how long they may take, by a clock that only groups move."""
 
+import os
+
 import pytest
 
 from pullback_runners.measurement import sequential_sampling
@@ -18,6 +20,7 @@ class Sessions:
         self.now = 1000.0
         self.lengths_s = lengths_s
         self.shares_s = []
+        self.following = []
         self.rounds = 100
         self.lineups = self.ended = 0
         monkeypatch.setattr(sequential_sampling.time, "monotonic", lambda: self.now)
@@ -28,7 +31,8 @@ class Sessions:
         self.lineups += 1
         return self
 
-    def run_group(self, lineup, slices, most_s, deadline):
+    def run_group(self, lineup, slices, most_s, deadline, following):
+        self.following.append(following)
         self.shares_s.append(most_s)
         length_s = self.lengths_s(len(self.shares_s))
         if deadline is not None and self.now + length_s > deadline:
@@ -41,7 +45,7 @@ class Sessions:
     def end(self):
         self.ended += 1
 
-    def collect(self, case, *, seconds=None, is_ambiguous=lambda: True, is_plain=lambda: False, passed_s=0.0):
+    def collect(self, case, *, seconds=None, is_ambiguous=lambda: True, is_plain=lambda: False, passed_s=0.0, cpu=None):
         groups = []
         deadline = None if seconds is None else self.now + seconds
         self.now += passed_s
@@ -50,7 +54,7 @@ class Sessions:
             case,
             lambda: ["a member"],
             STANDARD,
-            Surroundings(),
+            Surroundings(cpu=cpu),
             is_ambiguous=is_ambiguous,
             is_plain=is_plain,
             tell=lambda _number, _wanted: None,
@@ -106,3 +110,13 @@ def test_a_plain_answer_is_looked_for_from_twelve_groups_on_and_ends_the_session
 
     assert Sessions(monkeypatch, lambda _: 1.0).collect(sound_case, is_plain=is_plain)[0] == 16
     assert Sessions(monkeypatch, lambda _: 1.0).collect(sound_case, is_ambiguous=lambda: False)[0] == 20
+
+
+def test_turns_are_taken_while_the_next_group_starts_on_other_cpus(monkeypatch, sound_case):
+    cpus = os.sched_getaffinity(0)
+    sessions = Sessions(monkeypatch, lambda _: 1.0)
+    sessions.collect(sound_case, is_ambiguous=lambda: False, cpu=max(cpus))
+    assert sessions.following == [sessions if len(cpus) > 1 else None] * 19 + [None]
+    sessions = Sessions(monkeypatch, lambda _: 1.0)
+    sessions.collect(sound_case, is_ambiguous=lambda: False)
+    assert sessions.following == [None] * 20  # nobody is kept off the CPU of the turns

@@ -57,8 +57,8 @@ def test_a_disturbed_slice_does_not_decide_how_many_calls_fill_one():
     assert calibrate_calls(lambda: spin(next(lengths_s, 100e-6)), slice_ns=2_000_000) >= 8
 
 
-def test_a_call_longer_than_a_slice_is_made_once():
-    assert calibrate_calls(lambda: spin(5e-3), slice_ns=1_000_000) == 1
+def test_a_call_longer_than_a_slice_fills_more_than_one():
+    assert 0.02 < calibrate_calls(lambda: spin(5e-3), slice_ns=1_000_000) <= 0.2
 
 
 def test_run_delay_is_known_or_none():
@@ -66,4 +66,4 @@ def test_run_delay_is_known_or_none():
 
 
 def test_a_call_that_waits_fills_a_slice_by_the_walls_clock():
-    assert calibrate_calls(lambda: time.sleep(2e-3), slice_ns=1_000_000, clock="wall") == 1
+    assert calibrate_calls(lambda: time.sleep(2e-3), slice_ns=1_000_000, clock="wall") <= 0.5
