@@ -15,6 +15,8 @@ VerdictWord: TypeAlias = Literal["real", "noise", "expected", "fixed"]
 _DECIDES: Mapping[VerdictWord, State] = {"expected": "resolved", "fixed": "resolved", "noise": "refuted"}
 AFTER_NOISE = 2.0
 """The factor by which a later suspicion of a series must exceed one that a person called noise."""
+GROWN = 2.0
+"""The factor of its size at which an announced incident is announced again, as a reply."""
 MOST_ASKED = 2
 """The number of times that a suspicion is measured again."""
 IN_TURNS: frozenset[Evidence] = frozenset({"paired", "anchor"})

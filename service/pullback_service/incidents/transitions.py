@@ -13,9 +13,12 @@ from sqlalchemy.types import Date
 
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.announcing import (
+    BEGINNINGS,
     announce,
+    announce_first,
     announce_growth,
     announce_held_back,
+    announce_parts,
     announced_state,
     note_event,
 )
@@ -244,9 +247,12 @@ async def move(
     if state in {"refuted", "unconfirmed", "suspected", "confirming"} and told == "told" and not is_asked_for:
         await announce(session, incident, "withdrawn", actor=actor)
     elif state in {"confirmed", "likely"} and told != "told":
-        await announce(session, incident, state, actor=actor)
+        await announce_first(session, incident, state, actor=actor)
     elif state == "resolved" and told == "told":
         await announce(session, incident, "resolved", actor=actor)
     else:
         details: dict[str, Any] = {} if because is None else {"because": because}
         note_event(session, incident, state, actor=actor, details=details)
+    if told == "told" and state not in BEGINNINGS and not is_asked_for:
+        await session.flush()
+        await announce_parts(session, incident)
