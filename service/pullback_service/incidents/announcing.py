@@ -1,12 +1,14 @@
 """Announcing incidents: every notification about an incident is made here."""
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, LiteralString, TypeAlias
 
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from pullback_service import statements
 from pullback_service.ids import ProjectId
+from pullback_service.incidents.lifecycle import GROWN
 from pullback_service.incidents.payload import facts_of
 from pullback_service.incidents.ruling import decide_for
 from pullback_service.models.incidents import Incident, IncidentEvent
@@ -17,12 +19,47 @@ ANNOUNCED_KINDS: Final = frozenset({"worse", "wrong_gradient", "failed", "unstea
 """Kinds of incidents that are announced. Improvements are only shown on pages."""
 BEGINNINGS: Final[tuple[Event, ...]] = ("confirmed", "likely")
 """Events that announce an incident first; rules decide who gets them, and later events go to the same channels."""
-GROWN: Final = 2.0
-"""The factor of its size at which an announced incident is announced again, as a reply."""
 _OPENINGS: Final[Mapping[Event, str]] = {
     "confirmed": "", "likely": "Likely: ", "grown": "Grown: ", "resolved": "Resolved: ", "withdrawn": "Withdrawn: ",
     "culprit": "Culprit found: ",
 }  # fmt: skip
+
+# What the anchor shows of a series and what a commit did to it are parts of one change where one commit can have caused both.
+_ANNOUNCED: Final[LiteralString] = """
+SELECT other.id
+  FROM change mine
+  JOIN commit begun ON begun.id = mine.reference_id
+  JOIN commit reached ON reached.id = mine.commit_id
+  LEFT JOIN LATERAL (
+       SELECT incident.id
+         FROM change its
+         JOIN incident ON incident.id = its.incident_id AND incident.state IN ('confirmed', 'likely') AND incident.kind = 'worse'
+         JOIN commit older ON older.id = its.reference_id
+         JOIN commit newer ON newer.id = its.commit_id
+        WHERE its.project_id = mine.project_id AND its.case_id = mine.case_id AND its.machine_id = mine.machine_id
+          AND its.series_id = mine.series_id AND its.incident_id <> mine.incident_id
+          AND its.standing IN ('claimed', 'borne_out') AND its.ended_id IS NULL
+          AND (its.evidence = 'anchor') <> (mine.evidence = 'anchor')
+          AND (older.ordered_at, older.id) < (reached.ordered_at, reached.id)
+          AND (begun.ordered_at, begun.id) < (newer.ordered_at, newer.id)
+          AND EXISTS (SELECT FROM incident_event WHERE incident_event.incident_id = incident.id AND told)
+        ORDER BY incident.id LIMIT 1) other ON true
+ WHERE mine.incident_id = %(incident)s AND mine.standing IN ('claimed', 'borne_out')
+"""
+_REPLIES_TO: Final[LiteralString] = """
+SELECT details ->> 'announced_as' FROM incident_event
+ WHERE incident_id = %(incident)s AND details ->> 'announced_as' IS NOT NULL
+ ORDER BY id DESC LIMIT 1
+"""
+_PARTS: Final[LiteralString] = """
+SELECT DISTINCT incident.id
+  FROM incident
+  JOIN incident_event event ON event.incident_id = incident.id
+   AND event.details ->> 'announced_as' IN (SELECT id::text FROM incident WHERE project_id = %(project)s AND %(incident)s IN (id, merged_into_id))
+ WHERE incident.project_id = %(project)s AND incident.state IN ('confirmed', 'likely')
+   AND NOT EXISTS (SELECT FROM incident_event WHERE incident_event.incident_id = incident.id AND told)
+ ORDER BY incident.id
+"""
 
 
 async def announce(
@@ -50,8 +87,48 @@ async def announce(
         name = incident.kind if event == "confirmed" and incident.kind in {"wrong_gradient", "missing"} else event
         title = _OPENINGS[event] + facts["title"]
         message = {**facts, "title": title, "severity": incident.kind}
+        if (whole := await _announced_as(session, incident)) is not None:
+            message["thread"] = f"incident {whole}"
         key = f"incident {incident.id}, event {noted.id}"
         await enqueue(session, ProjectId(incident.project_id), name, key, message, only=incident.told_to)
+
+
+async def announce_first(session: AsyncSession, incident: Incident, event: Event, *, actor: str | None = None) -> None:
+    """Announce an incident for the first time, unless others announced all of it: a drift of which a commit did a part, or the other way round.
+
+    It is then announced as a reply, where it is twice as large.
+    Index: ix_change_incident_id, pk_commit, ix_change_project_id, pk_incident, ix_incident_event_incident_id.
+    """
+    rows = await statements.rows(session, _ANNOUNCED, {"incident": incident.id}) if incident.kind == "worse" else []
+    others = {row[0] for row in rows}
+    if not others or None in others:
+        await announce(session, incident, event, actor=actor)
+        return
+    whole = await session.get_one(Incident, min(others))
+    incident.told_to, incident.rules = whole.told_to, whole.rules
+    because = f"Announced with incident {whole.id}, which is of the same change."
+    note_event(session, incident, event, actor=actor, details={"because": because, "announced_as": str(whole.id)})
+    await session.flush()
+    await announce_growth(session, incident)
+
+
+async def announce_parts(session: AsyncSession, incident: Incident) -> None:
+    """Announce what was announced with an incident alone, and stands now that this one is over or withdrawn.
+
+    Index: ix_incident_project_id, ix_incident_event_incident_id; as `announce_first`.
+    """
+    values = {"project": incident.project_id, "incident": incident.id}
+    for (part,) in await statements.rows(session, _PARTS, values):
+        other = await session.get_one(Incident, part, with_for_update={"key_share": True})
+        state = other.state
+        if state in BEGINNINGS:
+            await announce_first(session, other, state)
+
+
+async def _announced_as(session: AsyncSession, incident: Incident) -> int | None:
+    """The incident with which another one was announced, so that its messages are replies. Index: ix_incident_event_incident_id."""
+    found = await statements.row(session, _REPLIES_TO, {"incident": incident.id})
+    return None if found is None else int(found[0])
 
 
 async def announce_held_back(session: AsyncSession, incident: Incident) -> None:
@@ -73,22 +150,30 @@ async def announce_growth(session: AsyncSession, incident: Incident) -> None:
     """
     if incident.state not in BEGINNINGS:
         return
+    told = await _last_told(session, incident.id)
+    if told is None and (whole := await _announced_as(session, incident)) is not None:
+        told = await _last_told(session, whole)
+    if told is None or "sizes" not in told:  # not announced, or by an earlier release
+        return
+    facts = await facts_of(session, incident)
+    if has_grown(told["sizes"], facts["sizes"]):
+        await announce(session, incident, "grown")
+
+
+async def _last_told(session: AsyncSession, incident_id: int) -> Mapping[str, Any] | None:
+    """The details of the last announcement of an incident that had its sizes. Index: ix_incident_event_incident_id."""
     statement = (
         select(IncidentEvent.details)
         .where(
-            IncidentEvent.incident_id == incident.id,
+            IncidentEvent.incident_id == incident_id,
             IncidentEvent.told,
             IncidentEvent.event.in_((*BEGINNINGS, "grown")),
         )
         .order_by(IncidentEvent.id.desc())
         .limit(1)
     )
-    told = await session.scalar(statement)
-    if told is None or "sizes" not in told:  # not announced, or by an earlier release
-        return
-    facts = await facts_of(session, incident)
-    if has_grown(told["sizes"], facts["sizes"]):
-        await announce(session, incident, "grown")
+    found: Mapping[str, Any] | None = await session.scalar(statement)
+    return found
 
 
 def has_grown(told: Mapping[str, Mapping[str, float]], now: Mapping[str, Mapping[str, float]]) -> bool:

@@ -72,6 +72,9 @@ SELECT noise.series_id, abs(noise.log_ratio), next.commit_id
    AND (SELECT verdict FROM verdict
          WHERE verdict.incident_id = noise.incident_id AND revoked_at IS NULL ORDER BY id DESC LIMIT 1) = 'noise'
 """
+_TOLD: Final[LiteralString] = """
+SELECT DISTINCT incident_id FROM incident_event WHERE incident_id = ANY (%(incidents)s::bigint[]) AND told
+"""
 _IS_OLD: Final[LiteralString] = """
 SELECT report.id
   FROM report
@@ -218,7 +221,10 @@ async def _stored(session: AsyncSession, project_id: ProjectId) -> list[_Stored]
 async def _with_incidents(
     session: AsyncSession, found: Sequence[Change], gone: Sequence[_Stored], places: Places
 ) -> list[_Stored]:
-    """New changes, each with the incident of the stored change that it replaces."""
+    """New changes, each with the incident of the stored change that it replaces, or of what was shown by the anchor alone until it explained that.
+
+    Index: pk_case, ix_incident_event_incident_id.
+    """
     rows = await statements.rows(
         session, _WORKLOADS, {"cases": statements.array_of({change.case_id for change in found})}
     )
@@ -227,9 +233,17 @@ async def _with_incidents(
     for each in gone:
         if each.located.change.commit_id in places and each.located.change.reference_id in places:
             before[_subject(each.located.change)].append(each)
+    is_explained = any(each.located.change.evidence == "anchor" for each in gone)
+    held = {"incidents": statements.array_of({each.incident_id for each in gone if each.incident_id is not None})}
+    told = {row[0] for row in await statements.rows(session, _TOLD, held)} if is_explained else set()
     new = []
     for change in found:
         same = [each for each in before[_subject(change)] if each.located.change.meets(change, places)]
+        if change.standing == "claimed" and not any(each.incident_id in told for each in same):
+            drifted = before[_subject(change._replace(evidence="anchor"))]
+            same = [
+                each for each in drifted if each.incident_id in told and each.located.change.meets(change, places)
+            ] or same
         alike = [each for each in same if each.located.change.worse == change.worse] or [
             each for each in same if "unsteady" in {each.located.change.kind, change.kind}
         ]

@@ -206,7 +206,8 @@ SELECT series_id, state, resolution, suspects::jsonb
   FROM unnest(%(series)s::bigint[], %(states)b::bytea[], %(resolutions)s::double precision[], %(suspects)s::text[])
        AS found (series_id, state, resolution, suspects)
     ON CONFLICT (series_id) DO UPDATE
-   SET state = excluded.state, resolution = coalesce(excluded.resolution, series_state.resolution), suspects = excluded.suspects
+   SET state = excluded.state, suspects = excluded.suspects,
+       resolution = CASE excluded.state WHEN '' THEN series_state.resolution ELSE excluded.resolution END -- an empty state knows none
 """
 _SERIES_AT: Final[LiteralString] = """
 SELECT reading.commit_id, count(*)

@@ -1,7 +1,8 @@
 """The state of an incident, from its changes, its job and a verdict. Pure."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
 from typing import Literal, NamedTuple, TypeAlias
 
 from pullback_service.incidents.changes import Change, Evidence
@@ -14,6 +15,8 @@ VerdictWord: TypeAlias = Literal["real", "noise", "expected", "fixed"]
 _DECIDES: Mapping[VerdictWord, State] = {"expected": "resolved", "fixed": "resolved", "noise": "refuted"}
 AFTER_NOISE = 2.0
 """The factor by which a later suspicion of a series must exceed one that a person called noise."""
+GROWN = 2.0
+"""The factor of its size at which an announced incident is announced again, as a reply."""
 MOST_ASKED = 2
 """The number of times that a suspicion is measured again."""
 IN_TURNS: frozenset[Evidence] = frozenset({"paired", "anchor"})
@@ -23,15 +26,34 @@ TOLD: frozenset[State] = frozenset({"confirmed", "likely"})
 
 
 class Control(NamedTuple):
-    """An unaffected case that a job measured along with the others, and the two compared commits."""
+    """An unaffected case that a job measured along with the others, and the two compared commits.
+
+    `slower` is by how much that job found it slower (natural log), zero if it did not.
+    """
 
     case_id: int
     reference_id: int
     commit_id: int
+    slower: float = 0.0
 
 
 def is_caused_by_machine(changes: Sequence[Change], controls: Iterable[Control]) -> bool:
     """True if, wherever a change is claimed, an unaffected case of the same comparison moved by half as much or more: the machine changed."""
+    return _moved_too(changes, controls, lambda control, claimed: claimed.get(control.case_id, 0.0))
+
+
+def is_left_open(changes: Sequence[Change], controls: Iterable[Control]) -> bool:
+    """True if, wherever a change is claimed, one job found an unaffected case slower by half as much or more, whatever another job found."""
+    return _moved_too(
+        changes, controls, lambda control, claimed: max(claimed.get(control.case_id, 0.0), control.slower)
+    )
+
+
+def _moved_too(
+    changes: Sequence[Change],
+    controls: Iterable[Control],
+    moved_by: Callable[[Control, Mapping[int, float]], float],
+) -> bool:
     claimed = [change for change in changes if change.standing == "claimed"]
     sizes: dict[tuple[int, int], dict[int, float]] = defaultdict(dict)
     for change in claimed:
@@ -40,9 +62,10 @@ def is_caused_by_machine(changes: Sequence[Change], controls: Iterable[Control])
             of_cases[change.case_id] = max(abs(change.log_ratio or 0.0), of_cases.get(change.case_id, 0.0))
     moved = set()
     for control in controls:
-        of_cases = sizes[control.reference_id, control.commit_id]
-        if control.case_id in of_cases and 2 * of_cases[control.case_id] >= max(of_cases.values()):
-            moved.add((control.reference_id, control.commit_id))
+        ends = control.reference_id, control.commit_id
+        by = moved_by(control, sizes[ends])
+        if by > 0 and 2 * by >= max(sizes[ends].values(), default=inf):
+            moved.add(ends)
     return bool(moved) and all(
         change.evidence in IN_TURNS and (change.reference_id, change.commit_id) in moved for change in claimed
     )
@@ -69,6 +92,8 @@ def state_of(  # noqa: PLR0911 - a rule a line
         return _DECIDES[verdict]
     if is_caused_by_machine(changes, controls):
         return "refuted"
+    if is_left_open(changes, controls):
+        changes = [_opened(change) for change in changes]
     if claimed := [change for change in changes if change.standing == "claimed"]:
         return "resolved" if all(change.ended_id is not None for change in claimed) else "confirmed"
     standing = [change for change in changes if change.standing != "refuted"]
@@ -83,6 +108,10 @@ def state_of(  # noqa: PLR0911 - a rule a line
     if may_be_measured:
         return "suspected"
     return "unconfirmed" if was_measured else _unmeasured(standing)
+
+
+def _opened(change: Change) -> Change:
+    return change._replace(standing="ambiguous") if change.standing == "claimed" else change
 
 
 def _unmeasured(standing: Sequence[Change]) -> State:

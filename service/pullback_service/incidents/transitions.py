@@ -13,9 +13,12 @@ from sqlalchemy.types import Date
 
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.announcing import (
+    BEGINNINGS,
     announce,
+    announce_first,
     announce_growth,
     announce_held_back,
+    announce_parts,
     announced_state,
     note_event,
 )
@@ -32,14 +35,25 @@ from pullback_service.incidents.confirming import (
     queue_confirmation,
 )
 from pullback_service.incidents.detection_inputs import Trunk
-from pullback_service.incidents.lifecycle import MOST_ASKED, Control, State, is_caused_by_machine, state_of
+from pullback_service.incidents.lifecycle import (
+    MOST_ASKED,
+    Control,
+    State,
+    is_caused_by_machine,
+    is_left_open,
+    state_of,
+)
 from pullback_service.incidents.queries import changes_of_incidents, verdicts_of
 from pullback_service.jobs.queries import UNFINISHED
 from pullback_service.models.incidents import Bisection, Incident, IncidentJob, Verdict
 from pullback_service.models.jobs import Job
+from pullback_service.models.reports import Comparison, Report
 
 WAITING: Final = ("suspected", "confirming")
 BY_MACHINE: Final = "An unaffected case moved as well: the machine changed, not the code."
+LEFT_OPEN: Final = (
+    "An unaffected case moved in one measurement and not in another: it may be the machine, and not the code."
+)
 OUT_OF_TIME: Final = "The machine had no time left to measure it on the day it was found."
 
 
@@ -128,16 +142,33 @@ async def measured_again(session: AsyncSession, ids: Collection[int]) -> set[int
 
 
 async def controls_of(session: AsyncSession, ids: Collection[int]) -> Mapping[int, Sequence[Control]]:
-    """The unaffected cases that jobs of incidents measured. Index: ix_incident_job_incident_id, pk_job."""
+    """The unaffected cases that jobs of incidents measured.
+
+    Index: ix_incident_job_incident_id, pk_job, ix_comparison_candidate, pk_report.
+    """
     controls: dict[int, list[Control]] = defaultdict(list)
+    slower = (
+        select(func.max(func.abs(Comparison.log_ratio)))
+        .join(Report, Report.id == Comparison.report_id)
+        .where(
+            Comparison.candidate_id == Job.commit_id,
+            Comparison.reference_id == Job.reference_id,
+            Comparison.case_id == IncidentJob.control_id,
+            Comparison.outcome == "slower",
+            Report.job_id == Job.id,
+            Report.status == "accepted",
+        )
+        .correlate(Job, IncidentJob)
+        .scalar_subquery()
+    )
     measured = (
-        select(IncidentJob.incident_id, IncidentJob.control_id, Job.reference_id, Job.commit_id)
+        select(IncidentJob.incident_id, IncidentJob.control_id, Job.reference_id, Job.commit_id, slower)
         .join(Job, Job.id == IncidentJob.job_id)
         .where(IncidentJob.incident_id.in_(ids), IncidentJob.control_id.is_not(None))
     )
-    for incident_id, case_id, reference_id, commit_id in await session.execute(measured):
+    for incident_id, case_id, reference_id, commit_id, by in await session.execute(measured):
         if case_id is not None and reference_id is not None:
-            controls[incident_id].append(Control(case_id, reference_id, commit_id))
+            controls[incident_id].append(Control(case_id, reference_id, commit_id, by or 0.0))
     return controls
 
 
@@ -174,7 +205,9 @@ async def _settle(
             incident.out_of_time_on = known.today
     locate(incident, changes, places)
     because = BY_MACHINE if state == "refuted" and is_caused_by_machine(changes, controls) else None
-    if state == "unconfirmed" and ran_out:
+    if state == "unconfirmed" and is_left_open(changes, controls):
+        because = LEFT_OPEN
+    elif state == "unconfirmed" and ran_out:
         because = OUT_OF_TIME
     await move(session, incident, state, because=because)
 
@@ -214,9 +247,12 @@ async def move(
     if state in {"refuted", "unconfirmed", "suspected", "confirming"} and told == "told" and not is_asked_for:
         await announce(session, incident, "withdrawn", actor=actor)
     elif state in {"confirmed", "likely"} and told != "told":
-        await announce(session, incident, state, actor=actor)
+        await announce_first(session, incident, state, actor=actor)
     elif state == "resolved" and told == "told":
         await announce(session, incident, "resolved", actor=actor)
     else:
         details: dict[str, Any] = {} if because is None else {"because": because}
         note_event(session, incident, state, actor=actor, details=details)
+    if told == "told" and state not in BEGINNINGS and not is_asked_for:
+        await session.flush()
+        await announce_parts(session, incident)

@@ -18,6 +18,7 @@ import numpy as np
 from pullback_service.comparisons.judging import PROVISIONAL_SCATTER, moved_by_baseline, trend
 from pullback_service.incidents.bisecting import EXPLAINED
 from pullback_service.incidents.changes import Change, Places
+from pullback_service.incidents.lifecycle import GROWN
 from pullback_service.regression import DETECTOR, VERSION, Watcher, find_changes
 from pullback_service.regression import Change as Shift
 
@@ -120,31 +121,39 @@ def changes_of(series: Watched, claims: Sequence[Claim], suspected: Iterable[Cha
 def _since_anchor(
     series: Watched, claims: Iterable[Claim], known: Sequence[Change], places: Places
 ) -> Iterable[Change]:
-    """Changes for the worse since an anchor beyond the known ones, each from the first comparison that shows it to the first that does not.
+    """Changes for the worse since an anchor beyond the claimed ones, each from the first comparison that shows it to the first that does not.
 
-    Each is suspected until that comparison was made again, or a later one shows it too.
+    Each is suspected until that comparison was made again, or a later one shows it too. Where two in a row show `GROWN` times as much it is
+    what the smaller of them shows.
     """
     by_anchor: dict[int, list[Claim]] = defaultdict(list)
     for claim in sorted(claims, key=lambda claim: places[claim.commit_id]):
         by_anchor[claim.reference_id].append(claim)
     for of_one in by_anchor.values():
         shown: Change | None = None
+        before: Change | None = None
         for claim in of_one:
             if _is_beyond(claim, series, known, places):
-                if shown is None:
-                    (shown,) = _claimed(series, [claim], places)
-                    shown = shown._replace(evidence="anchor")
+                (now,) = _claimed(series, [claim], places)
+                now = now._replace(evidence="anchor")
+                if shown is None or before is None:
+                    shown = now
                 else:
-                    shown = shown._replace(standing="claimed")
+                    smaller = min(before, now, key=_size)
+                    shown = (smaller if _size(smaller) >= GROWN * _size(shown) else shown)._replace(standing="claimed")
+                before = now
             elif shown is not None and claim.outcome != "ambiguous":
                 yield shown._replace(ended_id=claim.commit_id)
-                shown = None
+                shown = before = None
         if shown is not None:
             yield shown
 
 
 def _is_beyond(claim: Claim, series: Watched, known: Iterable[Change], places: Places) -> bool:
-    """True if more got worse since the anchor than known changes explain: they explain less than four fifths, and less than its interval."""
+    """True if more got worse since the anchor than claimed changes explain: less than four fifths of it, and less than its interval.
+
+    A suspicion explains nothing of what was measured in turns.
+    """
     if trend(claim.outcome, bigger_is_better=series.bigger_is_better) != "worse":
         return False
     if claim.log_ratio is None or claim.low is None or claim.high is None:
@@ -153,7 +162,7 @@ def _is_beyond(claim: Claim, series: Watched, known: Iterable[Change], places: P
         change.log_ratio
         for change in known
         if change.log_ratio is not None
-        and change.standing != "refuted"
+        and change.standing == "claimed"
         and places[claim.reference_id] <= places[change.reference_id]
         and places[change.commit_id] <= places[claim.commit_id]
         and (change.ended_id is None or places[change.ended_id] > places[claim.commit_id])

@@ -145,7 +145,7 @@ class Watcher:
 
     @property
     def resolution(self) -> float:
-        """The smallest step (natural log) that would be noticed within three commits; infinite where none would be."""
+        """The smallest step (natural log) that would be noticed within three commits; infinite while there are too few observations."""
         return self._watcher.resolution
 
     def state(self) -> dict[str, Any]:

@@ -181,13 +181,12 @@ class LevelWatcher:
     def resolution(self) -> float:
         """The smallest step (natural log) that would be noticed: suspected within three commits, or standing out of two neighbours.
 
-        Infinite where no step would be suspected. A level that nobody was told of yet is in the noise, and hardly in the differences of neighbours.
+        Infinite while there are too few observations. A level that nobody was told of yet is in the noise, and hardly in the differences of neighbours.
         """
         noise = self.noise or self.prior
         if noise is None or self.count < FEWEST:
             return inf
-        suspected = resolution_of(noise, self.count - self.start)
-        return suspected if suspected == inf else min(suspected, self._standing_out())
+        return min(resolution_of(noise, self.count - self.start), self._standing_out())
 
     def _standing_out(self) -> float:
         ordered = sorted(abs(newer - older) for older, newer in pairwise(self.logs[-LATELY:]))

@@ -149,3 +149,94 @@ async def test_an_anchor_that_is_no_known_commit_of_the_trunk_is_refused_and_the
     assert await queued(database) == []
     gone = (await history.client.put(RULES, json={})).json()
     assert (gone["anchor"], gone["changed"]) == (None, True)
+
+
+async def a_week_of(history, agent, anchored, database, reports, number, ratio, outcome="slower"):
+    """A new commit, measured alone, and the comparison with the anchor that follows."""
+    await history.upload(history.commit(number) | {"machine": agent.machine})
+    await a_week_later(database)
+    await queued(database)
+    await answer(history, agent, reports, ratio, outcome, number=number)
+
+
+async def slower_at(history, agent, number, ratio):
+    """An upload that measured a commit against its parent, in turns."""
+    await history.upload(history.paired(history.commit(number, seed=2), ratio, "slower") | {"machine": agent.machine})
+
+
+async def messages(history, database):
+    """The event, title and thread of all messages, oldest first."""
+    async with database.reading() as session:
+        rows = await session.execute(
+            text("SELECT event, facts ->> 'title', facts ->> 'thread' FROM notification ORDER BY id")
+        )
+        return [tuple(row) for row in rows]
+
+
+async def test_a_drift_of_which_a_commit_was_announced_is_a_reply_once_it_is_twice_as_large(
+    history, agent, anchored, database, reports
+):
+    await slower_at(history, agent, 4, 0.05)
+    await anchored()
+    await queued(database)
+    await answer(history, agent, reports, 0.08, "slower")
+    await answer(history, agent, reports, 0.08, "slower")
+    step, drift = await history.incidents()
+    assert (step.incident.state, drift.incident.state) == ("confirmed", "confirmed")
+    assert [each.change.evidence for each in drift.changes] == ["anchor"]
+    assert await history.told() == [(step.incident.id, "confirmed")]
+    await a_week_of(history, agent, anchored, database, reports, 7, 0.17)
+    assert len(await history.told()) == 1
+    await a_week_of(history, agent, anchored, database, reports, 8, 0.18)
+    assert await history.told() == [(step.incident.id, "confirmed"), (drift.incident.id, "grown")]
+    (_, _, thread), (event, title, also) = await messages(history, database)
+    assert (event, thread) == ("grown", also)
+    assert title == "Grown: `fused` of `lstm` takes 19 % more time (17 to 20, 20 groups)"
+
+
+async def test_a_commit_that_did_a_part_of_an_announced_drift_is_announced_with_it(
+    history, agent, anchored, database, reports
+):
+    await anchored()
+    await queued(database)
+    await answer(history, agent, reports, 0.08, "slower")
+    await answer(history, agent, reports, 0.08, "slower")
+    await slower_at(history, agent, 4, 0.05)
+    drift, step = await history.incidents()
+    assert (drift.incident.state, step.incident.state) == ("confirmed", "confirmed")
+    assert await history.told() == [(drift.incident.id, "confirmed")]
+    shown = (await history.client.get(f"{API}/incidents/{step.incident.id}")).json()["events"][-1]["details"]
+    assert shown["because"] == f"Announced with incident {drift.incident.id}, which is of the same change."
+
+
+async def test_a_commit_that_explains_an_announced_drift_takes_its_place_and_nothing_is_announced_again(
+    history, agent, anchored, database, reports
+):
+    await anchored()
+    await queued(database)
+    await answer(history, agent, reports, 0.08, "slower")
+    await answer(history, agent, reports, 0.08, "slower")
+    (drift,) = await history.incidents()
+    await slower_at(history, agent, 4, 0.078)
+    (only,) = await history.incidents()
+    assert (only.incident.id, only.incident.state) == (drift.incident.id, "confirmed")
+    assert [(each.change.evidence, each.commit.sha) for each in only.changes] == [("paired", reports.sha(4))]
+    assert [event for _, event in await history.told()] == ["confirmed"]
+
+
+async def test_what_was_announced_with_an_incident_alone_is_announced_when_that_one_is_over(
+    history, agent, anchored, database, reports
+):
+    await slower_at(history, agent, 4, 0.05)
+    await anchored()
+    await queued(database)
+    await answer(history, agent, reports, 0.08, "slower")
+    await answer(history, agent, reports, 0.08, "slower")
+    step, drift = await history.incidents()
+    assert await history.told() == [(step.incident.id, "confirmed")]
+    await history.client.post(f"{API}/incidents/{step.incident.id}/verdict", json={"verdict": "expected"})
+    assert await history.told() == [
+        (step.incident.id, "confirmed"),
+        (step.incident.id, "resolved"),
+        (drift.incident.id, "confirmed"),
+    ]

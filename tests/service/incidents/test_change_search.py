@@ -153,3 +153,26 @@ async def test_what_somebody_called_noise_stays_so_with_later_uploads_and_a_larg
     later = [each for each in await history.incidents() if each.changes and each.changes[0].change.evidence == "levels"]
     assert [each.incident.state for each in later] == ["refuted", "likely", "likely"]
     assert later[-1].changes[0].change.log_ratio < 2 * suspected.changes[0].change.log_ratio
+
+
+async def test_the_resolution_of_a_series_is_that_of_its_newest_level_and_unknown_while_that_has_few_readings(
+    history, database
+):
+    async def known():
+        async with database.reading() as session:
+            return (await session.scalars(text("SELECT resolution FROM series_state ORDER BY series_id"))).all()
+
+    await history.upload(*(history.commit(number) for number in range(1, 13)))
+    before = await known()
+    assert len(before) > 2
+    assert None not in before
+    other = {number: history.commit(number) for number in range(13, 20)}
+    for document in other.values():
+        document["harness"]["version"] = "0.2"
+    await history.upload(other[13], other[14])
+    assert set(await known()) == {None}
+    await history.upload(*(other[number] for number in (15, 16, 17, 18, 19)))
+    assert None not in await known()
+    last = await known()
+    await history.upload(history.commit(11, seed=3))  # of the level before, and of no other commit
+    assert await known() == last

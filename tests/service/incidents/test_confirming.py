@@ -123,6 +123,21 @@ async def test_where_an_unaffected_case_moved_as_well_it_is_the_machine_and_nobo
     assert await state(history) == "refuted"
 
 
+@pytest.mark.parametrize(("moved", "ends"), [(0.09, "unconfirmed"), (0.03, "confirmed")])
+async def test_an_unaffected_case_that_moved_in_one_measurement_and_not_in_another_leaves_it_open(
+    history, suspected, reports, moved, ends
+):
+    await measured_again(history, suspected, reports, affected=("ambiguous", 0.004))
+    assert await state(history) == "confirming"
+    await measured_again(history, suspected, reports, control=("slower", moved))
+    assert await state(history) == ends
+    assert [event for _, event in await history.told()] == (["confirmed"] if ends == "confirmed" else [])
+    if ends == "unconfirmed":
+        assert (await events(history))[-1]["details"] == {
+            "because": "An unaffected case moved in one measurement and not in another: it may be the machine, and not the code."
+        }
+
+
 async def test_an_unaffected_case_that_moved_by_less_than_half_as_much_refutes_nothing(history, suspected, reports):
     await measured_again(history, suspected, reports, control=("slower", 0.02))
     assert [event for _, event in await history.told()] == ["confirmed"]

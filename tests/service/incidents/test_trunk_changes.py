@@ -206,6 +206,18 @@ def test_what_one_comparison_with_the_anchor_shows_is_claimed_once_another_shows
         assert (only.commit_id, only.standing) == (20, standing)
 
 
+def test_what_two_comparisons_in_a_row_show_to_be_twice_as_much_is_what_the_smaller_of_them_shows():
+    sizes = (0.05, 0.11, 0.12, 0.3, 0.05)
+    claims = [far(20 + 10 * week, "slower", size) for week, size in enumerate(sizes)]
+    shown = [changes_of(RATIO, claims[:weeks], [], PLACES)[0] for weeks in range(1, 6)]
+    assert [(each.log_ratio, each.commit_id) for each in shown] == [(0.05, 20)] * 2 + [(0.11, 30)] * 3
+
+
+def test_a_suspicion_explains_nothing_of_what_the_anchor_shows():
+    found = found_in(RATIO, [far(14, "slower", 0.1)], lived((0.0, 12), (0.1, 3)))
+    assert [(each.evidence, each.standing) for each in found] == [("levels", "suspected"), ("anchor", "claimed")]
+
+
 def test_what_known_changes_explain_is_no_drift():
     step = paired(9, 10, "slower", 0.05)
     assert [each.evidence for each in changes_of(RATIO, [step, far(20, "slower", 0.055)], [], PLACES)] == ["paired"]

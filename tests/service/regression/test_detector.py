@@ -289,4 +289,12 @@ def test_a_step_that_anybody_sees_is_never_below_what_its_series_resolves(before
     watcher = Watcher()
     for value in stepped(noise(before, before + 8), 1.2, before).tolist():
         watcher.observe(value)
-        assert watcher.resolution < 0.15 or watcher.resolution == math.inf
+        assert watcher.resolution < 0.15 or watcher.count < 6
+
+
+def test_a_series_that_strays_often_resolves_what_stands_out_of_two_neighbours():
+    """No step of it is suspected within three commits, for three outliers in a row are nothing new."""
+    values = [value * (1.1 if place % 12 == 5 else 1.0) for place, value in enumerate(noise(11, 120).tolist())]
+    _, watcher = lived(values)
+    assert resolution(values) == math.inf
+    assert 0.02 < watcher.resolution < 0.1
