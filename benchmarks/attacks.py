@@ -20,15 +20,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import httpx
 import orjson
+from benchmarks.service_load.calling import Connection
 from benchmarks.service_load.processes import MIB, TOKEN, MemoryWatch, Service, serving
 
 from pullback_service import migrating
@@ -36,6 +36,7 @@ from pullback_service.postgres import EmbeddedPostgres
 
 CASES = 20_000
 AT_ONCE = 6
+PROBES = 16
 LIMIT_BYTES = 64 * MIB
 HEALTH_MS = 100.0
 ANSWER_S = {"pages": 5.0, "storing": 5.0, "bodies": 3.0, "connections": 0.5}
@@ -46,6 +47,7 @@ READ_CASES = 2_000
 """Of the file that slow readers read: some 3 MB, which no connection takes in by itself."""
 SHA = "a" * 40
 CREATED = 201
+_AS_BROWSERS_DO = {"Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
 
 
 @dataclass(slots=True)
@@ -137,7 +139,7 @@ def _asking_for_health(port: int) -> Iterator[Callable[[], list[float]]]:
 
 def _ask_for_health(port: int, done: Event, told: Any) -> None:
     took: list[float] = []
-    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+    with closing(Connection(port, None)) as client:
         client.get("/healthz")
         told.send(None)
         while not done.is_set():
@@ -148,11 +150,10 @@ def _ask_for_health(port: int, done: Event, told: Any) -> None:
     told.send(took)
 
 
-def _send(service: Service, method: str, address: str, **parts: Any) -> tuple[int, float]:
-    headers = {} if method == "GET" else {"authorization": f"Bearer {TOKEN}"}  # who reads is anybody
-    began = time.perf_counter()
-    answer = httpx.request(method, f"http://127.0.0.1:{service.port}{address}", headers=headers, timeout=120, **parts)
-    return answer.status_code, time.perf_counter() - began
+def _send(service: Service, method: str, address: str, body: bytes | None = None) -> tuple[int, float]:
+    with closing(Connection(service.port, None if method == "GET" else TOKEN)) as connection:  # who reads is anybody
+        answer = connection.send(method, address, body, **_AS_BROWSERS_DO)
+    return answer.status, answer.seconds
 
 
 def _commit(count: int) -> dict[str, Any]:
@@ -218,7 +219,7 @@ def _storing(service: Service) -> Iterator[tuple[str, Attack]]:
         def attack(service: Service, address: str = address, body: bytes = body) -> list[tuple[int, float]]:
             found: list[tuple[int, float]] = []
             with ThreadPoolExecutor(1) as uploading:
-                stored = uploading.submit(_send, service, "POST", "/api/v1/reports", content=body)
+                stored = uploading.submit(_send, service, "POST", "/api/v1/reports", body)
                 while not stored.done():
                     found += _at_once(address)(service)
             if stored.result()[0] != CREATED:
@@ -233,9 +234,9 @@ def _two_commits(service: Service) -> dict[str, Any]:
     report = _commit(CASES)
     after = {**report["commit"], "sha": "b" * 40, "parents": [SHA]}
     for each in (report, {**_commit(CASES), "commit": after}):
-        status, took = _send(service, "POST", "/api/v1/reports", content=orjson.dumps(each))
+        status, took = _send(service, "POST", "/api/v1/reports", orjson.dumps(each))
         print(f"upload of {CASES} cases: {status} after {took:.1f} s")
-    _send(service, "PATCH", "/api/v1/projects/attacked", json={"public_read": True})
+    _send(service, "PATCH", "/api/v1/projects/attacked", orjson.dumps({"public_read": True}))
     return report
 
 
@@ -320,7 +321,7 @@ def _bodies(_: Service) -> Iterator[tuple[str, Attack]]:
 
         def attack(service: Service, body: bytes = body) -> list[tuple[int, float]]:
             asked = "" if body.startswith(b'{"format"') else query
-            return [_send(service, "POST", f"/api/v1/reports{asked}", content=body)]
+            return [_send(service, "POST", f"/api/v1/reports{asked}", body)]
 
         yield f"{name} ({len(body) / 1e6:.1f} MB sent)", attack
 
@@ -346,7 +347,7 @@ def _answered(opened: socket.socket) -> str:
 
 def _connections(service: Service) -> Iterator[tuple[str, Attack]]:
     """Connections that take places: what is measured is an upload beside them."""
-    _send(service, "POST", "/api/v1/reports", content=orjson.dumps(_commit(READ_CASES)))
+    _send(service, "POST", "/api/v1/reports", orjson.dumps(_commit(READ_CASES)))
     report = orjson.dumps(_commit(1))
 
     def beside(head: bytes, count: int) -> Attack:
@@ -354,9 +355,9 @@ def _connections(service: Service) -> Iterator[tuple[str, Attack]]:
             opened = [_opened(service.port) for _ in range(count)]
             for one in opened:
                 one.sendall(head)
-            found = [_send(service, "POST", "/api/v1/reports", content=report) for _ in range(5)]
+            found = [_send(service, "POST", "/api/v1/reports", report) for _ in range(5)]
             time.sleep(SETTLING_S)
-            found += [_send(service, "POST", "/api/v1/reports", content=report) for _ in range(5)]
+            found += [_send(service, "POST", "/api/v1/reports", report) for _ in range(5)]
             print(f"of the {count} connections: {dict(Counter(map(_answered, opened)))}")
             for one in opened:
                 one.close()
@@ -371,14 +372,31 @@ def _connections(service: Service) -> Iterator[tuple[str, Attack]]:
     yield "1,000 slow readers", beside(reader.encode(), 1_000)
 
     def ready(service: Service) -> list[tuple[int, float]]:
-        with ThreadPoolExecutor(17) as clients:
-            asking = [clients.submit(lambda: [_send(service, "GET", "/readyz") for _ in range(30)]) for _ in range(16)]
-            found = [_send(service, "POST", "/api/v1/reports", content=report) for _ in range(5)]
-            for one in asking:
-                one.result()
-        return found
+        done, asking = multiprocessing.Event(), multiprocessing.Event()
+        process = multiprocessing.Process(target=_probe, args=(service.port, asking, done), daemon=True)
+        process.start()
+        asking.wait(60)
+        try:
+            return [_send(service, "POST", "/api/v1/reports", report) for _ in range(10)]
+        finally:
+            done.set()
+            process.join()
 
-    yield "16 clients on /readyz", ready
+    yield f"{PROBES} clients on /readyz", ready
+
+
+def _probe(port: int, asking: Event, done: Event) -> None:
+    """Ask for /readyz by many clients at once and all the time, each time by another connection."""
+
+    def ask() -> None:
+        while not done.is_set():
+            with closing(Connection(port, None)) as connection:
+                connection.get("/readyz")
+            asking.set()
+
+    with ThreadPoolExecutor(PROBES) as clients:
+        for one in [clients.submit(ask) for _ in range(PROBES)]:
+            one.result()
 
 
 ATTACKS: dict[str, Callable[[Service], Iterator[tuple[str, Attack]]]] = {

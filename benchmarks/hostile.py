@@ -3,7 +3,7 @@
     python -m benchmarks.hostile [--heavy] [--only NAME ...]
 
 Starts a Postgres of its own, `pullback serve`, `pullback worker` and `pullback agent --isolation sandbox` on a repository made for it. Of each
-attack it prints how its job ended, in how many seconds, and the sentence that was told. An attack is contained if the agent goes on, no process
+attack it prints how its job ended, in how many seconds, and the sentence that was told. An attack is contained if it began, the agent goes on, no process
 and no file of the job is left 5 s after its end, the agent's token is what it was and a clean commit is measured next. Exit status 1
 says that one was not. `--heavy` adds those that take memory and disk up to the usual limits, three quarters of the memory and 20 GiB.
 """
@@ -29,9 +29,15 @@ from pullback_service.postgres import EmbeddedPostgres
 
 USER = "61987"
 MARK = f"{USER}.4321"
-LIMIT_S = 20.0
+LIMIT_S = 40.0
+"""Of a job whose attack ends only with it: long enough to begin, with its environment made and its commit read first."""
 WAIT_S = 240.0
+"""Of any other job."""
+BEGUN = "$ python3 hostile.py"
+"""The line in the log of a job whose attack has begun."""
 LEFT_S = 5.0
+NO_PAUSE = {"PULLBACK_RETRY_PAUSE_S": "0"}
+"""Of the service: jobs whose measuring process was killed are tried again without a pause."""
 
 LIBRARY = """
 import numpy as np
@@ -107,10 +113,15 @@ HEAVY = {
     "takes memory without end": "x = []\nwhile True:\n    x.append(bytearray(b'x' * (64 << 20)))",
     "fills the disk": "n = 0\nwhile True:\n    n += 1\n    open(f'big{n}', 'wb').write(bytes(1 << 30))",
 }
+ENDLESS = frozenset(
+    {"forks for ever", "makes files without end", "sleeps for ever", "ignores SIGTERM", "all of them at once"}
+)
 HARMLESS = frozenset({"leaves a daemon"})
 """Attacks that fail nothing: the job is measured, and nothing of the attack is left."""
 EITHER = frozenset({"prints 1 GB", "writes the agent's folder"})
 """Attacks that fail by the time that they take; or where the folder is not below /tmp, of which a sandbox has its own."""
+KILLING = frozenset({"writes a report of its own"})
+"""Attacks that kill what measures and leave no reason: that may be the machine's doing, and their jobs are tried again until they are lost."""
 MEASURED = {
     "slows the clock of CPU time": "import time\ntime.process_time_ns = lambda real=time.process_time_ns: real() // 10",
 }
@@ -155,6 +166,8 @@ def _expected(name: str, build: str) -> frozenset[str]:
     """The states in which the job of an attack may end."""
     if name in EITHER:
         return frozenset({"done", "failed"})
+    if name in KILLING:
+        return frozenset({"lost"})
     return frozenset({"done" if name in HARMLESS or not build else "failed"})
 
 
@@ -199,7 +212,10 @@ class _Range:
         server = EmbeddedPostgres(self._folder / "postgres")
         migrating.upgrade(server.start())
         try:
-            with serving(server, self._folder / "service") as service, self._agent(service.port) as agent:
+            with (
+                serving(server, self._folder / "service", variables=NO_PAUSE) as service,
+                self._agent(service.port) as agent,
+            ):
                 self._agent_process, self._port = agent, service.port
                 self._client = httpx.Client(
                     base_url=f"http://127.0.0.1:{service.port}",
@@ -243,9 +259,11 @@ class _Range:
         """Have a hostile commit built and measured, then a clean one; print what came of it, and say whether it was contained."""
         places = f"DATA, REPOSITORY, AGENT, PORT = {str(self._data)!r}, {str(self._repository)!r}, {self._agent_process.pid}, {self._port}\n"
         began = time.monotonic()
-        job = self._job(f"PLACES = {places!r}\n{places}{build}\n", f"{measured}\n{LIBRARY}")
+        limit_s = LIMIT_S if name in ENDLESS else WAIT_S
+        job = self._job(f"PLACES = {places!r}\n{places}{build}\n", f"{measured}\n{LIBRARY}", limit_s)
         took_s = time.monotonic() - began
         wrong = [
+            *([] if self._has_begun(job) else ["the attack has not begun"]),
             *([] if self._is_gone() else ["processes are left"]),
             *([] if self._agent_process.poll() is None else ["the agent has ended"]),
             *([] if not list(self._folder.rglob("left-by-a-job")) else ["files are left"]),
@@ -262,13 +280,13 @@ class _Range:
         )
         return not wrong
 
-    def _job(self, build: str, library: str) -> dict[str, Any]:
+    def _job(self, build: str, library: str, limit_s: float = WAIT_S) -> dict[str, Any]:
         (self._repository / "hostile.py").write_text(build)
         (self._repository / "src/waves.py").write_text(library)
         self._git("add", "-A")
         self._git("commit", "-q", "--allow-empty", "-m", "a commit")
         commit = {"sha": self._git("rev-parse", "HEAD")}
-        wanted = {"project": "waves", "commit": commit, "suite": "trial", "timeout_s": LIMIT_S if build else WAIT_S}
+        wanted = {"project": "waves", "commit": commit, "suite": "trial", "timeout_s": limit_s}
         made = self._client.post("/api/v1/jobs", json=wanted).raise_for_status().json()
 
         def ended() -> dict[str, Any] | None:
@@ -277,7 +295,10 @@ class _Range:
             job: dict[str, Any] = self._client.get(made["url"]).raise_for_status().json()
             return job if job["state"] in {"done", "failed", "lost", "cancelled"} else None
 
-        return _until(ended, WAIT_S, f"job {made['id']} to end")
+        return _until(ended, WAIT_S + LIMIT_S, f"job {made['id']} to end")
+
+    def _has_begun(self, job: dict[str, Any]) -> bool:
+        return BEGUN in self._client.get(f"/api/v1/jobs/{job['id']}/log").raise_for_status().text
 
     def _believed(self, job: dict[str, Any]) -> list[str]:
         """A sentence for each variant of a job's report that is not doubtful."""

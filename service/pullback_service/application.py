@@ -61,7 +61,7 @@ def create_service(settings: Settings | None = None) -> FastAPI:
         bell = JobBell(database.seeing(ALL_PROJECTS))
         bell.open()
         intake = Intake(database)
-        waits, turns = LogWaits(settings.max_streams), ReadingTurns(settings.pool_size)
+        waits, turns = LogWaits(settings.max_streams), ReadingTurns(max(1, settings.pool_size // 2))
         runtime = Runtime(settings, database, bell, waits, gate, metrics, intake, turns)
         app.state.runtime = runtime
         try:

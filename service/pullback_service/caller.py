@@ -41,6 +41,8 @@ EVERYTHING = frozenset(SCOPES)
 LOCAL = Caller("local", EVERYTHING, may_make_projects=True)
 BOOTSTRAP = Caller("bootstrap token", EVERYTHING, may_make_projects=True)
 COMMAND_LINE = Caller("command line", EVERYTHING, may_make_projects=True)
+NOBODY = Caller("nobody", frozenset(), frozenset())
+"""Whoever asks for what everybody is told."""
 
 
 def anonymous(projects: frozenset[ProjectId]) -> Caller:

@@ -33,6 +33,12 @@ SELECT count(*)
    AND NOT EXISTS (SELECT FROM reading WHERE reading.series_id = step.series_id AND reading.commit_id = step.commit_id)
 """
 
+LOST = """
+SELECT count(*)
+  FROM report r
+ WHERE CASE WHEN status = 'withdrawn' THEN 0 ELSE points END <> (SELECT count(*) FROM point p WHERE p.report_id = r.id)
+"""
+
 # What is counted, what it means where it is not zero, and what to do.
 COUNTS = (
     (
@@ -52,8 +58,12 @@ COUNTS = (
         "{n} failures have the wrong place in history: restore a backup, or report it.",
     ),
     (
-        "SELECT count(*) FROM report r WHERE r.points <> (SELECT count(*) FROM point p WHERE p.report_id = r.id)",
+        LOST,
         "{n} reports have lost or gained points since they were stored: restore a backup.",
+    ),
+    (
+        "SELECT count(*) FROM report WHERE status = 'withdrawn' AND (points, failures) <> (0, 0)",
+        "{n} withdrawn reports count as measured, as an older release leaves them: run `pullback db rebuild`.",
     ),
     (
         MISPLACED.format(table="reading"),

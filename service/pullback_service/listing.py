@@ -20,7 +20,7 @@ from pullback_service.exports.streaming import in_batches, send
 from pullback_service.exports.tables import Table
 from pullback_service.paging import DEFAULT_LIMIT, HIGHEST_LIMIT, Cursor, Limit, Page
 from pullback_service.problems import documented
-from pullback_service.sessions import ExportForm, OpenedReading, ReadSession
+from pullback_service.sessions import ExportForm, OpenedFile, ReadSession
 
 Item = TypeVar("Item", bound=BaseModel)
 
@@ -67,7 +67,7 @@ async def _listing(
     answer: KnownAnswering,
     form: ExportForm,
     session: ReadSession,
-    opened: OpenedReading,
+    opened: OpenedFile,
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Listing:

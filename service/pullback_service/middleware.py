@@ -29,7 +29,8 @@ SECURITY_HEADERS = (
 )
 # What logs and figures say of a caller who left before the body was read; no such answer is ever sent.
 GONE = 499
-QUIET_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
+LIVENESS = "/healthz"
+QUIET_PATHS = frozenset({LIVENESS, "/readyz", "/metrics"})
 
 
 class Observing:
@@ -92,9 +93,9 @@ class Observing:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, headers: Mapping[bytes, bytes]) -> None:
         # Who asks is not known yet: by what it shows, or by where it comes from.
-        await self._turns.turn(
-            headers.get(b"authorization") or headers.get(b"cookie") or (scope.get("client") or "")[:1]
-        )
+        caller = headers.get(b"authorization") or headers.get(b"cookie") or (scope.get("client") or "")[:1]
+        if scope["path"] != LIVENESS:  # by which a process is ended that does not answer
+            await self._turns.turn(caller)
         reason = refusal(scope["method"], headers, local=self._local)
         if reason is not None:
             await _dressed(scope, problem(403, "cross-site", "Refused", reason))(scope, receive, send)

@@ -4,6 +4,7 @@ In the tree they live in `migrations/`; in the wheel they are `pullback_service/
 """
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from alembic import command
@@ -97,8 +98,9 @@ def downgrade(url: str, revision: str) -> None:
         connection.commit()
 
 
+@cache
 def head() -> str:
-    """The revision this release works with."""
+    """The revision this release works with: all migrations are read for it, once."""
     found = ScriptDirectory(str(folder())).get_current_head()
     if found is None:
         raise MigrationError(f"There are no migrations in {folder()}: the installation is damaged.")

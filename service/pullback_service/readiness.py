@@ -11,17 +11,16 @@ HOLDS_S = 1.0
 
 
 class Readiness:
-    """The last answer of the database. Who asks within a second gets the same answer, and who asks meanwhile waits for it."""
+    """The last answer of the database, that it did not answer included. Who asks within a second gets the same, and who asks meanwhile waits for it."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._turn = asyncio.Lock()
-        self._answer: tuple[float, Revisions] | None = None
+        self._asked_at = 0.0
+        self._answer: asyncio.Task[Revisions] | None = None
 
     async def ask(self, database: Database) -> Revisions:
-        """The revision of the database; that it does not answer is raised each time."""
-        async with self._turn:
-            if self._answer is None or self._now() - self._answer[0] >= HOLDS_S:
-                self._answer = None
-                self._answer = (self._now(), await revisions_now(database))
-            return self._answer[1]
+        """The revision of the database, or the error with which it did not answer."""
+        if self._answer is None or (self._answer.done() and self._now() - self._asked_at >= HOLDS_S):
+            self._asked_at = self._now()
+            self._answer = asyncio.create_task(revisions_now(database))
+        return await asyncio.shield(self._answer)  # whoever leaves, others wait for it

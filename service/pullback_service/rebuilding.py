@@ -37,6 +37,10 @@ SELECT id, projected, (SELECT count(*) FROM point WHERE commit_id = commit.id)
 _JUDGED_COMMITS: LiteralString = """
 SELECT id, project_id, projected AND judged_by >= %(rule)s FROM commit WHERE id > %(after)s ORDER BY id LIMIT %(most)s
 """
+_WITHDRAWN: LiteralString = """
+UPDATE report SET points = 0, failures = 0 WHERE status = 'withdrawn' AND (points, failures) <> (0, 0)
+"""
+"""Migration 0032, once more: a release before it may have withdrawn reports since, while an upgrade was under way."""
 _NO_READING: LiteralString = """
 DELETE FROM step
  WHERE via <> 'compared'
@@ -145,6 +149,7 @@ async def rebuild_everything(url: str, *, write: bool) -> Everything:
         steps = await _all_batches(database, rebuild_steps, write=write)
         if write:
             async with database.writing.begin() as session:
+                await statements.run(session, _WITHDRAWN, {})
                 for project in await list_projects(session):
                     await refresh_counts(session, ProjectId(project.id))
     finally:

@@ -39,6 +39,7 @@ class Runtime:
     metrics: Metrics
     intake: Intake
     reading_turns: ReadingTurns
+    file_turns: ReadingTurns = field(default_factory=lambda: ReadingTurns(1))
     downloads: Downloads = field(default_factory=Downloads)
     noise: NoiseMemory = field(default_factory=NoiseMemory)
     readiness: Readiness = field(default_factory=Readiness)

@@ -41,6 +41,19 @@ async def _reading(request: Request, database: KnownDatabase) -> OpenSession:
     return _opening(request, database)
 
 
+async def _file(request: Request, database: KnownDatabase) -> OpenSession:
+    turns = request.app.state.runtime.file_turns
+    assert isinstance(turns, ReadingTurns)  # noqa: S101 - as above
+    opened, payer = _opening(request, database), _payer()
+
+    @asynccontextmanager
+    async def opened_in_turn() -> AsyncIterator[AsyncSession]:
+        async with turns.of(payer), opened() as session:
+            yield session
+
+    return opened_in_turn
+
+
 def _opening(request: Request, database: Database) -> OpenSession:
     """Opens sessions that read for the caller, in the caller's turns."""
     turns = request.app.state.runtime.reading_turns
@@ -90,5 +103,7 @@ ExportForm = Annotated[Format | None, Depends(_export_form)]
 """The form of the file that is asked for, or None for a page of JSON. It stands before the session in an endpoint: a caller that has too many downloads waits for no turn."""
 OpenedReading = Annotated[OpenSession, Depends(_reading)]
 """Opens sessions that read, for answers that are still being read when the request's own session has ended."""
+OpenedFile = Annotated[OpenSession, Depends(_file)]
+"""The same for the further batches of files, of which one caller reads one at a time."""
 ReadSession = Annotated[AsyncSession, Depends(_read_session, scope="function")]
 WriteSession = Annotated[AsyncSession, Depends(_write_session, scope="function")]

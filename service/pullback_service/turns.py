@@ -4,14 +4,19 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
+from typing import Final
 from weakref import WeakValueDictionary
+
+ROUNDS: Final = 4
+"""Times that the event loop looks at its connections before the next of those that wait may begin: what has begun goes on meanwhile."""
 
 
 class RequestTurns:
-    """The turns of requests to begin: one each time that the event loop looks at its connections, of one caller after the other.
+    """The turns of requests to begin: one each few times that the event loop looks at its connections, of one caller after the other.
 
-    A thousand that come at once would else all begin before anybody else is looked at. Of one caller the newest is first: it is
-    still waited for, while of those that wait for long many have been given up.
+    A thousand that come at once would else all begin before anybody else is looked at, and what an upload asks of the database one
+    statement after the other would wait for as many of them. Of one caller the newest is first: it is still waited for, while of
+    those that wait for long many have been given up.
     """
 
     def __init__(self) -> None:
@@ -26,9 +31,12 @@ class RequestTurns:
             await turn
         else:  # whoever waited in another loop was ended with it
             self._waiting, self._taken_in = OrderedDict(), loop
-            loop.call_soon(self._next, loop)
+            loop.call_soon(self._next, loop, ROUNDS)
 
-    def _next(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _next(self, loop: asyncio.AbstractEventLoop, rounds: int) -> None:
+        if self._waiting and rounds:
+            loop.call_soon(self._next, loop, rounds - 1)
+            return
         while self._waiting:
             caller, turns = self._waiting.popitem(last=False)
             turn = turns.pop()
@@ -36,16 +44,16 @@ class RequestTurns:
                 self._waiting[caller] = turns  # behind the others
             if not turn.done():  # whoever waited may have been cut off
                 turn.set_result(None)
-                loop.call_soon(self._next, loop)
+                loop.call_soon(self._next, loop, ROUNDS)
                 return
         self._taken_in = None
 
 
 class ReadingTurns:
-    """The turns of callers to read: each has half of the connections at most, which leaves others for writes and other callers."""
+    """The turns of callers to read: each has so many at a time, and others wait."""
 
-    def __init__(self, connections: int) -> None:
-        self._most = max(1, connections // 2)
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._of_callers: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     @asynccontextmanager

@@ -1,5 +1,6 @@
 """Connections that send half a head, or a byte of it now and then."""
 
+import asyncio
 import socket
 import threading
 import time
@@ -10,8 +11,9 @@ import pytest
 import uvicorn
 
 from pullback_cli import http_protocol
-from pullback_cli.http_protocol import BoundedHeadProtocol
+from pullback_cli.http_protocol import HEADS_AT_ONCE, BoundedHeadProtocol, HeadTurns
 
+MOST = 100
 HEAD = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
 
 
@@ -29,7 +31,7 @@ def refused():
 @pytest.fixture
 def connect(monkeypatch, refused):
     monkeypatch.setattr(http_protocol, "HEAD_WITHIN_S", 0.3)
-    protocol = partial(BoundedHeadProtocol, most=3, refused=refused.append)
+    protocol = partial(BoundedHeadProtocol, most=MOST, heads=HeadTurns(), refused=refused.append)
     config = uvicorn.Config(answer, port=0, lifespan="off", log_config=None, http=protocol)
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(config)
@@ -96,10 +98,36 @@ def test_the_next_request_of_a_connection_has_its_own_time(connect):
 
 def test_one_connection_too_many_is_closed_and_counted_and_the_others_go_on(connect, refused, monkeypatch):
     monkeypatch.setattr(http_protocol, "HEAD_WITHIN_S", 30)
-    several = [connect() for _ in range(3)]
+    several = [connect() for _ in range(MOST)]
     time.sleep(0.1)
     assert connect().recv(1) == b""
     assert refused == ["too-many-connections"]
     for connection in several:
         connection.sendall(HEAD)
+        assert connection.recv(100).startswith(b"HTTP/1.1 204")
+
+
+def test_heads_that_come_together_are_read_a_few_at_a_time_and_the_newest_first():
+    async def come(*heads):
+        turns, read, loop, rounds = HeadTurns(), [], asyncio.get_running_loop(), []
+        for head in heads:
+            turns.take(loop, partial(read.append, head))
+        while read:
+            rounds.append([*read])
+            read.clear()
+            await asyncio.sleep(0)
+        return rounds
+
+    most = HEADS_AT_ONCE
+    numbers = range(2 * most + 3)
+    assert asyncio.run(come(*numbers)) == [[*numbers[:most]], [*numbers[:most:-1]][:most], [most + 2, most + 1, most]]
+
+
+def test_requests_that_come_together_are_all_answered(connect, monkeypatch):
+    monkeypatch.setattr(http_protocol, "HEAD_WITHIN_S", 30)
+    many = [connect() for _ in range(MOST)]
+    for half in (HEAD[:20], HEAD[20:]):
+        for connection in many:
+            connection.sendall(half)
+    for connection in many:
         assert connection.recv(100).startswith(b"HTTP/1.1 204")

@@ -1,18 +1,29 @@
 """What holds for every answer: problems, headers, ids, health and who may ask."""
 
+import asyncio
+
 import httpx
 import psycopg
 import pytest
 from fastapi import FastAPI
 from psycopg import sql
 from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, OperationalError
 from structlog.testing import capture_logs
 
-from pullback_service import migrating
+from pullback_service import migrating, readiness
+from pullback_service.database import Database
+from pullback_service.logins.cookies import COOKIE
 from pullback_service.problems import install
 
 pytestmark = pytest.mark.anyio
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
 
 
 def assert_problem(response, status):
@@ -147,10 +158,36 @@ async def test_a_newer_database_is_served_by_releases_that_it_was_left_to(client
         assert "upgrade this release" in answer.json()["detail"]
 
 
-async def test_probes_at_once_ask_the_database_once(client, database, count_statements):
+async def test_sixteen_clients_that_probe_all_the_time_ask_the_database_once_a_second(client, count_statements):
+    clock = client.app.state.runtime.readiness._now = Clock()
+
+    async def probe():
+        return frozenset({(await client.get("/readyz")).status_code for _ in range(5)})
+
     async with count_statements() as statements:
-        assert {(await client.get("/readyz")).status_code for _ in range(5)} == {200}
-    assert len([statement for statement in statements if "alembic_version" in str(statement)]) == 1
+        for clock.now in (0.0, 0.9, 1.0):
+            assert {*await asyncio.gather(*(probe() for _ in range(16)))} == {frozenset({200})}
+    assert len([statement for statement in statements if "alembic_version" in str(statement)]) == 2
+
+
+async def test_a_database_that_went_away_is_seen_a_second_after_it_answered_last(database, monkeypatch):
+    asked, clock = [], Clock()
+
+    async def noted(database):
+        asked.append(clock.now)
+        return await migrating.revisions_now(database)
+
+    monkeypatch.setattr(readiness, "revisions_now", noted)
+    known, gone = readiness.Readiness(clock), Database("postgresql://nobody@127.0.0.1:1/nothing")
+    assert (await known.ask(database)).serves
+    clock.now = 0.9
+    assert (await known.ask(gone)).serves
+    for clock.now in (1.0, 1.9):
+        answers = await asyncio.gather(*(known.ask(gone) for _ in range(16)), return_exceptions=True)
+        assert {type(answer) for answer in answers} == {OperationalError}
+    clock.now = 2.0
+    assert (await known.ask(database)).serves
+    assert asked == [0.0, 1.0, 2.0]
 
 
 async def test_a_statement_that_fails_is_logged_without_the_values_that_it_was_sent_with(session):
@@ -170,7 +207,8 @@ async def test_without_a_database_answers_are_503_and_say_what_to_do():
         app.router.lifespan_context(app),
         httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client,
     ):
-        assert (await client.get("/healthz")).status_code == 200
+        for shown in ({}, {"authorization": "Bearer plb_of_a_monitor"}, {"cookie": f"{COOKIE}=of-a-monitor"}):
+            assert (await client.get("/healthz", headers=shown)).status_code == 200
         response = await client.get("/api/v1/projects")
         assert_problem(response, 503)
         assert response.headers["retry-after"]

@@ -1,6 +1,7 @@
-"""What is said where the database is not migrated, and how often."""
+"""What is said where the database is not migrated, and how often it is looked at."""
 
 import psycopg
+import pytest
 from structlog.testing import capture_logs
 
 from pullback_service import migrating, worker
@@ -32,3 +33,16 @@ def test_a_worker_says_once_that_it_waits_for_the_migrations_and_again_what_is_l
         ("database_not_migrated", REMEDY),
         ("worker_lost_database", "gone"),
     ]
+
+
+@pytest.mark.anyio
+async def test_the_migrations_are_read_once_however_often_the_database_is_asked(database, monkeypatch):
+    read, real = [], migrating.ScriptDirectory
+
+    def noted(folder):
+        read.append(folder)
+        return real(folder)
+
+    monkeypatch.setattr(migrating, "ScriptDirectory", noted)
+    assert {(await migrating.revisions_now(database)).serves for _ in range(3)} == {True}
+    assert len(read) <= 1

@@ -1,13 +1,15 @@
 """Whoever asks for many answers at once leaves connections, and turns of the event loop, to others."""
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 from sqlalchemy import text
 
 from pullback_service.access.gate import Gate
+from pullback_service.endpoints import series
 from pullback_service.exports import downloads
-from pullback_service.turns import RequestTurns
+from pullback_service.turns import ROUNDS, RequestTurns
 
 pytestmark = pytest.mark.anyio
 SOON_S = 10  # statements wait 15 s for a lock, and requests 30 s for a connection
@@ -55,6 +57,28 @@ async def test_uploads_are_stored_while_one_caller_reads_more_than_there_are_con
     assert not any(task.done() for task in reading)
     boards_are_locked.set()
     assert {answer.status_code for answer in await asyncio.gather(*reading)} == {200}
+
+
+async def test_further_batches_of_the_files_of_one_caller_are_read_one_at_a_time(start_service, reports, monkeypatch):
+    inside, most, read = set(), [], series.points_of_series
+
+    async def noted(session, *given, at, **named):
+        if at is not None:
+            inside.add(session)
+            most.append(len(inside))
+        try:
+            return await read(session, *given, at=at, **named)
+        finally:
+            inside.discard(session)
+
+    monkeypatch.setattr(series, "points_of_series", noted)
+    monkeypatch.setattr(series, "POINTS_AT_ONCE", 1)
+    async with start_service(pool_size=8) as client:
+        assert (await client.post("/api/v1/reports", json=reports.report(1))).status_code == 201
+        answers = await asyncio.gather(*(client.get("/api/v1/points?project=demo&format=csv") for _ in range(4)))
+    assert [len(answer.text.splitlines()) for answer in answers] == [1 + 4] * 4
+    assert len(most) >= 4 * 3
+    assert {*most} == {1}
 
 
 async def test_whoever_is_sent_as_many_files_as_one_may_is_told_to_come_again(client, boards_are_locked, monkeypatch):
@@ -113,3 +137,39 @@ async def test_callers_take_turns_and_of_one_the_newest_is_first():
     others = [("a", 1), ("b", 1), ("a", 2), ("a", 3), ("c", 1), ("a", 4)]
     await asyncio.gather(one("a", 0), *(one(*other) for other in others))
     assert done == [("a", 0), ("a", 4), ("b", 1), ("c", 1), ("a", 3), ("a", 2), ("a", 1)]
+
+
+async def test_what_has_begun_goes_on_a_few_rounds_of_the_event_loop_before_the_next_begins():
+    turns, done = RequestTurns(), []
+
+    async def one(number):
+        await turns.turn("somebody")
+        done.append(number)
+
+    many = [asyncio.create_task(one(number)) for number in range(50)]
+    counts = []
+    for _ in range(10):
+        for _ in range(ROUNDS + 1):
+            await asyncio.sleep(0)
+        counts.append(len(done))
+    assert {after - before for before, after in pairwise(counts)} == {1}
+    await asyncio.gather(*many)
+    assert len(done) == 50
+
+
+async def test_liveness_waits_for_none_of_hundreds_of_callers(client, monkeypatch):
+    begun, admit = [], Gate.admit
+
+    async def noted(gate, request, session):
+        begun.append(request.url.path)
+        return await admit(gate, request, session)
+
+    monkeypatch.setattr(Gate, "admit", noted)
+    many = [
+        asyncio.create_task(client.get("/api/v1/projects", headers={"cookie": f"number={number}"}))
+        for number in range(200)
+    ]
+    await asyncio.sleep(0)
+    assert (await client.get("/healthz")).status_code == 200
+    assert begun.index("/healthz") < 50
+    assert {answer.status_code for answer in await asyncio.gather(*many)} == {200}

@@ -48,11 +48,16 @@ class UploadLoop:
         while True:
             self._work.wait(_IDLE_CHECK_S)
             self._work.clear()
-            self._spool.forget_old()
-            for path in self._spool.waiting():
-                self._send(path)
-                with self._idle:
-                    self._idle.notify_all()
+            try:
+                self._spool.forget_old()
+                for path in self._spool.waiting():
+                    self._send(path)
+                    with self._idle:
+                        self._idle.notify_all()
+            except (
+                OSError
+            ) as error:  # a full disk: what could not be put away is sent again, which the service counts once
+                _log.error("the spool cannot be written", folder=str(self._spool.folder), reason=str(error))
 
     def _send(self, path: Path) -> None:
         try:

@@ -31,7 +31,7 @@ from pullback_service.paging import HIGHEST_LIMIT, Cursor, Limit, read_cursor, w
 from pullback_service.problems import documented
 from pullback_service.routers import api_router
 from pullback_service.series.query_parameters import ChosenSeries
-from pullback_service.sessions import ExportForm, OpenedReading, ReadSession
+from pullback_service.sessions import ExportForm, OpenedFile, ReadSession
 
 router = api_router(prefix=f"{API}/comparisons", tags=["comparisons"])
 
@@ -50,7 +50,7 @@ async def compare_commits(
     answer: KnownAnswering,
     form: ExportForm,
     session: ReadSession,
-    opened: OpenedReading,
+    opened: OpenedFile,
     choice: ChosenSeries,
     head: Annotated[Name, Query(description=f"The candidate. {NAMED}", examples=["topic"])],
     base: Annotated[

@@ -23,7 +23,7 @@ from pullback_service.paging import Cursor, Page, read_cursor, write_cursor
 from pullback_service.problems import documented
 from pullback_service.projects.queries import project_by_name
 from pullback_service.routers import api_router
-from pullback_service.sessions import ExportForm, OpenedReading, ReadSession
+from pullback_service.sessions import ExportForm, OpenedFile, ReadSession
 
 router = api_router(prefix=f"{API}/matrix", tags=["matrix"])
 
@@ -42,7 +42,7 @@ async def read_matrix(
     answer: KnownAnswering,
     form: ExportForm,
     session: ReadSession,
-    opened: OpenedReading,
+    opened: OpenedFile,
     project: Annotated[Name, Query(examples=["demo"])],
     machine: Annotated[Name | None, Query(description="Name, host or class.")] = None,
     metric: Annotated[Name | None, Query(examples=["time"])] = None,

@@ -47,7 +47,7 @@ from pullback_service.series.tables import (
 )
 from pullback_service.series.thinning import FEWEST_MARKS
 from pullback_service.series.windows import Window, marks_in, points_in
-from pullback_service.sessions import ExportForm, OpenedReading, ReadSession
+from pullback_service.sessions import ExportForm, OpenedFile, ReadSession
 
 router = api_router(prefix=API, tags=["series"])
 
@@ -56,6 +56,8 @@ PointPlace = TypeAdapter(tuple[datetime, KnownId])
 SeriesPointPlace = TypeAdapter(tuple[KnownId, tuple[datetime, KnownId] | None])
 MOST_MARKS = 5_000
 MOST_LAST = 100_000
+POINTS_AT_ONCE = 200
+"""Of a batch of a file: few enough for the event loop, which serves nobody else while it makes them of rows."""
 NAMED = "Hash of a commit, 7 digits of it or more, or a branch for its newest one."
 READING = {**EXPORTED, **UNCHANGED, **documented(InvalidInputError, NotFoundError, NotAcceptableError)}
 
@@ -110,7 +112,7 @@ async def list_series(
     answer: KnownAnswering,
     form: ExportForm,
     session: ReadSession,
-    opened: OpenedReading,
+    opened: OpenedFile,
     choice: ChosenSeries,
     branch: Branch = None,
     limit: Limit = 100,
@@ -146,7 +148,7 @@ async def count_series(
     answer: KnownAnswering,
     form: ExportForm,
     session: ReadSession,
-    opened: OpenedReading,
+    opened: OpenedFile,
     choice: ChosenSeries,
     branch: Branch = None,
 ) -> Response:
@@ -173,7 +175,7 @@ async def list_points(
     answer: KnownAnswering,
     form: ExportForm,
     session: ReadSession,
-    opened: OpenedReading,
+    opened: OpenedFile,
     series_id: KnownId,
     asked: KnownWindow,
     marks: Annotated[
@@ -202,7 +204,7 @@ async def list_points(
         if marks is not None:
             shown, _ = await marks_in(session, SeriesId(series_id), window, at_most=marks, raw=raw)
             return exported(stored, shown, raw=raw), None
-        points, more = await points_in(session, SeriesId(series_id), window, after=after, limit=HIGHEST_LIMIT, raw=raw)
+        points, more = await points_in(session, SeriesId(series_id), window, after=after, limit=POINTS_AT_ONCE, raw=raw)
         return exported(stored, points, raw=raw), points[-1].reading.place if more else None
 
     if form is not None:
@@ -232,7 +234,7 @@ async def list_points_of_series(
     answer: KnownAnswering,
     form: ExportForm,
     session: ReadSession,
-    opened: OpenedReading,
+    opened: OpenedFile,
     choice: ChosenSeries,
     asked: KnownWindow,
     *,
@@ -250,7 +252,7 @@ async def list_points_of_series(
     window = await asked.found(session, project_id)
 
     async def read(session: AsyncSession, at: WalkPlace | None) -> tuple[Sequence[ExportedPoint], WalkPlace | None]:
-        found, following = await points_of_series(session, choice, window, at=at, limit=HIGHEST_LIMIT, raw=raw)
+        found, following = await points_of_series(session, choice, window, at=at, limit=POINTS_AT_ONCE, raw=raw)
         return [row for stored, point in found for row in exported(stored, [point], raw=raw)], following
 
     if form is not None:

@@ -9,10 +9,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service.ids import SeriesId
 from pullback_service.series.filters import SeriesChoice
 from pullback_service.series.search import StoredSeries, list_series
-from pullback_service.series.windows import PooledPoint, Window, points_in, those_with_points
+from pullback_service.series.windows import PooledPoint, Window, first_points, points_in
 
-SERIES_AT_ONCE = 50
-"""A page looks into this many series at most, so that it ends soon where hardly any has points in the window."""
+FEWEST_SERIES = 50
+"""Series that are looked into at first: often the points of a page are those of a few, and each takes a row to be named."""
 
 WalkPlace: TypeAlias = tuple[int, tuple[datetime, int] | None]
 """The series to go on with, and its last point that was read."""
@@ -23,25 +23,42 @@ async def points_of_series(
 ) -> tuple[Sequence[tuple[StoredSeries, PooledPoint]], WalkPlace | None]:
     """Up to `limit` points of the chosen series, by series and then oldest commit first, and where to go on.
 
-    There may be fewer, even none, with more to come. Series without any point there take one statement together.
-    Index: as `list_series`, then as `points_in` for each series with points.
+    There may be fewer, even none, with more to come: not many more series than points are looked into, so that a page ends
+    soon where hardly any has points in the window. Index: as `list_series`, then as `points_in` and `first_points`.
     """
-    rows = await list_series(session, choice, after_id=at[0] - 1 if at is not None else None, limit=SERIES_AT_ONCE + 1)
     found: list[tuple[StoredSeries, PooledPoint]] = []
-    series = [SeriesId(stored.series.id) for stored in rows[:SERIES_AT_ONCE]]
-    there: set[int] = {*series[:1]}
-    for number, stored in enumerate(rows[:SERIES_AT_ONCE]):
-        if number == 1:  # often the first has enough
-            there |= await those_with_points(session, series[1:], window)
-        if stored.series.id not in there:
-            continue
-        after = at[1] if at is not None and at[0] == stored.series.id else None
-        points, more = await points_in(
-            session, SeriesId(stored.series.id), window, after=after, limit=limit - len(found), raw=raw
+    series = FEWEST_SERIES
+    while True:
+        some, at = await _points_of_some(
+            session, choice, window, at=at, series=series, limit=limit - len(found), raw=raw
         )
-        found += [(stored, point) for point in points]
-        if more and points:
-            return found, (stored.series.id, points[-1].reading.place)
-        if len(found) == limit:
-            return found, (stored.series.id, points[-1].reading.place if points else after)
-    return found, (rows[SERIES_AT_ONCE].series.id, None) if len(rows) > SERIES_AT_ONCE else None
+        found += some
+        if at is None or len(found) == limit or series >= limit:
+            return found, at
+        series = min(4 * series, limit)
+
+
+async def _points_of_some(
+    session: AsyncSession,
+    choice: SeriesChoice,
+    window: Window,
+    *,
+    at: WalkPlace | None,
+    series: int,
+    limit: int,
+    raw: bool,
+) -> tuple[Sequence[tuple[StoredSeries, PooledPoint]], WalkPlace | None]:
+    """The same of so many series, whose points take one statement together."""
+    after_id, behind = (None, None) if at is None else (at[0] - 1, at[1])
+    rows = await list_series(session, choice, after_id=after_id, limit=series + 1)
+    stored = {SeriesId(row.series.id): row for row in rows[:series]}
+    following: WalkPlace | None = (rows[series].series.id, None) if len(rows) > series else None
+    points: list[PooledPoint] = []
+    left = [*stored]
+    if at is not None and behind is not None and left[:1] == [at[0]]:  # it may have been removed meanwhile
+        points += (await points_in(session, left.pop(0), window, after=behind, limit=limit, raw=raw))[0]
+    if len(points) < limit and left:
+        points += await first_points(session, left, window, limit=limit - len(points), raw=raw)
+    if len(points) == limit:
+        following = points[-1].reading.series_id, points[-1].reading.place
+    return [(stored[SeriesId(point.reading.series_id)], point) for point in points], following

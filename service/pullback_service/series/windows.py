@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
+from itertools import accumulate, groupby
 from operator import itemgetter
 from typing import Any, LiteralString, NamedTuple
 from uuid import UUID
@@ -79,8 +79,10 @@ SELECT point.series_id, point.commit_id, point.report_id, point.value, point.pro
   JOIN report ON report.id = point.report_id
  ORDER BY point.series_id, point.commit_id, report.started_at, point.id
 """
-_ANY: LiteralString = """
-SELECT series.id FROM unnest(%(series)s::bigint[]) AS series(id) WHERE EXISTS (SELECT FROM reading"""
+_COUNTS: LiteralString = "SELECT series.id, (SELECT count(*) FROM (SELECT FROM reading"
+_OF_EACH: LiteralString = " FROM unnest(%(series)s::bigint[]) series (id)"
+_FOUND: LiteralString = "SELECT found.*" + _OF_EACH + " CROSS JOIN LATERAL ("
+_IN_ORDER: LiteralString = " ORDER BY found.series_id, found.ordered_at, found.commit_id LIMIT %(limit)s"
 _PLACES: LiteralString = "SELECT reading.ordered_at, reading.commit_id FROM reading"
 _MARKS: LiteralString = f"SELECT {MARK_COLUMNS} FROM reading"  # noqa: S608 - our own words
 _ON_BRANCH: LiteralString = """
@@ -105,10 +107,25 @@ async def points_in(
     return await _points(session, rows[:limit], raw=raw), len(rows) > limit
 
 
-async def those_with_points(session: AsyncSession, series: Sequence[SeriesId], window: Window) -> set[SeriesId]:
-    """Those of some series that have any reading in a window. Index: ix_reading_series_history."""
-    statement = _ANY + _kept_to(window, series="series.id") + ")"
-    return {SeriesId(id_) for (id_,) in await statements.rows(session, statement, _values(list(series), window))}
+async def first_points(
+    session: AsyncSession, series: Sequence[SeriesId], window: Window, *, limit: int, raw: bool = False
+) -> Sequence[PooledPoint]:
+    """Up to `limit` points of some series in a window, by the ids of the series and then oldest commit first.
+
+    How many each has is counted before, so that few more are read than are given. Index: as `points_in`.
+    """
+    kept = _kept_to(window, series="series.id")
+    most = limit if window.last is None else min(limit, window.last)
+    counting = _COUNTS + kept + " LIMIT %(limit)s) few)" + _OF_EACH + " ORDER BY series.id"
+    counts = await statements.rows(session, counting, _values(statements.array_of(series), window) | {"limit": most})
+    before = accumulate((count for _, count in counts), initial=0)
+    chosen = [id_ for (id_, count), so_far in zip(counts, before, strict=False) if count and so_far < limit]
+    if not chosen:
+        return []
+    ends = _OLDEST_FIRST + " LIMIT %(limit)s" if window.last is None else _NEWEST_FIRST + " LIMIT %(last)s"
+    statement = _FOUND + _SELECT + _from(window) + kept + ends + ") found" + _IN_ORDER
+    values = _values(statements.array_of(chosen), window) | {"last": window.last, "limit": limit}
+    return await _points(session, await statements.rows(session, statement, values, binary=True), raw=raw)
 
 
 async def marks_in(
@@ -187,8 +204,8 @@ def _kept_to(window: Window, behind: Place | None = None, series: LiteralString 
     return ("" if window.branch_id is None else _ON_BRANCH) + " AND ".join(conditions)
 
 
-def _values(series: SeriesId | Sequence[SeriesId], window: Window, behind: Place | None = None) -> dict[str, Any]:
-    """The values that the conditions of `_kept_to` name."""
+def _values(series: SeriesId | str, window: Window, behind: Place | None = None) -> dict[str, Any]:
+    """The values that the conditions of `_kept_to` name; `series` is one or, as text, an array of them."""
     values: dict[str, Any] = {
         "series": series,
         "branch": window.branch_id,

@@ -67,6 +67,32 @@ def test_a_refused_delivery_makes_room_for_the_next(tmp_path):
     assert (tmp_path / "refused" / bad.name).exists()
 
 
+def test_what_cannot_be_put_away_ends_no_sending_and_is_sent_again(tmp_path):
+    spool, tried, sent = Spool(tmp_path), threading.Event(), tmp_path / "sent"
+    put_away = spool.mark_sent
+
+    def noted(path):
+        try:
+            put_away(path)
+        finally:
+            tried.set()
+
+    spool.mark_sent = noted
+    sent.rmdir()
+    sent.touch()
+    transport = httpx.MockTransport(lambda _: httpx.Response(201, json={}))
+    with ServiceClient("http://service.test", transport=transport) as client:
+        uploads = UploadLoop(client, spool)
+        uploads.start()
+        first = uploads.put(_delivery("first"))
+        assert tried.wait(10)
+        sent.unlink()
+        sent.mkdir()
+        second = uploads.put(_delivery("second"))
+        assert uploads.wait_for(second, 10)
+    assert sorted(path.name for path in sent.iterdir()) == [first.name, second.name]
+
+
 def test_a_report_of_an_attempt_nobody_knows_goes_to_the_reports(tmp_path):
     paths = []
 

@@ -78,7 +78,8 @@ async def test_raw_points_have_a_row_a_report(measured, reports):
 async def test_all_rows_are_there_whatever_a_batch_holds(measured, monkeypatch):
     for place in ("endpoints.series", "endpoints.comparisons"):
         monkeypatch.setattr(f"pullback_service.{place}.HIGHEST_LIMIT", 3)
-    monkeypatch.setattr("pullback_service.series.point_stream.SERIES_AT_ONCE", 2)
+    monkeypatch.setattr("pullback_service.endpoints.series.POINTS_AT_ONCE", 3)
+    monkeypatch.setattr("pullback_service.series.point_stream.FEWEST_SERIES", 2)
     assert len(table(await measured.get("/api/v1/series?format=csv"))) == 8
     points = table(await measured.get("/api/v1/points?project=demo&format=csv"))
     assert len(points) == len({(point["series_id"], point["commit"]) for point in points}) == 24

@@ -102,3 +102,17 @@ async def test_it_is_withdrawn_once_and_what_is_not_there_is_404(client, uploade
     assert [line["action"] for line in audit].count("withdraw_report") == 1
     missing = await client.post("/api/v1/reports/00000000-0000-0000-0000-000000000000/withdraw")
     assert (missing.status_code, "There is no report" in missing.json()["detail"]) == (404, True)
+
+
+async def test_what_a_release_before_migration_0032_withdraws_during_an_upgrade_is_found_and_mended(
+    client, uploaded, database, database_url
+):
+    """It leaves the counts as they were stored, by which others see at which commits something was measured."""
+    await client.post(f"/api/v1/reports/{uploaded[1]['id']}/withdraw")
+    async with database.writing.begin() as session:
+        await session.execute(text("UPDATE report SET points = 4, failures = 1 WHERE status = 'withdrawn'"))
+    assert check(database_url) == [
+        "1 withdrawn reports count as measured, as an older release leaves them: run `pullback db rebuild`."
+    ]
+    await rebuilding.rebuild_everything(database_url, write=True)
+    assert check(database_url) == []

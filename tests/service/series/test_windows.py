@@ -5,8 +5,10 @@ from datetime import UTC, datetime
 import pytest
 
 from pullback_service.ids import SeriesId
+from pullback_service.series import point_stream
 from pullback_service.series.filters import SeriesChoice
 from pullback_service.series.point_stream import points_of_series
+from pullback_service.series.search import list_series
 from pullback_service.series.windows import Window, marks_in, points_in
 
 pytestmark = pytest.mark.anyio
@@ -151,11 +153,35 @@ async def test_a_page_takes_two_statements_and_marks_three(history, session, cou
     assert (len(statements), of) == (3, 11)
 
 
-async def test_series_without_points_in_a_window_take_one_statement_together(history, session, count_statements):
+async def test_series_take_one_statement_together_for_their_counts_and_one_for_their_points(
+    upload, reports, session, count_statements
+):
+    await upload(reports.report(1, cases=[reports.case(f"work{number}") for number in range(100)]))
     everywhere, nowhere = Window(), Window(start=datetime(2030, 1, 1, tzinfo=UTC))
     choice = SeriesChoice(project="demo")
-    found, following = await points_of_series(session, choice, everywhere, at=None, limit=1000)
-    assert (len({stored.series.id for stored, _ in found}), following) == (4, None)
     async with count_statements() as statements:
-        assert await points_of_series(session, choice, nowhere, at=None, limit=10) == ([], None)
-    assert len(statements) == 4  # the project, its series, the points of the first, which others have any
+        found, following = await points_of_series(session, choice, everywhere, at=None, limit=1000)
+    assert ([stored.series.id for stored, _ in found], following) == ([*range(1, 401)], None)
+    # Of 50, 200 and 150 series: the project, its series, how many points each has, the points, and of what they are.
+    assert len(statements) == 3 * 5
+    async with count_statements() as statements:
+        assert await points_of_series(session, choice, nowhere, at=None, limit=10) == ([], (51, None))
+    assert len(statements) == 3
+
+
+@pytest.mark.parametrize("limit", [1, 7, 11, 12, 1000])
+async def test_pages_of_many_series_hold_the_points_of_one_series_after_the_other(history, session, monkeypatch, limit):
+    monkeypatch.setattr(point_stream, "FEWEST_SERIES", 2)
+    choice, day = SeriesChoice(project="demo"), datetime(2026, 1, 5, tzinfo=UTC)
+    series = [SeriesId(stored.series.id) for stored in await list_series(session, choice, after_id=None, limit=9)]
+    assert len(series) == 4
+    for window in (Window(), Window(last=3), Window(last=3, end=day), Window(branch_id=1), Window(branch_id=1, last=4)):
+        each = [await points_in(session, id_, window, after=None, limit=1000, raw=True) for id_ in series]
+        walked, pages, at = [], 0, None
+        while at is not None or not pages:
+            page, at = await points_of_series(session, choice, window, at=at, limit=limit, raw=True)
+            assert len(page) <= limit
+            assert all(stored.series.id == point.reading.series_id for stored, point in page)
+            walked, pages = [*walked, *(point for _, point in page)], pages + 1
+        assert walked == [point for points, _ in each for point in points]
+        assert len(walked) >= 4 * 3
