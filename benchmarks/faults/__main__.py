@@ -1,17 +1,19 @@
 """Faults in uploads and jobs: what was acknowledged is there once, and every job ends once.
 
-    python -m benchmarks.faults [--faults 10000] [--minutes 180] [--seed 1] [--json FILE]
+    python -m benchmarks.faults [--faults 10000] [--minutes 180] [--seed 1] [--agents 6] [--json FILE]
 
 Starts a Postgres of its own with the durability of service, and `pullback serve`. For each fault an agent is forked that sends a report or
 does a job, and one of its system calls is the fault: the process is killed there, the disk is full from there on, the connection is cut, or
 the wall clock jumps by hours. Every twentieth time Postgres is killed meanwhile, and started again. Then a successor without faults takes
-over, and the database is asked. A run with the file of an earlier one goes on behind it, in a new database. Exit status 1 says that
+over, and the database is asked. Several agents do so at a time, each on a machine of its own: most of the time one waits for a lease, to try
+again, or for Postgres. A run with the file of an earlier one goes on behind it, in a new database. Exit status 1 says that
 something was lost, doubled, left, or answered with 500. Replicas and workers are killed, and lines cut at any byte, in tests/system/test_faults.py.
 """
 
 import argparse
 import json
 import os
+import queue
 import random
 import signal
 import subprocess
@@ -20,8 +22,10 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
@@ -32,6 +36,7 @@ from benchmarks.faults.database import kill_and_start, wrong_in
 from benchmarks.service_load.processes import TOKEN, serving
 
 from pullback_service import migrating
+from pullback_service.errors import PostgresError
 from pullback_service.postgres import EmbeddedPostgres
 
 KINDS = ("kill", "kill", "kill", "full", "cut", "clock")
@@ -50,6 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--faults", type=int, default=10_000, help="number that there are to be in the end")
     parser.add_argument("--minutes", type=float, default=180.0, help="after which it ends in any case")
     parser.add_argument("--seed", type=int, default=1, help="of what is not in the order of its number")
+    parser.add_argument("--agents", type=int, default=6, help="number that work at a time")
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="where the counts are kept, and where a run goes on from"
     )
@@ -60,14 +66,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     counts: Counter[str] = Counter(record["counts"])
     began, deadline = time.monotonic(), time.monotonic() + asked.minutes * 60
     first = record["next"]
-    with tempfile.TemporaryDirectory(prefix="pullback-faults-") as name, _ground(Path(name)) as ground:
-        while record["next"] < asked.faults and time.monotonic() < deadline:
-            record["wrong"] += ground.fault(record["seed"], record["next"], counts)
+    with tempfile.TemporaryDirectory(prefix="pullback-faults-") as name, _ground(Path(name), asked.agents) as lanes:
+        for found in _faults(lanes, record["seed"], range(first, asked.faults), deadline):
+            counts += found.counts
+            record["wrong"] += found.wrong
             record["next"] += 1
             if asked.json is not None:
                 kept = {**record, "counts": dict(counts), "seconds": record["seconds"] + time.monotonic() - began}
                 asked.json.write_text(json.dumps(kept, indent=1) + "\n")
-        record["wrong"] += ground.verdict(counts)
+        whole = lanes[0].verdict()
+    counts += whole.counts
+    record["wrong"] += whole.wrong
     took_s = time.monotonic() - began
     record |= {"counts": dict(counts), "seconds": record["seconds"] + took_s}
     if asked.json is not None:
@@ -84,6 +93,7 @@ def _print(record: dict[str, Any], done: int, took_s: float) -> None:
     for other in (
         "restarts of Postgres",
         "acknowledged",
+        "late results",
         *sorted(each for each in counts if each.startswith("answers")),
     ):
         print(f"{other:30} {counts.get(other, 0):6}")
@@ -93,44 +103,90 @@ def _print(record: dict[str, Any], done: int, took_s: float) -> None:
         print(f"WRONG: {sentence}")
 
 
-class _Ground:
-    """A service, its database, and agents that send to it."""
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """Counts, and sentences on what is wrong."""
 
-    def __init__(self, folder: Path, server: EmbeddedPostgres, port: int, sender: "subprocess.Popen[str]") -> None:
+    counts: Counter[str]
+    wrong: list[str]
+
+
+def _faults(lanes: "Sequence[_Lane]", seed: int, numbers: Sequence[int], deadline: float) -> Iterator[_Outcome]:
+    """Make the faults of some numbers, as many at a time as there are lanes, until the time is over; in the order of the numbers."""
+    idle: queue.SimpleQueue[_Lane] = queue.SimpleQueue()
+    for each in lanes:
+        idle.put(each)
+
+    def make(number: int) -> _Outcome | None:
+        if time.monotonic() > deadline:
+            return None
+        lane = idle.get()
+        try:
+            return lane.fault(seed, number)
+        finally:
+            idle.put(lane)
+
+    making = ThreadPoolExecutor(len(lanes))
+    try:
+        for found in making.map(make, numbers):
+            if found is None:
+                return
+            yield found
+    finally:
+        making.shutdown(cancel_futures=True)
+
+
+class _Lane:
+    """Agents of one machine, one after the other, and the service and the database that they are to be right with."""
+
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        server: EmbeddedPostgres,
+        port: int,
+        sender: "subprocess.Popen[str]",
+        restarts: threading.Lock,
+    ) -> None:
+        self._name = name
         self._folder = folder
         self._server = server
+        self._restarts = restarts
         self._sender = sender
         self._url = f"http://127.0.0.1:{port}"
         self._http = httpx.Client(
             base_url=self._url, headers={"authorization": f"Bearer {TOKEN}"}, timeout=60, trust_env=False
         )
-        machine = {"fingerprint": "faulted", "name": "faulted", "facts": {}}
-        self._agent = self._ask("POST", "/api/v1/agents/enroll", json={"name": "faulted", "machine": machine})[
-            "agent_id"
-        ]
-        self._calls = {
-            what: self._order(f"calm {what}", 10**9 + number, None, "count", 0, 0)["calls"]
-            for number, what in enumerate(("upload", "job"))
-        }
+        machine = {"fingerprint": name, "name": name, "facts": {}}
+        self._agent = self._ask("POST", "/api/v1/agents/enroll", json={"name": name, "machine": machine})["agent_id"]
+        self.calls: Mapping[str, int] = {}
+        """System calls of an upload and of a job."""
 
     def close(self) -> None:
         """Close the connections to the service."""
         self._http.close()
 
-    def fault(self, seed: int, number: int, counts: Counter[str]) -> list[str]:
-        """Make the fault of a number, let a successor take over, and return sentences on what is wrong then."""
+    def count_calls(self) -> Mapping[str, int]:
+        """The system calls of an upload and of a job without a fault."""
+        job = self._ask("POST", "/api/v1/jobs", json=self._wanted(10**9))["id"]
+        orders = {"upload": (10**9, None), "job": (None, job)}
+        return {what: self._order(f"calm {what}", *order, "count", 0, 0)["calls"] for what, order in orders.items()}
+
+    def fault(self, seed: int, number: int) -> _Outcome:
+        """Make the fault of a number, let a successor take over, and look at what is there then."""
+        counts: Counter[str] = Counter()
         chance = random.Random(f"{seed} {number}")  # noqa: S311 - repeatable
         what = ("upload", "job")[number % 2]
         kind = KINDS[number // 2 % len(KINDS)]
-        call = number // 2 % self._calls[what] + 1 if kind == "kill" else chance.randrange(self._calls[what]) + 1
+        call = number // 2 % self.calls[what] + 1 if kind == "kill" else chance.randrange(self.calls[what]) + 1
         shift_s = chance.choice((-1, 1)) * chance.randrange(600, HOURS * 3600)
         data = f"{number}"
         restart = None
         if number % RESTART_EVERY == number // RESTART_EVERY % 2:  # beside an upload and beside a job, in turn
-            restart = threading.Timer(chance.random() * 0.3, kill_and_start, [self._server])
+            restart = threading.Timer(chance.random() * 0.3, self._restart)
             restart.start()
             counts["restarts of Postgres"] += 1
-        job = self._ask("POST", "/api/v1/jobs", json=_wanted(number))["id"] if what == "job" else None
+        job = self._ask("POST", "/api/v1/jobs", json=self._wanted(number))["id"] if what == "job" else None
         ended = self._order(data, number, job, kind, call, shift_s)["ended"]
         counts[kind] += 1
         counts[f"{kind}: ended by it"] += ended != 0
@@ -140,34 +196,38 @@ class _Ground:
         successor = self._order(data, number, job, "none", 0, 0)["ended"]
         wrong += [] if successor == 0 else [f"fault {number} ({kind}): its successor ended with {successor}"]
         if job is not None:
-            wrong += self._job(number, job, data)
+            wrong += self._job(number, job, data, counts)
         wrong += self._acknowledged(number, data, counts, upload=what == "upload")
-        return wrong
+        return _Outcome(counts, wrong)
 
-    def verdict(self, counts: Counter[str]) -> list[str]:
-        """Sentences on what is wrong with the whole."""
+    def verdict(self) -> _Outcome:
+        """Answers of the service in all, and what is wrong with the whole."""
+        counts: Counter[str] = Counter()
         wrong = []
         for line in self._http.get("/metrics").raise_for_status().text.splitlines():
             if line.startswith("pullback_http_requests_total{") and 'status="5' in line:
                 status = line.partition('status="')[2][:3]
                 counts[f"answers {status}"] += int(float(line.rpartition(" ")[2]))
                 wrong += [] if status == "503" else [f"the service answered {line}"]
-        return wrong + wrong_in(self._rows)
+        return _Outcome(counts, wrong + wrong_in(self._rows))
 
-    def _job(self, number: int, job: str, data: str) -> list[str]:
-        """Let agents work until the job has ended, and look at how."""
+    def _restart(self) -> None:
+        with self._restarts:
+            kill_and_start(self._server)
+
+    def _job(self, number: int, job: str, data: str, counts: Counter[str]) -> list[str]:
+        """Let agents work until the job has ended, and look at how: a result whose lease had run out is stored as late, and ends it too."""
         deadline = time.monotonic() + _RETRY_S
         while (found := self._ask("GET", f"/api/v1/jobs/{job}"))["state"] not in _FINAL:
             if time.monotonic() > deadline:
                 return [f"fault {number}: job {job} is {found['state']} after {_RETRY_S:g} s"]
             time.sleep(0.1)
             self._order(data, None, job, "none", 0, 0)
-        accepted = self._rows("SELECT id FROM report WHERE job_id = %s AND status = 'accepted'", job)
-        return (
-            []
-            if found["state"] == "done" and len(accepted) == 1
-            else [f"fault {number}: job {job} is {found['state']} with {len(accepted)} accepted reports"]
-        )
+        results = Counter(status for (status,) in self._rows("SELECT status FROM report WHERE job_id = %s", job))
+        counts["late results"] += results["late"]
+        if found["state"] == "done" and results.total() > 0 and results["accepted"] <= 1:
+            return []
+        return [f"fault {number}: job {job} is {found['state']} with the reports {dict(results)}"]
 
     def _acknowledged(self, number: int, data: str, counts: Counter[str], *, upload: bool) -> list[str]:
         """Look for all that the agents of a folder were told is stored."""
@@ -194,6 +254,7 @@ class _Ground:
         assert self._sender.stdin is not None  # noqa: S101 - a pipe
         assert self._sender.stdout is not None  # noqa: S101 - a pipe
         order = {"server": self._url, "token": TOKEN, "data": str(self._folder / data), "kind": kind, "call": call}
+        order |= {"machine": self._name}
         order |= {
             "shift_s": shift_s,
             "agent": self._agent if job is not None else None,
@@ -214,12 +275,19 @@ class _Ground:
             time.sleep(0.1)
 
     def _rows(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
-        with psycopg.connect(self._server.url(), autocommit=True) as connection:
-            return connection.execute(query, parameters).fetchall()
+        deadline = time.monotonic() + _RETRY_S
+        while True:
+            try:
+                with psycopg.connect(self._server.url(), autocommit=True) as connection:
+                    return connection.execute(query, parameters).fetchall()
+            except (PostgresError, psycopg.OperationalError):  # killed beside another agent
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
 
-
-def _wanted(number: int) -> dict[str, Any]:
-    return {"project": "jobs", "commit": {"sha": f"{number + 1:040x}"}, "suite": "quick", "timeout_s": 300}
+    def _wanted(self, number: int) -> dict[str, Any]:
+        asked = {"project": "jobs", "commit": {"sha": f"{number + 1:040x}"}, "suite": "quick", "timeout_s": 300}
+        return asked | {"requires": {"machine": self._name}}
 
 
 def _expected(kind: str) -> tuple[int, ...]:
@@ -228,7 +296,8 @@ def _expected(kind: str) -> tuple[int, ...]:
 
 
 @contextmanager
-def _ground(folder: Path) -> Iterator[_Ground]:
+def _ground(folder: Path, agents: int) -> Iterator[Sequence[_Lane]]:
+    """A service with its database, and lanes of agents."""
     folder.chmod(0o755)
     library = folder / "faulting.so"
     source = Path(__file__).with_name("faulting.c")
@@ -238,23 +307,33 @@ def _ground(folder: Path) -> Iterator[_Ground]:
     try:
         with (
             serving(server, folder / "service", variables=VARIABLES) as service,
-            (folder / "sender.log").open("wb") as log,
-            subprocess.Popen(
-                [sys.executable, "-P", "-m", "benchmarks.faults.sender"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env={**os.environ, "LD_PRELOAD": str(library), "PYTHONPATH": str(Path(__file__).parents[2])},
-            ) as sender,
+            (folder / "senders.log").open("wb") as log,
+            ExitStack() as open_lanes,
         ):
-            ground = _Ground(folder, server, service.port, sender)
+            restarts = threading.Lock()
+            environment = {**os.environ, "LD_PRELOAD": str(library), "PYTHONPATH": str(Path(__file__).parents[2])}
+            lanes = []
             try:
-                yield ground
+                for number in range(agents):
+                    sender = open_lanes.enter_context(
+                        subprocess.Popen(
+                            [sys.executable, "-P", "-m", "benchmarks.faults.sender"],
+                            stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE,
+                            stderr=log,
+                            text=True,
+                            env=environment,
+                        )
+                    )
+                    open_lanes.callback(sender.kill)
+                    lanes.append(_Lane(f"faulted {number}", folder, server, service.port, sender, restarts))
+                    open_lanes.callback(lanes[-1].close)
+                calls = lanes[0].count_calls()
+                for lane in lanes:
+                    lane.calls = calls
+                yield lanes
             finally:
-                ground.close()
-                sender.kill()
-                print((folder / "sender.log").read_text(errors="replace")[-3000:], file=sys.stderr)
+                print((folder / "senders.log").read_text(errors="replace")[-3000:], file=sys.stderr)
     finally:
         server.destroy()
 

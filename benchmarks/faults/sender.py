@@ -4,6 +4,7 @@ Each order is done by a fork, so that a kill costs no start of Python.
 """
 
 import ctypes
+import errno
 import json
 import os
 import sys
@@ -26,10 +27,12 @@ from pullback_runners.sandbox.isolation import Isolation
 
 KINDS = ("none", "count", "kill", "full", "cut", "clock")
 _SETTLED_S = 60.0
+_FULL_S = 2.0
+"""Of a full disk, which takes no word of what was sent: the successor sends it again."""
 
 
-def report_of(number: int, key: str, sha: str, project: str) -> dict[str, Any]:
-    """A small report, of a number."""
+def report_of(number: int, key: str, sha: str, project: str, machine: str) -> dict[str, Any]:
+    """A small report, of a number and a machine."""
     values = [1 + number / 1e5 + process / 100 for process in range(3)]
     metric = {"unit": "s", "clock": "cpu", "processes": values}
     case = {"workload": f"w{number % 7}", "params": {"n": 10}, "dtype": "f4", "device": "cpu"}
@@ -40,7 +43,7 @@ def report_of(number: int, key: str, sha: str, project: str) -> dict[str, Any]:
         "started_at": "2026-02-01T12:00:00Z",
         "project": project,
         "commit": {"sha": sha, "parents": [], "branch": "main", "dirty": False},
-        "machine": {"fingerprint": "faulted", "name": "faulted", "facts": {}},
+        "machine": {"fingerprint": machine, "name": machine, "facts": {}},
         "harness": {"version": "1", "suite": "quick", "quality": "clean"},
         "cases": [
             {
@@ -55,6 +58,9 @@ def report_of(number: int, key: str, sha: str, project: str) -> dict[str, Any]:
 class _Sender(_Agent):
     """The agent, but for what it measures: reports are made up."""
 
+    patience_s = _SETTLED_S
+    """Until what was put into the spool counts as not sent."""
+
     def settle_and_send(self) -> None:
         """Begin to send, what an earlier agent left first, as every agent does when it starts."""
         self._settle_leftovers()
@@ -63,7 +69,7 @@ class _Sender(_Agent):
     def upload(self, number: int) -> None:
         """Send a report that belongs to no job."""
         key = str(uuid5(NAMESPACE_URL, f"upload {number}"))
-        body = report_of(number, key, f"{number // 3 + 1:040x}", "uploads")
+        body = report_of(number, key, f"{number // 3 + 1:040x}", "uploads", self._options.labels["machine"])
         self._uploads.put(Delivery(key, "/api/v1/reports", body, None))
 
     def work_on(self, agent_id: str) -> None:
@@ -79,21 +85,32 @@ class _Sender(_Agent):
     def wait_until_sent(self) -> None:
         """Wait until nothing is left in the spool."""
         for path in self._spool.waiting():
-            if not self._uploads.wait_for(path, _SETTLED_S):
-                raise TimeoutError(f"{path.name} was not sent in {_SETTLED_S:g} s")
+            if not self._uploads.wait_for(path, self.patience_s):
+                raise TimeoutError(f"{path.name} was not sent in {self.patience_s:g} s")
+
+    def _deliver(self, delivery: Delivery, folder: JobFolder, *, wait_s: float) -> None:
+        super()._deliver(delivery, folder, wait_s=min(wait_s, self.patience_s))
 
     def _measured(self, claim: Claim, folder: JobFolder, key: str, heartbeat: Heartbeat) -> Delivery:
         del heartbeat
         folder.log.write_text("measured nothing\n")
         number = int(claim.lease.job_id)
-        return report_delivery(claim.lease, key, report_of(number, key, claim.job.sha, claim.job.project or "jobs"))
+        machine = self._options.labels["machine"]
+        report = report_of(number, key, claim.job.sha, claim.job.project or "jobs", machine)
+        return report_delivery(claim.lease, key, report)
 
 
 def _obey(order: Mapping[str, Any], library: ctypes.CDLL) -> None:
     with ServiceClient(order["server"], token=order["token"]) as client:
-        options = AgentOptions(order["server"], Path(order["data"]), token=order["token"], least_free_bytes=0)
+        options = AgentOptions(
+            *(order["server"], Path(order["data"])),
+            token=order["token"],
+            labels={"machine": order["machine"]},
+            least_free_bytes=0,
+        )
         sender = _Sender(options, client, StopSignals(), frozenset(), Isolation())
         library.faulting_arm(KINDS.index(order["kind"]), ctypes.c_long(order["call"]), ctypes.c_long(order["shift_s"]))
+        sender.patience_s = _FULL_S if order["kind"] == "full" else _SETTLED_S
         sender.settle_and_send()
         if order["upload"] is not None:
             sender.upload(order["upload"])
@@ -117,7 +134,8 @@ def main() -> None:
                 _obey(order, library)
                 status = 0
             except OSError as error:
-                status = 2 if order["kind"] == "full" and error.errno == 28 else 1
+                is_full = error.errno == errno.ENOSPC or isinstance(error, TimeoutError)
+                status = 2 if order["kind"] == "full" and is_full else 1
                 print(f"{order}: {error!r}", file=sys.stderr, flush=True)
             except BaseException as error:  # noqa: BLE001 - the end of a fork
                 print(f"{order}: {error!r}", file=sys.stderr, flush=True)

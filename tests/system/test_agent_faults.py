@@ -10,7 +10,9 @@ pytestmark = pytest.mark.system
 
 def test_faults_of_every_kind_lose_and_double_nothing(tmp_path, capsys):
     record = tmp_path / "record.json"
-    assert main(["--faults", "12", "--minutes", "5", "--json", str(record)]) == 0, capsys.readouterr().out
+    assert main(["--faults", "12", "--minutes", "5", "--agents", "2", "--json", str(record)]) == 0, (
+        capsys.readouterr().out
+    )
     found = json.loads(record.read_text())
     assert found["next"] == 12
     assert found["wrong"] == []
