@@ -105,6 +105,13 @@ class BodyRecorder(Recorder):
         outer = self._outer_value(var)
         return outer.held() if isinstance(outer, Traced) else outer
 
+    def is_negative(self, number: GraphTracer) -> bool:
+        """True if it is negative outside; a number that differs from step to step is not known."""
+        outer = self._outer_value(number.variable)
+        if isinstance(outer, GraphTracer):
+            return outer.recorder.is_negative(outer)
+        return outer is not None and bool(outer < 0)
+
     def kept(self, array: Any) -> Any:
         """The array itself: the loop runs before it can be written to."""
         return array

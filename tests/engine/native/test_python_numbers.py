@@ -173,4 +173,28 @@ def test_powers_of_integers_are_exact_or_those_of_python(name):
                 continue
             found = plan(base, exponent)
             assert type(found) is type(expected)
-            np.testing.assert_array_equal(found, expected)
+            if type(expected) is int:
+                assert found == expected
+            else:
+                np.testing.assert_allclose(found, expected, rtol=4e-16)
+
+
+BROKEN = {
+    "of two": lambda a, n: a * 2**n,
+    "of the number": lambda a, n: a * n**-1,
+    "both": lambda a, n: a + n**n,
+    "negated": lambda a, n: a * 10**-n,
+    "of a truth value": lambda a, n: a * (n > 0) ** (n * n) + a * 2 ** (n > 0),
+    "in a branch": lambda a, n: pb.cond(np.sum(a) > 0, lambda a: a * 2 ** (n + 0) * 1.0, lambda a: a * 1.0 * n, a),
+    "in a loop": lambda a, n: pb.fori_loop(0, 3, lambda i, c: c * 2**n + 3**-i, a * 0.5),
+}
+
+
+@pytest.mark.parametrize("tier", pb.TIERS)
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_power_of_integers_by_a_negative_one_is_a_float(name, tier):
+    plan = pb.compile(BROKEN[name], tier=tier)
+    for a, n in ((np.array([1, 2, 8]), -1), (np.array([1, 2, 8]), 2), (np.array([1.5, 2]), -2), (np.array([3, 4]), -1)):
+        found, expected = plan(a, n), BROKEN[name](a, n)
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-15)
