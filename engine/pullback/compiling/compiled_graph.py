@@ -201,7 +201,7 @@ def _native(graph: Graph, stages: Stages, owned: Collection[int]) -> Compiled:
     from pullback.backends.native import regions, support  # noqa: PLC0415 - needs LLVM, which not everybody has
 
     checked = whole = with_guards_returned(graph)
-    if any(var.type.weak for node in whole.nodes for var in node.outputs):
+    if _computes_numbers(whole):
         from pullback.backends.native.python_numbers import check_python_numbers  # noqa: PLC0415 - few programs need it
 
         checked = check_python_numbers(whole)
@@ -232,6 +232,14 @@ def _native(graph: Graph, stages: Stages, owned: Collection[int]) -> Compiled:
         kernel_stages=lambda: [
             (f"{region.name}: {name}", kernels) for region in split.regions for name, kernels in region.kernel_stages
         ],
+    )
+
+
+def _computes_numbers(graph: Graph) -> bool:
+    """True if a number of Python is computed, inside loops and branches too."""
+    return any(
+        any(var.type.weak for var in node.outputs) or any(_computes_numbers(body) for _, body in node.bodies())
+        for node in graph.nodes
     )
 
 

@@ -5,12 +5,21 @@ traces alike, becomes operands of the loop, so that the graph is closed and deri
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from pullback.control.leaves import traced_type
-from pullback.core.primitive import Primitive, Trace, Traced, current, innermost_recorder, tracing, watching
+from pullback.core.primitive import (
+    Primitive,
+    Trace,
+    Traced,
+    current,
+    innermost_recorder,
+    outside,
+    tracing,
+    watching,
+)
 from pullback.core.types import ArrayType
 from pullback.dataclass import dataclass
 from pullback.errors import NeedsValueError
@@ -62,8 +71,8 @@ class Body:
 class BodyRecorder(Recorder):
     """A recorder inside another trace: outer values are captured.
 
-    `keeps_all` for a branch: what it computes of outer values alone is computed, and has a derivative, only where it is taken. In a loop such
-    values are computed once, before it.
+    `keeps_all` for a branch, and a loop that may have no steps: what it computes of outer values alone is computed, and has a derivative,
+    only where it is taken. In other loops such values are computed once, before it.
     """
 
     def __init__(self, *, keeps_all: bool = False) -> None:
@@ -81,14 +90,41 @@ class BodyRecorder(Recorder):
         self.captures.append(Capture(self.new_var(traced_type(value)), value))
         return self.captures[-1].var
 
-    def see(self, var: Var, kind: type) -> NoReturn:
-        """A body is one graph for all steps: it cannot go one way in one step and another in the next."""
-        del var, kind
-        raise self.refusal(NeedsValueError("the body of a loop or branch looks at a value; use pb.cond or numpy.where"))
+    def see(self, var: Var, kind: type) -> bool | int:
+        """The value as it is seen outside. A body is one graph for all steps: it cannot go one way in one step and another in the next."""
+        outer = self._outer_value(var)
+        if outer is None:
+            raise self.refusal(
+                NeedsValueError("the body of a loop or branch looks at a value; use pb.cond or numpy.where")
+            )
+        seen: bool | int = kind(outer)
+        return seen
+
+    def held(self, var: Var) -> Any:
+        """The plain value, where it is held outside."""
+        outer = self._outer_value(var)
+        return outer.held() if isinstance(outer, Traced) else outer
+
+    def is_negative(self, number: GraphTracer) -> bool:
+        """True if it is negative outside; a number that differs from step to step is not known."""
+        outer = self._outer_value(number.variable)
+        if isinstance(outer, GraphTracer):
+            return outer.recorder.is_negative(outer)
+        return outer is not None and bool(outer < 0)
 
     def kept(self, array: Any) -> Any:
         """The array itself: the loop runs before it can be written to."""
         return array
+
+    def _outer_value(self, var: Var) -> Any:
+        """The value, computed outside, of what outer values alone lead to; None of anything else."""
+        captured = {capture.var: capture.value for capture in self.captures}
+        sources = set(self._sources_of(var))
+        nodes = tuple(node for node in self.nodes if sources.intersection(node.outputs))
+        if sources - set(captured) - {output for node in nodes for output in node.outputs}:
+            return None
+        with outside(self):
+            return _walk(Graph(tuple(captured), (), nodes, (var,)), list(captured.values()), None)[0]
 
 
 def record_body(

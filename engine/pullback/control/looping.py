@@ -84,7 +84,8 @@ def _recorded(condition: Callable[[Any], Any], body: Callable[[Any], Any], carry
         require_number(goes_on, "while_loop: the condition")
         return [goes_on if leaf_type(goes_on, "the condition", "while_loop").dtype.kind == "b" else goes_on != 0], None
 
-    recorded = carry.settled(lambda: record_body(step, carry.types))
+    # There may be no step: nothing is computed, and warns or raises, for one before the loop.
+    recorded = carry.settled(lambda: record_body(step, carry.types, keeps_all=True))
     return record_body(test, carry.types), recorded
 
 

@@ -9,6 +9,7 @@ Orders and modes: any; what is made here are scans again.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -153,6 +154,8 @@ class _Scan(WithBodies):
             stacked=layout.y_outputs,
             recompute=params.get("recompute", False),
         )
+        if not layout.length:  # nothing is computed for steps that there are not
+            parts = replace(parts, invariant=())
         y = self._forward(layout, parts, operands)
         count = len(layout.outputs)
 

@@ -207,6 +207,18 @@ def tracing(trace: _T) -> Iterator[_T]:
     leave(trace)
 
 
+@contextmanager
+def outside(trace: Trace) -> Iterator[None]:
+    """Let what a trace keeps be computed by those around it, for as long as the block runs."""
+    before = _active.branch
+    around = (each for each in reversed(_active.traces) if each.keeps_all and each.level < trace.level)
+    _active.branch = next(around, None)
+    try:
+        yield
+    finally:
+        _active.branch = before
+
+
 def innermost_trace() -> Trace | None:
     """The trace that watches in this thread, the latest if there are several."""
     return _active.traces[-1] if _active.traces else None

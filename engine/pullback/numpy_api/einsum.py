@@ -38,8 +38,10 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = True, **keywords: An
         keywords.pop("casting")
     refuse("numpy.einsum", out=out, **keywords)
     subscripts, arrays = _string_form(operands)
-    if dtype is not None:
-        arrays = [astype(array, dtype) for array in arrays]
+    wanted = np.result_type(*(array.dtype for array in arrays)) if dtype is None else np.dtype(dtype)
+    if not all(np.can_cast(array.dtype, wanted) for array in arrays):
+        raise TypeError(f"numpy.einsum: an operand is not cast to {wanted}, which may lose digits; cast it with astype")
+    arrays = [astype(array, wanted) for array in arrays]
     inputs, output = _explicit(subscripts, [np.shape(array) for array in arrays])
     lengths = _lengths(inputs, arrays)
     terms = [_with_distinct_letters(array, letters) for array, letters in zip(arrays, inputs, strict=True)]
@@ -139,12 +141,12 @@ def _in_pairs(path: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
 
 
 def _summed(term: Term, wanted: set[str]) -> Term:
-    """Sum over the axes of a term that neither another term nor the output has."""
+    """Sum over the axes of a term that neither another term nor the output has, in its own dtype: small integers too."""
     array, letters = term
     lone = tuple(place for place, letter in enumerate(letters) if letter not in wanted)
     if not lone:
         return term
-    return sum_(array, axis=lone), "".join(letter for letter in letters if letter in wanted)
+    return sum_(array, axis=lone, dtype=array.dtype), "".join(letter for letter in letters if letter in wanted)
 
 
 def _product(a: Term, b: Term, wanted: set[str], lengths: dict[str, int]) -> Term:

@@ -118,6 +118,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     """Straight lines between the points; which piece x falls on is flat, so kinks belong to the right-hand piece."""
     x, xp, fp = as_operand(x), as_operand(xp), as_operand(fp)
     refuse("numpy.interp", period=period)
+    x, xp = astype(x, np.float64), astype(xp, np.float64)
+    fp = astype(fp, np.result_type(fp.dtype, np.float64))
     if np.size(xp) == 1:
         line = broadcast_to(fp[0], np.shape(x)) + 0.0 * x
     else:
@@ -125,7 +127,9 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         piece = np.minimum(np.maximum(piece, 0), np.size(xp) - 2)
         start, end = take(xp, piece), take(xp, piece + 1)  # numpy.take asks its first operand alone
         low, high = take(fp, piece), take(fp, piece + 1)
-        line = low + (high - low) * ((x - start) / (end - start))
+        width = end - start
+        is_step = width == 0  # at the end, whose last point counts
+        line = low + (high - low) * ((x - start) / elementwise.where(is_step, 1.0, width) + is_step)
     below = fp[0] if left is None else left
     above = fp[-1] if right is None else right
     return elementwise.where(x < xp[0], below, elementwise.where(x > xp[-1], above, line))

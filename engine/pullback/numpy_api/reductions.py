@@ -64,6 +64,8 @@ def mean(
     count = _count(a, axis, keepdims, where)
     if dtype is not None and np.dtype(dtype).kind in "biu":  # the quotient is cut off
         return astype(sum_(a, axis, dtype, keepdims=keepdims, where=where) / count, dtype)
+    if dtype is None and a.dtype.kind in "biu":  # their sum may be none of 64 bits
+        dtype = np.float64
     a = a if dtype is None else astype(a, dtype)
     if a.dtype == np.float16:  # summed in single precision, as NumPy does: 100 times 1000 is too large for half
         wide = astype(a, np.float32)
@@ -83,6 +85,8 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
             if axis is None:
                 raise TypeError("numpy.average needs an axis where weights and array differ in shape")
             weights = _along_axes(weights, a, axis)
+        wanted = np.result_type(a.dtype, weights.dtype, *([np.float64] if a.dtype.kind in "biu" else []))
+        weights = astype(weights, wanted)
         total = sum_(weights, axis, keepdims=keepdims)
         averaged = sum_(a * weights, axis, keepdims=keepdims) / total
     return (averaged, broadcast_to(total, np.shape(averaged))) if returned else averaged
@@ -110,24 +114,23 @@ def var(
     mean: Any = NONE,
     correction: Any = NONE,
 ) -> Any:
+    """With a dtype the sums are of it, not the differences: as in NumPy."""
     refuse("numpy.var", out=out)
     if not _absent(correction):
         ddof = correction
-    a = a if dtype is None else astype(a, dtype)
-    if a.dtype.kind in "biu":
-        a = astype(a, np.float64)
-    wide = astype(a, np.float32) if a.dtype == np.float16 else a
-    centre = _mean_of(wide, axis, where) if _absent(mean) else mean
+    if dtype is None and a.dtype.kind in "biu":
+        dtype = np.float64
+    wide = astype(a, np.float32) if a.dtype == np.float16 and dtype is None else a
+    centre = _mean_of(wide, axis, dtype, where) if _absent(mean) else mean
     apart = wide - centre
     squares = real(apart * conj(apart)) if a.dtype.kind == "c" else e.square(apart)
     count = np.maximum(_count(a, axis, keepdims, where) - ddof, 0)  # where nothing is left it is 0/0, as in NumPy
-    return astype(
-        _divided(sum_(squares, axis, keepdims=keepdims, where=where), count), squares.dtype if wide is a else a.dtype
-    )
+    total = sum_(squares, axis, dtype, keepdims=keepdims, where=where)
+    return astype(_divided(total, count), total.dtype if wide is a else a.dtype)
 
 
-def _mean_of(a: Any, axis: Any, where: Any) -> Any:
-    return mean(a, axis, keepdims=True, where=where)
+def _mean_of(a: Any, axis: Any, dtype: Any, where: Any) -> Any:
+    return mean(a, axis, dtype, keepdims=True, where=where)
 
 
 @implements(np.std)
@@ -145,9 +148,15 @@ def std(
 ) -> Any:
     refuse("numpy.std", out=out)
     variance = var(a, axis, dtype, ddof=ddof, keepdims=keepdims, where=where, mean=mean, correction=correction)
+    is_whole = variance.dtype.kind in "iu"
+    if is_whole and np.ndim(variance):
+        raise TypeError(
+            f"numpy.std: roots along axes are not cast to {variance.dtype}; leave dtype out, and use astype"
+        )
     if where is True and _absent(mean) and _count(a, axis, keepdims, where) == 1:
         return variance  # of one number it is zero wherever the number goes, and so is every derivative
-    return spread(variance)
+    root = spread(variance)
+    return astype(root, variance.dtype) if is_whole else root
 
 
 @implements(np.max, np.amax)
@@ -259,7 +268,7 @@ def nanprod(
 def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
 ) -> Any:
-    return mean(a, axis, dtype, out, keepdims, where=_numbers(a, where))
+    return mean(a, axis, dtype, out, keepdims, where=_numbers(a, where, dtype))
 
 
 @implements(np.nanvar)
@@ -275,7 +284,7 @@ def nanvar(
     mean: Any = NONE,
     correction: Any = NONE,
 ) -> Any:
-    present = _numbers(a, where)
+    present = _numbers(a, where, dtype)
     return var(_present(a, 0), axis, dtype, out, ddof, keepdims, where=present, mean=mean, correction=correction)
 
 
@@ -292,7 +301,7 @@ def nanstd(
     mean: Any = NONE,
     correction: Any = NONE,
 ) -> Any:
-    present = _numbers(a, where)
+    present = _numbers(a, where, dtype)
     return std(_present(a, 0), axis, dtype, out, ddof, keepdims, where=present, mean=mean, correction=correction)
 
 
@@ -320,7 +329,10 @@ def _present(a: Any, instead: Any) -> Any:
     return e.where(logic.isnan(a), instead, a)
 
 
-def _numbers(a: Any, where: Any) -> Any:
+def _numbers(a: Any, where: Any, dtype: Any) -> Any:
+    """The mask of what is a number. NumPy computes no whole numbers, by `dtype`, of broken ones that may be none."""
+    if dtype is not None and np.dtype(dtype).kind in "biu" and as_operand(a).dtype.kind not in "biu":
+        raise TypeError("If a is inexact, then dtype must be inexact")
     present = logic.logical_not(logic.isnan(a))
     return present if where is True else logic.logical_and(present, where)
 

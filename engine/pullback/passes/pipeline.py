@@ -306,6 +306,7 @@ NATIVE = (Pass("powers", share_powers),)
 
 #: Passes for a graph that is a native program as a whole.
 WHOLLY_NATIVE = (
+    Pass("invariants of loops", _later("loops.hoisting", "hoist_from_whiles"), _has_loops),
     Pass("sums of products", sum_factors),
     Pass("common factors", _later("common_factors", "factor_out"), _multiplies),
     Pass("symmetric products", _later("symmetric_products", "halve_symmetric"), _multiplies),

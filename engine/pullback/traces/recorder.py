@@ -108,6 +108,13 @@ class GraphTracer(Tracer):
             raise TypeError(f"only integers can be indices, not a traced value of dtype {self.dtype}")
         return int(self)
 
+    # A power of whole numbers of Python is a float where the exponent is negative.
+    def __pow__(self, other: Any, modulo: None = None) -> Any:
+        return Tracer.__pow__(self + 0.0 if _is_broken(self, other) else self, other, modulo)
+
+    def __rpow__(self, other: Any) -> Any:
+        return Tracer.__rpow__(self, other + 0.0 if _is_broken(other, self) else other)
+
     # Every refusal is remembered: a function that catches it must not take a path that values would not lead it to.
     def __array_ufunc__(self, *args: Any, **keywords: Any) -> Any:
         with self.recorder.remembering():
@@ -157,6 +164,20 @@ class GraphTracer(Tracer):
         if hasattr(np.ndarray, name) and not name.startswith("__"):
             self.recorder.refused = f"a traced value has no attribute {name}"
         super().__getattr__(name)
+
+
+def _is_broken(base: Any, exponent: Any) -> bool:
+    """True if a power of whole numbers of Python is a broken one. The sign of the exponent is looked at, where it can be."""
+    if not (_is_whole(base) and _is_whole(exponent)):
+        return False
+    return exponent.recorder.is_negative(exponent) if isinstance(exponent, GraphTracer) else exponent < 0
+
+
+def _is_whole(x: Any) -> bool:
+    if issubclass(type(x), GraphTracer):
+        type_ = x.variable.type
+        return type_.weak and type_.dtype.kind in "ib"
+    return type(x) in (int, bool)
 
 
 class NumberTracer(GraphTracer):
@@ -311,6 +332,10 @@ class Recorder(Trace):
     def kept(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """The facts that are remembered of an array."""
         return np.array(array)
+
+    def is_negative(self, number: GraphTracer) -> bool:
+        """True if a number is negative in this call; False where that is not known."""
+        return self.observed is not None and bool(number < 0)
 
     def see(self, var: Var, kind: type) -> bool | int:
         """The value that the function sees when it looks at one; the graph is right only where it would see the same."""

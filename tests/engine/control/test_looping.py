@@ -73,3 +73,37 @@ def test_what_does_not_fit_is_said_in_one_sentence(call, message):
     with pytest.raises(pb.errors.ControlFlowError) as error:
         call()
     assert message in str(error.value)
+
+
+def _scaled(x, matrix, n):
+    """A quotient and an inverse that do not exist."""
+    return pb.fori_loop(0, n, lambda i, c: c * np.sum(1.0 / x) + np.sum(np.linalg.inv(matrix)), np.sum(x) + 1.0)
+
+
+@pytest.mark.parametrize("tier", pb.TIERS)
+@pytest.mark.parametrize(
+    "function",
+    [
+        _scaled,
+        lambda x, matrix, n: pb.scan(lambda c, _: (_scaled(x, matrix, n), None), np.sum(x), np.zeros(2))[0],
+        lambda x, matrix, n: pb.jvp(lambda x: _scaled(x, matrix, n), (x,), (x,))[0],
+    ],
+)
+def test_nothing_is_computed_for_a_loop_that_takes_no_steps(function, tier):
+    plan = pb.compile(function, tier=tier)
+    assert plan(np.zeros(3), np.zeros((2, 2)), 0) == 1.0
+    assert plan(np.ones(3), np.eye(2), 3) == pytest.approx(function(np.ones(3), np.eye(2), 3))
+    assert tier == "unfused" or "runs on the tape" not in plan.explain()
+    with pytest.raises(np.linalg.LinAlgError), np.errstate(all="ignore"):
+        plan(np.zeros(3), np.zeros((2, 2)), 2)
+
+
+def test_native_loops_compute_before_them_what_no_step_changes():
+    def shrunk(a, x):
+        return pb.while_loop(lambda x: np.sum(x * x) > 1e-3, lambda x: x - (a.T @ a) @ x, x)
+
+    a, x = np.eye(8) * 0.5, np.ones(8)
+    plan = pb.compile(shrunk, tier="native")
+    np.testing.assert_allclose(plan(a, x), shrunk(a, x))
+    (loop,) = [node for node in plan._latest().stages.graphs[-1][1].nodes if node.primitive.name == "while"]
+    assert [node.primitive.name for node in dict(loop.params)["body"].nodes].count("matmul") == 1

@@ -148,3 +148,32 @@ def test_any_einsum(data):
 def test_a_vector_in_the_place_of_a_matrix_is_refused(function):
     with pytest.raises(ValueError, match="operand is a stack of matrices"):
         pb.grad(lambda x: np.sum(function(x)))(np.ones((3, 3)))
+
+
+OF_SMALL = {
+    "ij->": lambda a: (a,),
+    "ij->j": lambda a: (a,),
+    "ii->": lambda a: (a[:, :2],),
+    "ij,ij->": lambda a: (a, a),
+    "ij,kj->ik": lambda a: (a, a),
+    "ij,i,j->": lambda a: (a, a[:, 0], a[0]),
+    "ij,k->i": lambda a: (a, a[0].astype("i1")),
+}
+
+
+@pytest.mark.parametrize("tier", pb.TIERS)
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u8", "?"])
+@pytest.mark.parametrize("subscripts", OF_SMALL)
+def test_einsum_of_small_integers_gives_the_dtype_of_numpy(subscripts, dtype, tier):
+    operands = OF_SMALL[subscripts](np.array([[100, 7, 3], [90, 50, 0]]).astype(dtype))
+    expected = np.einsum(subscripts, *operands)
+    found = pb.compile(lambda *xs: np.einsum(subscripts, *xs), tier=tier)(*operands)
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_einsum_casts_to_a_dtype_that_holds_all_values_only():
+    for tier in pb.TIERS:
+        with pytest.raises(TypeError, match="cast"):
+            pb.compile(lambda a: np.einsum("ij->i", a, dtype="f4"), tier=tier)(M)
+        assert pb.compile(lambda a: np.einsum("i->", a, dtype="f8"), tier=tier)(V.astype("f4")).dtype == "f8"

@@ -95,3 +95,13 @@ def test_results_have_numpys_type(function, dtype):
     for ours, theirs in results:
         np.testing.assert_array_equal(ours, theirs)
         assert ours.dtype == theirs.dtype
+
+
+@pytest.mark.parametrize("tier", pb.TIERS)
+def test_interpolation_is_in_double_precision_and_ends_with_the_last_point(tier):
+    x, xp, fp = np.array([0.5, 1.0, 2.0, np.nan], "f4"), np.array([0, 1, 1], "f4"), np.array([0, 1, 2], "f4")
+    found, expected = pb.compile(np.interp, tier=tier)(x, xp, fp), np.interp(x, xp, fp)
+    np.testing.assert_array_equal(found, expected)
+    assert found.dtype == expected.dtype
+    slope = pb.compile(pb.grad(lambda x: np.sum(np.interp(x, xp, fp))), tier=tier)(np.array([0.5, 1.5, -1.0]))
+    np.testing.assert_array_equal(slope, [1.0, 0.0, 0.0])

@@ -247,3 +247,55 @@ def test_means_of_whole_numbers_have_the_dtype_that_is_asked_for(dtype, wanted, 
         found, expected = pb.compile(function, tier=tier)(x), function(x)
         assert found.dtype == expected.dtype
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("tier", pb.TIERS)
+@pytest.mark.parametrize("dtype", ["i8", "i1", "u1", "?", "f4", "f8"])
+@pytest.mark.parametrize("wanted", ["i8", "i4", "f4", "f8"])
+def test_variances_have_the_dtype_that_is_asked_for(dtype, wanted, tier):
+    x = np.array([[3, 4, -9], [7, 1, 0]]).astype(dtype)
+    for function in (
+        lambda x: np.var(x, dtype=wanted),
+        lambda x: np.var(x, axis=1, dtype=wanted, keepdims=True, ddof=1),
+        lambda x: x.var(0, wanted),
+        lambda x: np.var(x, dtype=wanted, where=x != 1),
+        lambda x: np.std(x, dtype=wanted),
+    ):
+        found, expected = pb.compile(function, tier=tier)(x), function(x)
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("tier", pb.TIERS)
+@pytest.mark.parametrize(
+    ("function", "x"),
+    [
+        (np.mean, np.full(4, 2**62)),
+        (lambda x: np.mean(x, where=x > 0), np.full(4, 2**62)),
+        (np.average, np.full((2, 2), 2**62)),
+        (np.var, np.array([2**62, 2**62, -(2**62)])),
+        (lambda x: np.average(x, weights=x), np.array([100, 90, 3], "i1")),
+        (lambda x: np.average(x, weights=np.array([2, 2, 3], "i1"), returned=True), np.array([100, 90, 3], "i1")),
+        (lambda x: np.var(x, dtype="f4"), np.array([1e8, 1e8 + 1, 1e8 + 2])),
+    ],
+)
+def test_sums_of_means_are_of_the_precision_of_numpy(function, x, tier):
+    found, expected = pb.compile(function, tier=tier)(x), function(x)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert np.asarray(found).dtype == np.asarray(expected).dtype
+
+
+@pytest.mark.parametrize("tier", pb.TIERS)
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.std(x, axis=0, dtype=int),
+        lambda x: np.std(x, dtype=int, keepdims=True),
+        lambda x: np.nanmean(x, dtype=int),
+        lambda x: np.nanvar(x, axis=1, dtype=int),
+    ],
+)
+def test_whole_numbers_that_numpy_refuses_are_refused(function, tier):
+    for compute in (function, pb.compile(function, tier=tier)):
+        with pytest.raises(TypeError, match="inexact|cast"):
+            compute(A)

@@ -24,7 +24,7 @@ from pullback.backends.llvm.writing.llvm_module import Later, Module, Use
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType, Shape
 from pullback.dataclass import dataclass
-from pullback.ir.graph import Node
+from pullback.ir.graph import Graph, Node
 from pullback.ir.strides import contiguous_strides
 
 
@@ -141,6 +141,9 @@ class Emitter:
     """Bytes of scratch memory of the kernel, for a node and a width of registers in bits."""
 
 
+#: Rules whose kernels end the program where a value is not for native code.
+_DECLINING = ("one_unless", "python_number")
+
 #: Emitters by the module that enters them, which is imported when the first of its primitives is looked up: to import all of
 #: them is a fifth of what a first plan takes.
 _LOADED_LATER = {
@@ -164,7 +167,7 @@ _LOADED_LATER = {
     "pullback.backends.native.kernels.moving": ("scatter", "concatenate"),
     "pullback.backends.native.kernels.pooling": ("mean_pool", "max_pool", "mean_spread", "max_select", "max_spread"),
     "pullback.backends.native.kernels.products": ("matmul",),
-    "pullback.backends.native.kernels.refusing": ("one_unless", "python_number"),
+    "pullback.backends.native.kernels.refusing": _DECLINING,
     "pullback.backends.native.kernels.whiles": ("while",),
     "pullback.backends.native.kernels.linear.decompositions": ("eigh", "eigvalsh", "qr", "svd", "svdvals"),
     "pullback.backends.native.kernels.linear.factorizations": ("lu", "cholesky", "cholesky_pull", "adjugate"),
@@ -189,6 +192,11 @@ class _Emitters(dict[Primitive, Emitter]):
 
 
 EMITTERS = _Emitters()
+
+
+def may_decline(graph: Graph) -> bool:
+    """True if a node of a graph, outside of its loops and branches, ends the program for some values."""
+    return any(node.primitive.name in _DECLINING for node in graph.nodes)
 
 
 def emits(

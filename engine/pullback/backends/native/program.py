@@ -12,7 +12,7 @@ from dataclasses import field, replace
 from pullback.backends.llvm.writing.function import Function
 from pullback.backends.llvm.writing.lanes import memory_type, number
 from pullback.backends.llvm.writing.llvm_module import Module
-from pullback.backends.native.emission import EMITTERS, Emission, Stored
+from pullback.backends.native.emission import EMITTERS, Emission, Stored, may_decline
 from pullback.backends.native.epilogues import epilogue_of
 from pullback.backends.native.kernels.moving import copy_into, emit_joined
 from pullback.backends.native.kernels.registers import Registers
@@ -121,7 +121,8 @@ def _emit_in_registers(emission: Emission, memory: Memory, inputs: Sequence[Stor
             registers.store(cells, one)
 
     pointers = [one.pointer for one in (*given, *outputs)]
-    emission.kernel(("registers", len(emission.module.kernels)), "registers", pointers, build)
+    key = ("registers", len(emission.module.kernels))
+    emission.kernel(key, "registers", pointers, build, can_fail=may_decline(graph))
 
 
 def emit_program(memory: Memory, vector_bits: int, name: str = "program") -> Module:

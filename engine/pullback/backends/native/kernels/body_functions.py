@@ -23,12 +23,12 @@ _FARTHEST_START, _LARGEST_STRIDE = 2**62, 2**10
 
 def why_not_steps(graph: Graph, starts: Mapping[Var, Atom] | None = None) -> str | None:
     """The first node of a body that cannot be native, if there is one; `starts` are what carries of a loop begin with."""
-    counting = _counting(graph, starts or {})
-    reasons = (why_not(node) for node in graph.nodes if id(node) not in counting)
+    counters = counting(graph, starts or {})
+    reasons = (why_not(node) for node in graph.nodes if id(node) not in counters)
     return next((reason for reason in reasons if reason is not None), None)
 
 
-def _counting(graph: Graph, starts: Mapping[Var, Atom]) -> set[int]:
+def counting(graph: Graph, starts: Mapping[Var, Atom]) -> set[int]:
     """Additions of Python integers that make a counter one step larger."""
     makers = {var: node for node in graph.nodes for var in node.outputs}
     found = set()

@@ -38,12 +38,17 @@ def _emit_python_number(
     (value, size), (result,) = operands, results
 
     def build(function: Function, pointers: Sequence[str]) -> None:
-        sizes, lanes = Lanes(function, size.dtype, 1), Lanes(function, value.dtype, 1)
-        most = sizes.constant(np.inf if lanes.is_float else _LARGEST_INTEGER)
-        fits = sizes.compare("<", sizes.absolute(sizes.load(pointers[1])), most)
-        with function.when(function.value(f"xor i1 {fits}, true")):
-            function.give(1)
+        lanes, sizes = Lanes(function, value.dtype, 1), Lanes(function, size.dtype, 1)
+        decline_large(lanes, sizes, sizes.load(pointers[1]))
         lanes.store(lanes.load(pointers[0]), pointers[2])
 
     places = [value.pointer, size.pointer, result.pointer]
     emission.kernel(("python_number", value.dtype.str), "python_number", places, build, can_fail=True)
+
+
+def decline_large(lanes: Lanes, sizes: Lanes, size: str) -> None:
+    """End the program where a number of Python is of a size that 64 bits do not hold."""
+    most = sizes.constant(np.inf if lanes.is_float else _LARGEST_INTEGER)
+    fits = sizes.compare("<", sizes.absolute(size), most)
+    with lanes.function.when(lanes.function.value(f"xor i1 {fits}, true")):
+        lanes.function.give(1)

@@ -21,13 +21,10 @@ from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.backends.native.emission import Stored
 from pullback.backends.nests.fusing import COPIES, REDUCTIONS, is_elementwise, loop_dtypes, reduced_axes
 from pullback.backends.nests.views import is_view
-from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Graph, Literal, Node
 from pullback.rules.contractions import matmul
-from pullback.rules.indexing import scatter
-from pullback.rules.joining import concatenate
-from pullback.rules.storing import STORES, add_at, set_at
+from pullback.rules.storing import STORES, add_at
 
 #: Names in the layout of a value.
 Cells: TypeAlias = np.ndarray[Any, Any]
@@ -72,7 +69,7 @@ def _is_known(node: Node) -> bool:
         return REDUCTIONS[node.primitive] not in ("any", "all") or node.inputs[0].type.dtype.kind == "b"
     if node.primitive in STORES and len(node.inputs) > 2:
         return False  # positions are computed, registers have none
-    return is_view(node) or is_elementwise(node) or node.primitive in _FORMS
+    return is_view(node) or is_elementwise(node) or node.primitive.name in _FORMS
 
 
 def _instructions(node: Node) -> int:
@@ -180,7 +177,7 @@ class Registers:
             return self._reduced(node, operands[0])
         if is_elementwise(node):
             return self._elementwise(node, operands)
-        return _FORMS[node.primitive](self, node, operands)
+        return _FORMS[node.primitive.name](self, node, operands)
 
     def _filled(self, shape: tuple[int, ...], cell: str) -> Cells:
         cells: Cells = np.empty(shape, object)
@@ -298,13 +295,22 @@ class Registers:
             cells[place] = total
         return cells.reshape(result.shape)
 
+    def _python_number(self, node: Node, operands: Sequence[Cells]) -> Cells:
+        from pullback.backends.native.kernels.refusing import decline_large  # noqa: PLC0415 - few programs need it
 
-_FORMS: dict[Primitive, Callable[[Registers, Node, Sequence[Cells]], Cells]] = {
-    concatenate: Registers._concatenate,  # noqa: SLF001 - a table of its own methods
-    scatter: Registers._scatter,  # noqa: SLF001
-    add_at: Registers._add_at,  # noqa: SLF001
-    set_at: Registers._set_at,  # noqa: SLF001
-    matmul: Registers._matmul,  # noqa: SLF001
+        number, size = operands
+        lanes, sizes = (self._lanes(atom.type) for atom in node.inputs)
+        decline_large(lanes, sizes, _name(size, ()))
+        return number
+
+
+_FORMS: dict[str, Callable[[Registers, Node, Sequence[Cells]], Cells]] = {
+    "concatenate": Registers._concatenate,  # noqa: SLF001 - a table of its own methods
+    "scatter": Registers._scatter,  # noqa: SLF001
+    "add_at": Registers._add_at,  # noqa: SLF001
+    "set_at": Registers._set_at,  # noqa: SLF001
+    "matmul": Registers._matmul,  # noqa: SLF001
+    "python_number": Registers._python_number,  # noqa: SLF001
 }
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from pullback.backends.llvm.elementary import scalars
+from pullback.backends.native.emission import may_decline
 from pullback.backends.native.threads.sharing import SHARED_FROM_NS
 from pullback.control.scan_rule import Layout
 from pullback.core.kinds import Scalar
@@ -41,8 +42,8 @@ def blocks_of_rows(layout: Layout, vector_bits: int) -> tuple[int, Graph] | None
     """The number of blocks of a loop, and the body of one; None where it is left whole."""
     body = layout.body
     moving = [body.inputs[number] for number in (*layout.carry_inputs, *layout.x_inputs)]
-    if not layout.carries or any(not var.type.shape or var.type.weak for var in moving):
-        return None
+    if not layout.carries or any(not var.type.shape or var.type.weak for var in moving) or may_decline(body):
+        return None  # a block has nobody to tell that it declines
     rows = moving[0].type.shape[0]
     constants = sum(body.inputs[number].type.nbytes for number in layout.const_inputs)
     if any(var.type.shape[0] != rows for var in moving) or constants > MOST_CONSTANT_BYTES:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import memory_type
-from pullback.backends.native.emission import Emission, Stored, emits
+from pullback.backends.native.emission import Emission, Stored, emits, may_decline
 from pullback.backends.native.kernels.body_functions import (
     Carries,
     memory_of,
@@ -192,7 +192,8 @@ def _emit_in_registers(
             registers.store(registers.held(slots, result.dtype), result)
 
     pointers = [stored.pointer for stored in (*operands, *results)]
-    emission.kernel(("loop", len(emission.module.kernels)), "loop", pointers, build)
+    key = ("loop", len(emission.module.kernels))
+    emission.kernel(key, "loop", pointers, build, can_fail=may_decline(layout.body))
 
 
 def _entry(function: Function, stored: Stored, step: Index) -> Stored:

@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.backends.llvm.writing.function import Function
 from pullback.backends.llvm.writing.lanes import Lanes
-from pullback.backends.native.emission import Emission, Stored, emits
+from pullback.backends.native.emission import Emission, Stored, emits, may_decline
 from pullback.backends.native.kernels.body_functions import (
     Carries,
     memory_of,
@@ -105,4 +105,5 @@ def _emit_in_registers(emission: Emission, node: Node, operands: Sequence[Stored
             registers.store(cells, one)
 
     pointers = [stored.pointer for stored in (*operands, *results)]
-    emission.kernel(("loop", len(emission.module.kernels)), "loop", pointers, build)
+    key = ("loop", len(emission.module.kernels))
+    emission.kernel(key, "loop", pointers, build, can_fail=may_decline(condition) or may_decline(body))
