@@ -12,6 +12,7 @@ from tests.engine.native.fences import subjects
 from tests.engine.native.fences.memory import GARBAGE, fenced
 
 from pullback.backends.cuda.kernels.phases import Place
+from pullback.backends.llvm.writing.lanes import DTYPES
 from pullback.backends.llvm.writing.llvm_module import Module
 from pullback.backends.native import executable
 from pullback.backends.native.emission import Emission
@@ -21,9 +22,11 @@ from pullback.backends.native.linking import host_target, load
 from pullback.backends.nests.fusing import Fused, fuse, kept_values
 from pullback.backends.nests.joins_in_place import join_of, joined_in_place
 from pullback.backends.nests.merging import merged
-from pullback.backends.nests.nest import Nest, Write
+from pullback.backends.nests.nest import Nest, Read, Write
 from pullback.backends.nests.nesting import nest_of
+from pullback.backends.nests.picking import PICKS, why_not_picked
 from pullback.backends.nests.sinking import sunk
+from pullback.ir.strides import contiguous_strides
 
 #: One of so many subjects is taken, unless all are asked for.
 EVERY = 1 if os.environ.get("PULLBACK_EVERY_KERNEL") else 16
@@ -94,8 +97,16 @@ def _without_machine_code(graphs):
         yield
 
 
+def _belongs(node):
+    """As in programs on a device, of graphs of which everything is there."""
+    if node.primitive not in PICKS:
+        return True
+    dtypes = {atom.type.dtype for atom in node.inputs}
+    return why_not_picked(node) is None and dtypes.issubset(DTYPES) and all(atom.type.size for atom in node.inputs)
+
+
 def _nests_of(graph):
-    found = joined_in_place(graph, sunk(merged(fuse(graph)), graph))
+    found = joined_in_place(graph, sunk(merged(fuse(graph, belongs=_belongs)), graph))
     kept = kept_values(found, graph)
     for kernel in found.kernels:
         if isinstance(kernel, Fused) and join_of(kernel) is None:
@@ -113,11 +124,12 @@ class Memory:
         self.subject = subject
         self.blocks = [_at_end(nbytes) for nbytes in subject.pieces]
         rng = np.random.default_rng(seed)
+        sizes = _sizes_of_axes(subject)
         for read in subject.nest.reads:
-            place = subject.places[read.pointer]
-            block = self.blocks[place.parameter][: subject.pieces[place.parameter]]
+            piece = subject.places[read.pointer].parameter
+            block = self.blocks[piece][: subject.pieces[piece]]
             if (block == GARBAGE).all():
-                block[...] = _drawn(rng, read.dtype, block.nbytes)
+                block[...] = _drawn(rng, read.dtype, block.nbytes, sizes.get(piece))
 
     @property
     def addresses(self):
@@ -147,32 +159,68 @@ def scratch(nbytes):
     return _at_end(max(nbytes, 1))
 
 
-def _drawn(rng, dtype, nbytes):
+def _sizes_of_axes(subject):
+    """By piece of memory that has positions, the size of the shortest axis that they are along."""
+    sizes = {}
+    for position in (position for read in subject.nest.reads for position in read.positions):
+        piece = subject.places[subject.nest.reads[position.value].pointer].parameter
+        sizes[piece] = min(position.size, sizes.get(piece, position.size))
+    return sizes
+
+
+def _drawn(rng, dtype, nbytes, size=None):
+    """Numbers; of an axis of this size positions, from both ends."""
     count = nbytes // dtype.itemsize
-    values = rng.normal(size=count) if dtype.kind == "f" else rng.integers(0, 2 if dtype.kind == "b" else 4, size=count)
+    if size is not None:
+        values = rng.integers(-size, size, size=count)
+    elif dtype.kind == "f":
+        values = rng.normal(size=count)
+    else:
+        values = rng.integers(0, 2 if dtype.kind == "b" else 4, size=count)
     return np.resize(values.astype(dtype).view(np.uint8), nbytes)
 
 
-# --- native ------------------------------------------------------------------------------------------------------------
-def run_natively(subject, memory, terms):
-    """The nest as the native tier computes it; what its reductions reduce is stored at the addresses `terms`."""
+def without_positions(subject, memory):
+    """The nest in which what is read by positions is memory of its own, as NumPy reads it; and by pointer the addresses of all."""
     nest = subject.nest
+    addresses = [memory.addresses[place.parameter] + place.offset for place in subject.places]
+    reads, arrays = [], []
+    for read in nest.reads:
+        if read.positions:
+            place, itemsize = subject.places[read.pointer], read.dtype.itemsize
+            element = np.full(nest.space, place.offset // itemsize)
+            for coordinate, stride in zip(np.indices(nest.space, sparse=True), read.strides, strict=True):
+                element += coordinate * stride
+            for position in read.positions:
+                own = nest.reads[position.value]
+                element += (
+                    memory.array(own.pointer, nest.space, own.strides, own.dtype) % position.size * position.stride
+                )
+            arrays.append(np.array(memory.blocks[place.parameter].view(read.dtype)[element]))
+            addresses.append(arrays[-1].ctypes.data)
+            read = Read(len(addresses) - 1, contiguous_strides(nest.space), read.dtype)  # noqa: PLW2901
+        reads.append(read)
+    return replace(nest, reads=tuple(reads)), addresses, arrays
+
+
+# --- native ------------------------------------------------------------------------------------------------------------
+def run_natively(nest, addresses, terms):
+    """A nest as the native tier computes it, by pointer at these addresses; what its reductions reduce is stored at `terms`."""
     strides = [int(np.prod(nest.space[axis + 1 :])) for axis in range(len(nest.space))]
     extra = [
-        Write(one.value, len(subject.places) + k, tuple(strides), nest.dtype_of(one.value))
+        Write(one.value, len(addresses) + k, tuple(strides), nest.dtype_of(one.value))
         for k, one in enumerate(nest.reductions)
     ]
     native = replace(nest, writes=(*nest.writes, *extra))
     module = Module(host_target().vector_bits)
     function = module.function("program", [("ptr", "table")], returns="i64", internal=False)
-    count = len(subject.places) + len(extra)
+    count = len(addresses) + len(extra)
     pointers = [function.load("ptr", function.element("%table", k, "ptr"), align=8) for k in range(count)]
     emit_nest(Emission(module, function), native, pointers)
     function.give(0)
-    table = [memory.addresses[place.parameter] + place.offset for place in subject.places]
     loaded = load(module.text())
-    values = np.array([*table, *terms], np.int64)
-    ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(loaded.address("program"))(values.ctypes.data)
+    table = np.array([*addresses, *terms], np.int64)
+    ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(loaded.address("program"))(table.ctypes.data)
 
 
 # --- comparing ---------------------------------------------------------------------------------------------------------
@@ -186,7 +234,8 @@ def check_against_native(subject, memory, run):
     """Hold what `run(addresses)` leaves in memory against what the native tier does."""
     nest, native = subject.nest, Memory(subject)
     terms = [np.empty(nest.space, nest.dtype_of(one.value)) for one in nest.reductions]
-    run_natively(subject, native, [array.ctypes.data for array in terms])
+    plain, addresses, _read = without_positions(subject, native)
+    run_natively(plain, addresses, [array.ctypes.data for array in terms])
     run(memory.addresses)
     for write in nest.writes:
         ours, theirs = (one.array(write.pointer, nest.space, write.strides, write.dtype) for one in (memory, native))

@@ -1,12 +1,13 @@
-"""Nests drawn by chance: spaces, layouts, types, steps and reductions that plans may or may not have."""
+"""Nests drawn by chance: spaces, layouts, types, positions, steps and reductions that plans may or may not have."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from tests.engine.cuda.nests import Subject
 
 from pullback.backends.cuda.kernels.phases import Place
-from pullback.backends.nests.nest import Constant, Nest, Read, Reduction, Step, Write
+from pullback.backends.nests.nest import Constant, Nest, Position, Read, Reduction, Step, Write
 from pullback.core.primitive import Primitive
 from pullback.ir.strides import contiguous_strides
 from pullback.rules import elementwise
@@ -69,6 +70,45 @@ def random_subject(seed):
         reductions.append(Reduction(value, kind, axes, pointer, strides, result))
     nest = Nest(space, tuple(reads), tuple(steps), tuple(writes), tuple(reductions))
     return Subject(f"random nest {seed}", nest, tuple(places), tuple(pieces))
+
+
+def random_reader(seed):
+    """The nest of a seed, with operands that are read by positions along some of their axes; None if it has no operand for it."""
+    subject, rng = random_subject(seed), np.random.default_rng([seed, 1])
+    nest, places, pieces = subject.nest, list(subject.places), list(subject.pieces)
+    written = {places[write.pointer].parameter for write in nest.writes}
+    positions, reads = [], []
+    for read in nest.reads:
+        axes = [axis for axis, stride in enumerate(read.strides) if stride]
+        own, strides = [], list(read.strides)
+        if places[read.pointer].parameter not in written:
+            for axis in axes[: int(rng.integers(0, len(axes) + 1))]:
+                strides[axis] = 0
+                shape = [size if rng.random() < 0.6 else 1 for size in nest.space]
+                along = [0 if size == 1 else step for size, step in zip(shape, contiguous_strides(shape), strict=True)]
+                dtype = np.dtype(rng.choice(["i4", "i8"]))
+                positions.append(Read(len(places), tuple(along), dtype))
+                own.append(Position(len(positions) - 1, nest.space[axis], read.strides[axis]))
+                places.append(Place(len(pieces), 0))
+                pieces.append(math.prod(shape) * dtype.itemsize)
+        reads.append(replace(read, strides=tuple(strides), positions=tuple(own)))
+    if not positions:
+        return None
+    first = len(positions)
+    steps = [
+        replace(one, operands=tuple(x if isinstance(x, Constant) else x + first for x in one.operands))
+        for one in nest.steps
+    ]
+    writes, reductions = (
+        tuple(replace(one, value=one.value + first) for one in several) for several in (nest.writes, nest.reductions)
+    )
+    nest = Nest(nest.space, (*positions, *reads), tuple(steps), writes, reductions)
+    return Subject(f"random reader {seed}", nest, tuple(places), tuple(pieces))
+
+
+def random_readers(seeds):
+    """The nests of these seeds that read by positions."""
+    return [subject for subject in map(random_reader, seeds) if subject is not None]
 
 
 def _space(rng):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.engine.cuda import nests
 from tests.engine.cuda.kernels_of import kernels_of
-from tests.engine.cuda.random_nests import random_subject
+from tests.engine.cuda.random_nests import random_readers, random_subject
 
 from pullback.backends.cuda.emulation import Emulator
 from pullback.backends.cuda.kernels import grids
@@ -37,6 +37,11 @@ def test_random_nests_have_the_same_bits_in_any_order(seed, monkeypatch):
         for name, value in (("LEAST_TURNS", 2), ("MOST_TERMS", 3), ("IN_FLIGHT", 1 << 20)):
             monkeypatch.setattr(grids, name, value)
     check(random_subject(seed))
+
+
+@pytest.mark.parametrize("subject", random_readers(range(3300, 3312)), ids=lambda one: one.name)
+def test_random_nests_that_read_by_positions_have_the_same_bits_in_any_order(subject):
+    check(subject)
 
 
 def _with_shared_memory():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.engine.cuda import nests
 from tests.engine.cuda.kernels_of import accesses, check_assembled, kernels_of, ptxas
-from tests.engine.cuda.random_nests import random_subject
+from tests.engine.cuda.random_nests import random_readers, random_subject
 
 from pullback.backends.cuda.kernels import grids
 from pullback.backends.cuda.kernels.kernel_text import write_kernels
@@ -30,6 +30,13 @@ def test_kernels_of_plans_have_no_stack_and_few_registers(architecture, nests_of
 @pytest.mark.parametrize("seed", range(500, 506))
 def test_kernels_of_random_nests_have_no_stack_and_few_registers(seed, tmp_path):
     check_assembled(kernels_of(random_subject(seed)), "sm_90", tmp_path)
+
+
+@needs_ptxas
+@pytest.mark.parametrize("architecture", PTX_OF)
+def test_kernels_of_random_nests_that_read_by_positions_have_no_stack_and_few_registers(architecture, tmp_path):
+    for subject in random_readers(range(500, 506)):
+        check_assembled(kernels_of(subject), architecture, tmp_path)
 
 
 @needs_ptxas

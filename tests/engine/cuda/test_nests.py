@@ -1,18 +1,19 @@
 """Kernels of nests, run on the CPU, compute what the native tier does; every nest there is with PULLBACK_EVERY_KERNEL=1."""
 
 import os
+import signal
 
 import numpy as np
 import pytest
 from tests.engine.cuda import nests
 from tests.engine.cuda.kernels_of import kernels_of
-from tests.engine.cuda.random_nests import random_subject
+from tests.engine.cuda.random_nests import random_readers, random_subject
 
 from pullback.backends.cuda.emulation import Emulator
 from pullback.backends.cuda.kernels import grids, kernel_text
 from pullback.backends.cuda.kernels.kernel_text import write_kernels
-from pullback.backends.cuda.kernels.phases import Place
-from pullback.backends.nests.nest import Nest, Read, Reduction, Step
+from pullback.backends.cuda.kernels.phases import PhaseWriter, Place
+from pullback.backends.nests.nest import Nest, Position, Read, Reduction, Step, Write
 from pullback.core.primitive import Primitive
 
 RANDOM = int(os.environ.get("PULLBACK_RANDOM_KERNELS", "25"))
@@ -38,6 +39,11 @@ def test_random_nests_are_those_of_the_native_tier(seed):
     check(random_subject(seed))
 
 
+@pytest.mark.parametrize("subject", random_readers(range(3000, 3000 + RANDOM)), ids=lambda one: one.name)
+def test_random_nests_that_read_by_positions_are_those_of_the_native_tier(subject):
+    check(subject)
+
+
 @pytest.fixture
 def cut(monkeypatch):
     """Grids of few threads and terms, so that small nests have many blocks, splits of splits, and units at a time."""
@@ -55,6 +61,49 @@ def cut(monkeypatch):
 @pytest.mark.usefixtures("cut")
 def test_random_nests_in_many_blocks_are_those_of_the_native_tier(seed):
     check(random_subject(seed))
+
+
+@pytest.mark.parametrize("subject", random_readers(range(4000, 4000 + RANDOM)), ids=lambda one: one.name)
+@pytest.mark.usefixtures("cut")
+def test_random_nests_in_many_blocks_that_read_by_positions_are_those_of_the_native_tier(subject):
+    check(subject)
+
+
+def test_positions_that_are_not_read_are_found(monkeypatch):
+    monkeypatch.setattr(PhaseWriter, "_inside", lambda *_: 0)
+    with pytest.raises(AssertionError):
+        check(random_readers(range(3000, 3020))[0])
+
+
+def _out_of_bounds(dtype, far):
+    """An array of three elements, behind which a page is closed, read at two positions of which one is `far`; gives what was read."""
+    f8 = np.dtype("f8")
+    reads = (Read(0, (1,), dtype), Read(1, (0,), f8, positions=(Position(0, 3, 1),)))
+    nest = Nest((2,), reads, (), (Write(1, 2, (1,), f8),), ())
+    positions, x, y = (nests.scratch(nbytes) for nbytes in (2 * dtype.itemsize, 24, 16))
+    positions[: 2 * dtype.itemsize].view(dtype)[...] = (2, far)
+    x[:24].view(f8)[...] = (1, 2, 3)
+    kernels = write_kernels(nest, [Place(k, 0) for k in range(3)])
+    Emulator(kernels).run([block.ctypes.data for block in (positions, x, y)])
+    return y.view(f8).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["i4", "i8"])
+@pytest.mark.parametrize("far", [3, -4, 2**31 - 1, -(2**31), 100])
+def test_nothing_is_read_at_a_position_out_of_bounds(dtype, far):
+    """The first element is read instead; that this is an error is said by the program."""
+    assert _out_of_bounds(np.dtype(dtype), far) == [3, 1]
+
+
+def test_a_read_out_of_bounds_is_found(monkeypatch):
+    """It ends the process, at the page behind the array."""
+    monkeypatch.setattr(PhaseWriter, "_inside", lambda writer, position, dtype, size: position)
+    child = os.fork()
+    if not child:
+        signal.signal(signal.SIGSEGV, signal.SIG_DFL)
+        _out_of_bounds(np.dtype("i4"), 100)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGSEGV
 
 
 def test_long_nests_are_several_kernels_of_the_same_values(monkeypatch):

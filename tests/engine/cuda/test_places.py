@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.engine.cuda.kernels_of import check_places, kernels_of
-from tests.engine.cuda.random_nests import random_subject
+from tests.engine.cuda.random_nests import random_readers, random_subject
 
 from pullback.backends.cuda.kernels.kernel_text import write_kernels
 from pullback.backends.cuda.kernels.phases import Place
@@ -21,6 +21,11 @@ def test_kernels_of_plans_keep_what_they_promise_of_their_pointers(nests_of_plan
 def test_kernels_of_random_nests_keep_what_they_promise_of_their_pointers():
     for seed in range(100):
         check_places(kernels_of(random_subject(seed)))
+
+
+def test_kernels_of_random_nests_that_read_by_positions_keep_what_they_promise_of_their_pointers():
+    for subject in random_readers(range(100)):
+        check_places(kernels_of(subject))
 
 
 def in_place():

@@ -4,14 +4,14 @@ import math
 
 import numpy as np
 from tests.engine.cuda import nests
-from tests.engine.cuda.kernels_of import kernels_of
-from tests.engine.cuda.random_nests import random_subject
+from tests.engine.cuda.kernels_of import accesses, kernels_of
+from tests.engine.cuda.random_nests import random_readers, random_subject
 
 from pullback.backends.cuda.emulation import Emulator
 from pullback.backends.cuda.kernels import kernel_text
 from pullback.backends.cuda.kernels.passes import passes
 from pullback.backends.cuda.kernels.phases import Place
-from pullback.backends.nests.nest import Nest, Read, Reduction
+from pullback.backends.nests.nest import Nest, Position, Read, Reduction, Write
 
 
 def moved(subject, kernels):
@@ -66,6 +66,25 @@ def test_nests_of_plans_move_what_they_must(nests_of_plans):
 def test_random_nests_move_what_they_must():
     for seed in range(400, 415):
         check(random_subject(seed))
+
+
+def test_random_nests_that_read_by_positions_move_what_they_must():
+    for subject in random_readers(range(400, 415)):
+        check(subject)
+
+
+def test_rows_that_are_read_by_positions_are_loaded_once_for_each_position():
+    """Rows of 64 numbers in loads of 16 bytes; a position is loaded by each thread that reads of its row."""
+    f4, i8 = np.dtype("f4"), np.dtype("i8")
+    reads = (Read(0, (1, 0), i8), Read(1, (0, 1), f4, positions=(Position(0, 9, 64),)))
+    nest = Nest((20, 64), reads, (), (Write(1, 2, (64, 1), f4),), ())
+    places = tuple(Place(k, 0) for k in range(3))
+    subject = nests.Subject("rows", nest, places, (20 * 8, 9 * 64 * 4, 20 * 64 * 4))
+    found, kernels, _ = check(subject)
+    assert found[1] == (20 * 64 * 4, 0)
+    assert found[0][0] == 20 * 64 // 4 * 8
+    assert kernels.moved_bytes == 20 * 8 + 2 * 20 * 64 * 4
+    assert accesses(kernels)["ld16"] == accesses(kernels)["st16"] == 1
 
 
 def test_a_polynomial_and_its_derivative_load_each_element_once():

@@ -12,10 +12,10 @@ from pullback.traces.recorder import record
 W, X, B = np.ones((4, 5)), np.ones((5, 3)), np.ones((4, 1))
 
 
-def kernels(function, *args):
+def kernels(function, *args, **options):
     """The kernels of a function, each as the names of its nodes; a nest's in a list."""
     graph = lowered(function, *args)
-    found = fuse(graph, {})
+    found = fuse(graph, {}, **options)
     return [
         [node.primitive.name for node in kernel.nodes] if isinstance(kernel, Fused) else kernel.node.primitive.name
         for kernel in found.kernels
@@ -60,6 +60,18 @@ def test_nodes_join_the_nest_that_reads_what_they_read():
         return np.sum(x) * np.sum(y) * np.sum(x * x)
 
     assert kernels(function, np.ones(7), np.ones(7))[:2] == [["sum", "square", "sum"], ["sum"]]
+
+
+def test_what_is_read_by_positions_is_in_memory_before_the_nest_begins():
+    """Of a device; natively it is a kernel by itself."""
+
+    def function(x, p):
+        y = np.exp(x)
+        return np.sum(y[p] * y * x[p])
+
+    args = (np.ones(4), np.array([0, 3, 1, 1]))
+    assert kernels(function, *args, belongs=lambda node: True) == [["exp"], ["gather", "mul", "gather", "mul", "sum"]]
+    assert "gather" in kernels(function, *args)
 
 
 def test_only_what_leaves_a_nest_is_kept():

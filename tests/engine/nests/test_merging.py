@@ -40,6 +40,16 @@ def test_a_nest_begun_apart_becomes_one_with_what_reads_the_same_memory():
     assert sorted(after[0]) == sorted(name for nest in before for name in nest)
 
 
+def test_what_is_read_by_positions_stays_in_a_nest_after_it():
+    def function(x, p):
+        y = np.exp(x) * x
+        return np.sum(y[p] * x)
+
+    graph = lowered(function, np.ones(4), np.array([0, 3, 1, 1]))
+    after = nests(merged(fuse(graph, {}, belongs=lambda node: True)).kernels)
+    assert after == [["exp", "mul"], ["gather", "mul", "sum"]]
+
+
 def test_what_is_read_through_a_view_stays_in_a_nest_after_it():
     def function(x):
         return np.exp(x) + np.transpose(np.tanh(x))

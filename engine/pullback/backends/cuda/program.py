@@ -31,9 +31,8 @@ has nodes, and the reason is among the fallbacks.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import cache
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -63,7 +62,9 @@ from pullback.backends.cuda.loops import (
     Scan,
     While,
 )
+from pullback.backends.cuda.positions import Bounds, LookingAtTheEnd, bounds_of
 from pullback.backends.cuda.state import DeviceState
+from pullback.backends.cuda.statements import WORK, Statement, Text
 from pullback.backends.interpreter import Changed
 from pullback.backends.llvm.writing.lanes import DTYPES
 from pullback.backends.native import availability
@@ -87,7 +88,6 @@ from pullback.devices.cuda.tensor_calls import row_application
 from pullback.devices.cuda.values import tensor_of, torch_dtype
 from pullback.errors import DeviceError, TracingError
 from pullback.ir.graph import Atom, Graph, Node, Var
-from pullback.planning.arena import Arena, placed
 from pullback.rules.shapes import broadcast_to, reshape
 from pullback.rules.storing import set_at
 from pullback.tiers import KEEPING
@@ -95,9 +95,6 @@ from pullback.tiers import KEEPING
 Program = Callable[..., Any]
 
 _HOST = torch.device("cpu")
-
-#: How names begin of what a program has from the beginning.
-_FIXED = ("captured", "constant")
 
 
 class NoProgramError(TracingError):
@@ -149,16 +146,22 @@ def _written(
     reasons: tuple[str, ...],
     tier: str,
 ) -> Written:
-    def writer(*, captures: bool) -> _Writer:
-        return _Writer(graph, on_device, device, loader, reasons, keeps=tier in KEEPING, captures=captures)
+    bounds = bounds_of(graph, _on_device(graph, on_device)) if loader is not None else Bounds(graph)
+
+    def attempt(*, captures: bool, reasons: tuple[str, ...]) -> Written:
+        keeps = tier in KEEPING
+        written = _Writer(bounds, on_device, device, loader, reasons, keeps=keeps, captures=captures).write()
+        if not bounds.at_the_end:
+            return written
+        return replace(written, program=LookingAtTheEnd(written.program, graph, keeps=keeps))
 
     if tier != "native":
-        return writer(captures=False).write()
+        return attempt(captures=False, reasons=reasons)
     try:
-        return writer(captures=True).write()
+        return attempt(captures=True, reasons=reasons)
     except NotCapturedError as reason:
-        reasons = (*reasons, f"runs step by step, not as a CUDA graph: {reason}")
-        return writer(captures=False).write()
+        told = f"runs step by step, not as a CUDA graph: {reason}"
+        return attempt(captures=False, reasons=(*reasons, told))
 
 
 @cache
@@ -199,112 +202,12 @@ def graphs_for(device: torch.device) -> Graphs:
 
 
 # --- the text ---------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class _Statement:
-    """One line: the names that it gives values, those that it reads, and the values that it allocates arrays for."""
-
-    targets: tuple[str, ...]
-    text: str
-    used: tuple[str, ...]
-    made: tuple[Var, ...] = ()
-    unpacks: bool = False
-    """True if it gives a tuple, of one value even."""
-    writes: bool = False
-    """True if it writes into its targets, which are there."""
-    note: str = ""
-    scratch: int = 0
-    of_host: bool = False
-    """True if it reads nothing of the device."""
-    by_pointer: bool = False
-    """True if a graph can be told where else the memory lies that it names: kernels of ours, and what names alone."""
-
-
-#: Where the part of the host ends.
-_WORK = _Statement((), "work", ())
-
-
-@dataclass(slots=True)
-class _Text:
-    """The statements of a program, how long what they name is needed, and how much memory that is."""
-
-    statements: list[_Statement] = field(default_factory=list)
-    kept: dict[str, ArrayType] = field(default_factory=dict)
-    """The names of the tensors of a frame, in order."""
-    roots: dict[str, str] = field(default_factory=dict)
-    """By name of a view, that of what it is a view of."""
-
-    def root(self, name: str) -> str:
-        """The name of the memory that a value lies in."""
-        return self.roots.get(name, name)
-
-    def spans(self, returned: Collection[str]) -> dict[str, tuple[int, int]]:
-        """By name of memory, the statement that makes it and the last that uses it; what is returned is used at the end."""
-        found: dict[str, tuple[int, int]] = {}
-        uses = [
-            (self.root(name), position)
-            for position, one in enumerate(self.statements)
-            for name in (*one.targets, *one.used)
-        ]
-        uses += [(self.root(name), len(self.statements)) for name in returned]
-        for name, position in uses:
-            found[name] = (found.get(name, (position, 0))[0], position)
-        return found
-
-    def lines(self, returned: Collection[str], *, poisons: bool) -> Iterator[str]:
-        """The lines, with names let go after the last that reads them; `poisons`: what is kept is made useless then."""
-        if self.kept:
-            yield f"{', '.join(self.kept)}, = frame"
-        if poisons:
-            yield "poison(*frame)"
-        spans = self.spans(returned)
-        last: dict[str, int] = {}
-        for position, one in enumerate(self.statements):
-            last.update(dict.fromkeys((*one.targets, *one.used), position))
-        for position, one in enumerate(self.statements):
-            comma = "," if one.unpacks and len(one.targets) == 1 else ""
-            head = f"{', '.join(one.targets)}{comma} = " if one.targets and not one.writes else ""
-            yield f"{head}{one.text}" + (f"  # {one.note}" if one.note else "")
-            names = sorted({*one.targets, *one.used})
-            ended = {self.root(name): None for name in names if spans[self.root(name)][1] == position}
-            if poisons and (dead := [name for name in ended if name in self.kept]):
-                yield f"poison({', '.join(dead)})"
-            gone = [name for name in names if last[name] == position and name not in returned]
-            if gone := [name for name in gone if not name.startswith(_FIXED) and name not in self.kept]:
-                yield f"del {', '.join(gone)}"
-
-    def divide(self) -> None:
-        """Put what is of the host before what is of the device, and a line between them."""
-        host = [one for one in self.statements if one.of_host]
-        self.statements = [*host, _WORK, *(one for one in self.statements if not one.of_host)]
-
-    def peak_bytes(self, returned: Collection[str]) -> int:
-        """Bytes of the arrays that the program makes or keeps, when most of them are needed; a view needs its root."""
-        sizes = {
-            name: var.type.nbytes for one in self.statements for name, var in zip(one.targets, one.made, strict=False)
-        }
-        sizes |= {name: type_.nbytes for name, type_ in self.kept.items()}
-        change = [0] * (len(self.statements) + 2)
-        for name, (first, after) in self.spans(returned).items():
-            change[first] += sizes.get(name, 0)
-            change[after + 1] -= sizes.get(name, 0)
-        alive = accumulate(change)
-        scratch = [*(one.scratch for one in self.statements), 0, 0]
-        return max(here + beside for here, beside in zip(alive, scratch, strict=True))
-
-    def arena(self, returned: Collection[str]) -> Arena:
-        """Offsets of what is kept and not returned, by its number in the frame."""
-        spans, seen = self.spans(returned), {self.root(name) for name in returned}
-        numbers = {number: name for number, name in enumerate(self.kept) if name not in seen}
-        sizes = {number: self.kept[name].nbytes for number, name in numbers.items()}
-        return placed(sizes, {number: spans[name] for number, name in numbers.items()})
-
-
 class _Writer:
     """Names of values, and the namespace the text runs in."""
 
     def __init__(
         self,
-        graph: Graph,
+        bounds: Bounds,
         on_device: Sequence[bool],
         device: torch.device,
         loader: Loader | None,
@@ -315,7 +218,8 @@ class _Writer:
         results: Sequence[bool] | None = None,
     ) -> None:
         """`results` are given for a body alone: the outputs that it writes into memory of the device."""
-        self.graph = graph
+        self.bounds = bounds
+        self.graph = bounds.graph
         self.device = device
         self.loader = loader
         self.keeps = keeps
@@ -339,7 +243,7 @@ class _Writer:
         """Values of the host that depend on no input."""
         self.on_both: dict[Var, str] = {}
         """By value of the host, the name of the same on the device."""
-        self.text = _Text()
+        self.text = Text()
         self.bodies: list[str] = []
         """The texts of the bodies of loops and branches."""
         self.rows: set[Var] = set()
@@ -349,26 +253,10 @@ class _Writer:
         """Nodes that a run is in a graph: kernels, with those of every step of a loop."""
         self.moved_bytes = 0
         self.fallbacks = list(reasons)
-        self.there = _on_device(graph, on_device)
+        self.there = _on_device(self.graph, on_device)
 
     def write(self) -> Written:
-        graph = self.graph
-        parameters = []
-        for position, var in enumerate(graph.inputs):
-            name = self.names[var] = f"in{position}"
-            parameters.append(name)
-            if (
-                var in self.there
-            ):  # an array around the function may hold something else on the next call: it is put each time
-                if self.there[var]:
-                    self.say((name,), f"{name}.tensor", (name,), by_pointer=True)
-                else:
-                    self.names[var] = self.put(var, name)
-        for position, capture in enumerate(graph.captures):
-            name = self.names[capture.var] = f"captured{position}"
-            parameters.append(f"{name}_")
-            self.namespace[name] = tensor_of(capture.value, self.device)
-            self.ordered.add(name)
+        graph, parameters = self.graph, self.parameters()
         for part, numbers in _parts(graph):
             self.part(part)
             self.check(numbers)
@@ -382,7 +270,7 @@ class _Writer:
         lines = list(text.lines(outputs, poisons=self.keeps and is_poisoning()))
         ends = f"return ({''.join(f'{name}, ' for name in returned)})"
         if self.captures:
-            begins = lines.index(_WORK.text)
+            begins = lines.index(WORK.text)
             work = [*([lines[0]] if text.kept else []), *lines[begins + 1 :], "return"]
             functions: dict[str, Sequence[str]] = {"prepare": [*lines[:begins], ends], "work": work}
         else:
@@ -413,6 +301,33 @@ class _Writer:
             tuple(sorted(self.transient)),
             replayed,
         )
+
+    def parameters(self) -> list[str]:
+        """The names of what a program is called with, and what is done with that first."""
+        parameters = []
+        for position, var in enumerate(self.graph.inputs):
+            name = self.names[var] = f"in{position}"
+            parameters.append(name)
+            if (
+                var in self.there
+            ):  # an array around the function may hold something else on the next call: it is put each time
+                if self.there[var]:
+                    self.say((name,), f"{name}.tensor", (name,), by_pointer=True)
+                else:
+                    for look in self.bounds.of_host.get(var, ()):
+                        function = f"look{len(self.namespace)}"
+                        self.namespace[function] = look
+                        self.say((), f"{function}({name})", (name,), of_host=True)
+                    self.names[var] = self.put(var, name)
+        for position, capture in enumerate(self.graph.captures):
+            name = self.names[capture.var] = f"captured{position}"
+            parameters.append(f"{name}_")
+            self.namespace[name] = tensor_of(capture.value, self.device)
+            self.ordered.add(name)
+        for var, value in self.bounds.constants.items():
+            name = self.names[var] = f"constant{len(self.namespace)}"
+            self.namespace[name] = self.constants[var] = value
+        return parameters
 
     def body(self) -> Body:
         """The program of a body, all of whose inputs on the device are in order."""
@@ -520,7 +435,7 @@ class _Writer:
         return own
 
     def say(self, targets: tuple[str, ...], text: str, used: tuple[str, ...], **more: Any) -> None:
-        self.text.statements.append(_Statement(targets, text, used, **more))
+        self.text.statements.append(Statement(targets, text, used, **more))
 
     # --- parts ----------------------------------------------------------------------------------------------------------
     def part(self, graph: Graph) -> None:
@@ -560,6 +475,8 @@ class _Writer:
 
     def belongs_to_nest(self, node: Node) -> bool:
         """True if a node is computed by a kernel of ours."""
+        if node in self.bounds.by_nests:
+            return True
         atoms = (*node.inputs, *node.outputs)
         return (
             node.outputs[0] in self.there
@@ -863,7 +780,7 @@ class _Writer:
         there = [number not in of_host for number in range(len(graph.inputs))]
         own = [True] * len(graph.outputs) if results is None else results
         return _Writer(
-            graph, there, self.device, self.loader, (), keeps=True, captures=self.captures, results=own
+            Bounds(graph), there, self.device, self.loader, (), keeps=True, captures=self.captures, results=own
         ).body()
 
     def run(

@@ -22,6 +22,7 @@ import numpy as np
 
 from pullback.backends.llvm.elementary import scalars
 from pullback.backends.nests.nest import ReductionKind
+from pullback.backends.nests.picking import PICKS
 from pullback.backends.nests.stores import readers_before, taken_over
 from pullback.backends.nests.views import Layouts, Views, is_view, views_of
 from pullback.core.kinds import Scalar, promotable
@@ -128,6 +129,11 @@ def space_of(node: Node) -> Shape | None:
     return node.outputs[0].type.shape if is_elementwise(node) else None
 
 
+def read_elsewhere(node: Node) -> tuple[Atom, ...]:
+    """The operands that a node of a nest reads at other places than its own, or to know where: they are in memory before it begins."""
+    return node.inputs if node.primitive in PICKS else ()
+
+
 def reduced_axes(node: Node) -> frozenset[int]:
     """The axes of its operand that a reduction takes."""
     params = dict(node.params)
@@ -191,8 +197,12 @@ def is_safe_on_python_numbers(node: Node) -> bool:
     )
 
 
-def fuse(graph: Graph, layouts: Layouts | None = None, belongs: Callable[[Node], bool] = lambda _: True) -> Kernels:
-    """Group the nodes of a graph into nests; of those with a space, the ones that `belongs` keeps out are kernels by themselves."""
+def fuse(
+    graph: Graph,
+    layouts: Layouts | None = None,
+    belongs: Callable[[Node], bool] = lambda node: node.primitive not in PICKS,
+) -> Kernels:
+    """Group the nodes of a graph into nests; of those with a space, and of those that read by positions, `belongs` keeps some out."""
     views = views_of(graph, layouts or {})
     kernels: list[Kernel] = []
     made_by: dict[Var, int] = {}  # where in the order a value of memory is written
@@ -201,7 +211,7 @@ def fuse(graph: Graph, layouts: Layouts | None = None, belongs: Callable[[Node],
     for node in _as_late_as_possible(graph, readers_before(graph, taken, views)):
         if is_view(node):
             continue
-        space = space_of(node) if belongs(node) else None
+        space = _space_in_nest(node) if belongs(node) else None
         number = None if space is None else _nest_for(node, space, nests, kernels, made_by, views)
         if number is None:
             number = len(kernels)
@@ -215,6 +225,10 @@ def fuse(graph: Graph, layouts: Layouts | None = None, belongs: Callable[[Node],
             kernel.add(node, views)
         made_by.update(dict.fromkeys(node.outputs, number))
     return Kernels(tuple(kernels), views, taken)
+
+
+def _space_in_nest(node: Node) -> Shape | None:
+    return node.outputs[0].type.shape if node.primitive in PICKS else space_of(node)
 
 
 def _as_late_as_possible(graph: Graph, before: Mapping[Node, Sequence[Node]]) -> list[Node]:
@@ -245,7 +259,7 @@ def _nest_for(
     node: Node, space: Shape, nests: Sequence[int], kernels: Sequence[Kernel], made_by: dict[Var, int], views: Views
 ) -> int | None:
     """The nest that a node joins: the latest that has one of its operands in registers, else in memory."""
-    operands = {atom for atom in node.inputs if isinstance(atom, Var)}
+    operands, elsewhere = {atom for atom in node.inputs if isinstance(atom, Var)}, read_elsewhere(node)
     roots = {atom: views.access(atom).root for atom in operands}
     made = {atom: made_by.get(root, -1) for atom, root in roots.items() if isinstance(root, Var)}
     latest = max(made.values(), default=-1)
@@ -257,7 +271,9 @@ def _nest_for(
         if not isinstance(nest, Fused) or nest.space != space or len(nest.nodes) >= MOST_NODES:
             continue
         # Everything that a nest reads is in registers, or in memory before it begins.
-        if latest >= number and any(at >= number and atom not in nest.values for atom, at in made.items()):
+        if latest >= number and any(
+            at >= number and (atom not in nest.values or atom in elsewhere) for atom, at in made.items()
+        ):
             continue
         if not nest.values.isdisjoint(operands):
             return number

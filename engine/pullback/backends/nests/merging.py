@@ -17,7 +17,7 @@ a nest is a few instructions, this is most of what calling them costs.
 from bisect import bisect_left
 from dataclasses import replace
 
-from pullback.backends.nests.fusing import MOST_NODES, Fused, Kernel, Kernels, nodes_of
+from pullback.backends.nests.fusing import MOST_NODES, Fused, Kernel, Kernels, nodes_of, read_elsewhere
 from pullback.backends.nests.views import Views
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom
@@ -41,11 +41,12 @@ def merged(found: Kernels) -> Kernels:
 
 @dataclass(frozen=True, slots=True)
 class _Traffic:
-    """The values that a kernel makes, and those it reads from memory, with their roots."""
+    """The values that a kernel makes, and those it reads from memory, with their roots; of some it reads other places than its own."""
 
     made: set[Atom]
     read: set[tuple[Atom, Atom]]
     roots: set[Atom]
+    elsewhere: set[Atom]
 
 
 class _Merging:
@@ -97,7 +98,8 @@ class _Merging:
             nest.space, [*earlier.nodes, *nest.nodes], earlier.values | nest.values, earlier.read | nest.read
         )
         read = one.read | {(atom, root) for atom, root in other.read if atom not in earlier.values}
-        self._traffic[place] = _Traffic(one.made | other.made, read, {root for _, root in read})
+        roots, elsewhere = {root for _, root in read}, one.elsewhere | other.elsewhere
+        self._traffic[place] = _Traffic(one.made | other.made, read, roots, elsewhere)
         moved, gone = (other, second) if place == first else (one, first)
         self._maker.update(dict.fromkeys(moved.made, self._numbers[place]))
         del self._order[bisect_left(self._order, self._numbers[gone])]
@@ -106,9 +108,11 @@ class _Merging:
         return place if place == first else place - 1
 
     def _reads_in_registers(self, second: int, first: int, earlier: Fused) -> bool:
-        """True if all that a nest reads of an earlier one is at the same place: no view of it, and no sum."""
+        """True if all that a nest reads of an earlier one is at the same place: no view of it, no sum, and nothing by positions."""
         made, nest = self._traffic[first].made, self._traffic[second]
-        return made.isdisjoint(nest.roots) or all(
+        if made.isdisjoint(nest.roots):
+            return True
+        return made.isdisjoint(nest.elsewhere) and all(
             atom in earlier.values or root not in made for atom, root in nest.read
         )
 
@@ -117,4 +121,6 @@ def _traffic_of(kernel: Kernel, views: Views) -> _Traffic:
     inside = kernel.values if isinstance(kernel, Fused) else set()
     nodes = list(nodes_of(kernel))
     read = {(atom, views.access(atom).root) for node in nodes for atom in node.inputs if atom not in inside}
-    return _Traffic({var for node in nodes for var in node.outputs}, read, {root for _, root in read})
+    elsewhere = {views.access(atom).root for node in nodes for atom in read_elsewhere(node)}
+    made: set[Atom] = {var for node in nodes for var in node.outputs}
+    return _Traffic(made, read, {root for _, root in read}, elsewhere)

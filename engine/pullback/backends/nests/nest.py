@@ -20,16 +20,30 @@ ReductionKind: TypeAlias = Literal["sum", "prod", "max", "min", "any", "all"]
 
 
 @dataclass(frozen=True, slots=True)
+class Position:
+    """A position along one axis of the array that a read takes elements of: an earlier read, of whole numbers, says which it is.
+
+    A position below zero counts from the end of the axis, which has `size` elements, `stride` apart.
+    """
+
+    value: int
+    size: int
+    stride: int
+
+
+@dataclass(frozen=True, slots=True)
 class Read:
     """An operand of the nest: its position among the pointers, and its strides in elements along the axes of the space.
 
-    With a period it begins again after that many elements of the last axis; only `axes.with_few_axes` makes such.
+    With a period it begins again after that many elements of the last axis; only `axes.with_few_axes` makes such. With positions
+    the element is as much further on as they say: on a device only, where positions are looked at elsewhere (`cuda/positions.py`).
     """
 
     pointer: int
     strides: tuple[int, ...]
     dtype: np.dtype[Any]
     period: int = 0
+    positions: tuple[Position, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +98,10 @@ class Nest:
 
     def axes_of_values(self) -> list[frozenset[int]]:
         """The axes along which each value varies."""
-        axes = [frozenset(axis for axis, stride in enumerate(read.strides) if stride) for read in self.reads]
+        axes: list[frozenset[int]] = []
+        for read in self.reads:
+            own = frozenset(axis for axis, stride in enumerate(read.strides) if stride)
+            axes.append(own.union(*(axes[position.value] for position in read.positions)))
         for step in self.steps:
             operands = [axes[operand] for operand in step.operands if not isinstance(operand, Constant)]
             axes.append(frozenset().union(*operands))
@@ -127,6 +144,9 @@ class Nest:
             if number in needed:
                 operands = self.steps[number - first].operands
                 needed.update(operand for operand in operands if not isinstance(operand, Constant))
+        for number in reversed(range(first)):
+            if number in needed:
+                needed.update(position.value for position in self.reads[number].positions)
         numbers = {number: place for place, number in enumerate(sorted(needed))}
         steps = [
             replace(step, operands=tuple(_renumbered(operand, numbers) for operand in step.operands))
@@ -135,7 +155,7 @@ class Nest:
         ]
         return Nest(
             self.space,
-            tuple(read for number, read in enumerate(self.reads) if number in needed),
+            tuple(_renumbered_read(read, numbers) for number, read in enumerate(self.reads) if number in needed),
             tuple(steps),
             tuple(replace(write, value=numbers[write.value]) for write in writes),
             tuple(replace(reduction, value=numbers[reduction.value]) for reduction in reductions),
@@ -144,3 +164,9 @@ class Nest:
 
 def _renumbered(operand: int | Constant, numbers: dict[int, int]) -> int | Constant:
     return operand if isinstance(operand, Constant) else numbers[operand]
+
+
+def _renumbered_read(read: Read, numbers: dict[int, int]) -> Read:
+    if not read.positions:
+        return read
+    return replace(read, positions=tuple(replace(one, value=numbers[one.value]) for one in read.positions))

@@ -1,12 +1,15 @@
 """The nodes of a fused kernel as a nest: what it reads, computes and writes, and in which layout."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from pullback.backends.nests.fusing import COPIES, REDUCTIONS, Fused, loop_dtypes, reduced_axes
-from pullback.backends.nests.nest import Constant, Nest, Read, Reduction, Step, Write
+from pullback.backends.nests.nest import Constant, Nest, Position, Read, Reduction, Step, Write
+from pullback.backends.nests.picking import PICKS, picked_by
 from pullback.backends.nests.views import Access, Views
 from pullback.core.types import Shape
 from pullback.ir.graph import Atom, Literal, Node, Var
+from pullback.ir.strides import places
 from pullback.rules.activations import identity
 
 
@@ -14,7 +17,7 @@ class Source:
     """The reads of a nest, each place of memory once."""
 
     def __init__(self) -> None:
-        self._numbers: dict[tuple[Atom, int, tuple[int, ...]], int] = {}
+        self._numbers: dict[tuple[Atom, int, tuple[int, ...], tuple[Position, ...]], int] = {}
         self._places: dict[tuple[Atom, int], int] = {}
         self.reads: list[Read] = []
         self.operands: list[Access] = []
@@ -24,15 +27,30 @@ class Source:
         """The number of a value that is read, or the number that it is."""
         if isinstance(access.root, Literal):
             return Constant(access.root.value)
-        strides = access.over(shape, space)
-        key = (access.root, access.offset, strides)
+        return self._number(access, access.over(shape, space), ())
+
+    def pick(self, node: Node, views: Views) -> int:
+        """The number of a value that a node reads by positions."""
+        array, *positions = node.inputs
+        access, laid = views.access(array), [places(one.type.shape, views.access(one).strides) for one in positions]
+        picked = picked_by(node, array.type.shape, laid)
+        found = []
+        for pick in picked.picks:
+            position = positions[pick.operand]
+            value = self._number(views.access(position), pick.strides, ())
+            found.append(Position(value, pick.size, access.strides[pick.axis]))
+        first = replace(access, offset=access.offset + picked.offset(access.strides))
+        return self._number(first, picked.steps(access.strides), tuple(found))
+
+    def _number(self, access: Access, strides: tuple[int, ...], positions: tuple[Position, ...]) -> int:
+        key = (access.root, access.offset, strides, positions)
         if key not in self._numbers:
             place = self._places.get(key[:2])
             if place is None:
                 place = self._places[key[:2]] = len(self.operands)
                 self.operands.append(access)
             self._numbers[key] = len(self.reads)
-            self.reads.append(Read(place, strides, access.dtype))
+            self.reads.append(Read(place, strides, access.dtype, positions=positions))
         return self._numbers[key]
 
 
@@ -40,12 +58,7 @@ def nest_of(kernel: Fused, views: Views, kept: Collection[Var]) -> tuple[Nest, l
     """The nest, and by pointer what it points to."""
     source = Source()
     space = kernel.space
-    numbers: dict[Var, int] = {}
-    for atom in (atom for node in kernel.nodes for atom in node.inputs):
-        if isinstance(atom, Var) and atom not in kernel.values:
-            read = source.read(views.access(atom), atom.type.shape, space)
-            if isinstance(read, int):
-                numbers[atom] = read
+    numbers = _numbers_read(kernel, views, source)
 
     def value_of(atom: Atom) -> int | Constant:  # a dict would take 0.0 for -0.0
         if isinstance(atom, Var) and atom in numbers:
@@ -67,12 +80,28 @@ def nest_of(kernel: Fused, views: Views, kept: Collection[Var]) -> tuple[Nest, l
             reduced.append(_reduction(node, value, len(operands), space, views))
             operands.append(views.access(result))
             continue
-        numbers[result] = _number_of(steps, source, _step(node, [value_of(atom) for atom in node.inputs]))
+        if node.primitive not in PICKS:
+            numbers[result] = _number_of(steps, source, _step(node, [value_of(atom) for atom in node.inputs]))
         if result in kept:
             access = views.access(result)
             writes.append(Write(numbers[result], len(operands), access.strides, result.type.dtype))
             operands.append(access)
     return Nest(space, tuple(source.reads), tuple(steps), tuple(writes), tuple(reduced)), operands
+
+
+def _numbers_read(kernel: Fused, views: Views, source: Source) -> dict[Var, int]:
+    """By value that a nest reads from memory, its number."""
+    numbers: dict[Var, int] = {}
+    for node in kernel.nodes:
+        if node.primitive in PICKS:
+            numbers[node.outputs[0]] = source.pick(node, views)
+            continue
+        for atom in node.inputs:
+            if isinstance(atom, Var) and atom not in kernel.values:
+                read = source.read(views.access(atom), atom.type.shape, kernel.space)
+                if isinstance(read, int):
+                    numbers[atom] = read
+    return numbers
 
 
 def _number_of(steps: list[Step], source: Source, step: Step) -> int:

@@ -13,7 +13,16 @@ place of the result.
 from collections import Counter, defaultdict
 from dataclasses import replace
 
-from pullback.backends.nests.fusing import MOST_NODES, Alone, Fused, Kernels, is_elementwise, kept_values, nodes_of
+from pullback.backends.nests.fusing import (
+    MOST_NODES,
+    Alone,
+    Fused,
+    Kernels,
+    is_elementwise,
+    kept_values,
+    nodes_of,
+    read_elsewhere,
+)
 from pullback.core.types import Shape
 from pullback.ir.graph import Atom, Graph, Node, Var
 
@@ -43,15 +52,17 @@ class _Sinking:
         self.kernels = list(found.kernels)
         self._kept = kept
         self._fixed = {self.views.access(atom).root for atom in graph.outputs}
-        """The values that have to be in memory: they are returned or read as views."""
+        """The values that have to be in memory: they are returned, read as views, or by positions."""
         self._readings: defaultdict[Atom, Counter[int]] = defaultdict(Counter)
         """By value, how often each kernel reads it."""
         for number, kernel in enumerate(found.kernels):
-            for atom in (atom for node in nodes_of(kernel) for atom in node.inputs):
-                root = self.views.access(atom).root
-                self._readings[root][number] += 1
-                if root is not atom:
-                    self._fixed.add(root)
+            for node in nodes_of(kernel):
+                self._fixed.update(self.views.access(atom).root for atom in read_elsewhere(node))
+                for atom in node.inputs:
+                    root = self.views.access(atom).root
+                    self._readings[root][number] += 1
+                    if root is not atom:
+                        self._fixed.add(root)
 
     def try_to_sink(self, node: Node, number: int) -> None:
         """Put a node of a kernel into the nest that reads its result, where that is one and gains by it."""

@@ -12,11 +12,12 @@ shared memory, and what splits find by a pass of its own: sums have one order, a
 """
 
 import math
+from collections.abc import Sequence
 
 from pullback.backends.cuda.kernels.passes import own_axes
 from pullback.backends.llvm.elementary import scalars
 from pullback.backends.nests.axes import strides_of
-from pullback.backends.nests.nest import Nest
+from pullback.backends.nests.nest import Nest, Read
 from pullback.dataclass import dataclass
 
 THREADS = 256
@@ -46,6 +47,9 @@ MOST_REPEATED = 400
 HELD_REGISTERS = 64
 
 MOST_SHARED = 48 * 1024
+
+#: Instructions, about, that make an offset of a position: counted from the end where it is below zero, and kept inside.
+_COST_OF_A_POSITION = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +149,18 @@ def is_aligned(strides: tuple[int, ...], grid: Grid, start: int, itemsize: int) 
     return strides[grid.along] == 1 and start % nbytes == 0 and not any(stride % grid.lanes for stride in others)
 
 
+def is_read_at_once(read: Read, axes: Sequence[frozenset[int]], grid: Grid, start: int) -> bool:
+    """True if the lanes of each unit are one load, whatever the positions are; `axes` are those of values."""
+    positions = read.positions
+    if any(grid.along in axes[position.value] or position.stride % grid.lanes for position in positions):
+        return False
+    return is_aligned(read.strides, grid, start, read.dtype.itemsize)
+
+
 def cost_of_a_lane(nest: Nest) -> int:
     """Instructions, about, of the computations at one point."""
-    return 1 + sum(scalars.cost(step.primitive, step.dtype) for step in nest.steps)
+    positions = sum(len(read.positions) for read in nest.reads)
+    return 1 + _COST_OF_A_POSITION * positions + sum(scalars.cost(step.primitive, step.dtype) for step in nest.steps)
 
 
 def _along(nest: Nest) -> int:
@@ -185,7 +198,7 @@ def _lanes(nest: Nest, along: int) -> int:
 
 def _unroll(nest: Nest, lanes: int) -> int:
     """Units that are asked for at once: enough bytes in flight, if their bodies are short."""
-    along_all = [read for read in nest.reads if any(read.strides)]
+    along_all = [read for read in nest.reads if any(read.strides) or read.positions]
     nbytes = HELD_THREADS * lanes * sum(read.dtype.itemsize for read in along_all)
     wanted = math.ceil(IN_FLIGHT / max(nbytes, 1)) if nbytes else 1
     room = min(
@@ -196,7 +209,7 @@ def _unroll(nest: Nest, lanes: int) -> int:
 
 def _registers_of_a_lane(nest: Nest) -> int:
     """Registers of 4 bytes, about, that hold what one point reads and stores."""
-    operands = [read.dtype.itemsize for read in nest.reads if any(read.strides)]
+    operands = [read.dtype.itemsize for read in nest.reads if any(read.strides) or read.positions]
     operands += [write.dtype.itemsize for write in nest.writes]
     return max(1, sum(operands) // 4)
 

@@ -173,19 +173,21 @@ def _index_type(nest: Nest) -> str:
 
 
 def _extent(nest: Nest, operand: Read | Write | Reduction) -> int:
-    return sum((size - 1) * abs(stride) for size, stride in zip(nest.space, operand.strides, strict=True))
+    extent = sum((size - 1) * abs(stride) for size, stride in zip(nest.space, operand.strides, strict=True))
+    positions = operand.positions if isinstance(operand, Read) else ()
+    return extent + sum((position.size - 1) * abs(position.stride) for position in positions)
 
 
 def _moved_bytes(nest: Nest, places: Sequence[Place]) -> int:
-    """Bytes of the elements that a nest reads, each once, and writes."""
+    """Bytes of the elements that a nest reads, each once, and writes; what is read by positions may be one element many times."""
     if math.prod(nest.space) == 0:
         return 0
-    read = {(places[one.pointer], one.strides, one.dtype) for one in nest.reads}
-    operands = [(strides, dtype) for _, strides, dtype in read]
-    operands += [(one.strides, one.dtype) for one in nest.writes]
-    operands += [(one.strides, one.dtype) for one in nest.reductions]
-    sizes = nest.space
-    return sum(
-        dtype.itemsize * math.prod(size for size, stride in zip(sizes, strides, strict=True) if stride)
-        for strides, dtype in operands
-    )
+    axes = nest.axes_of_values()
+    read = {
+        (places[one.pointer], one.strides, one.dtype, one.positions, axes[number])
+        for number, one in enumerate(nest.reads)
+    }
+    moved = [(varying, dtype) for _, _, dtype, _, varying in read]
+    stored: list[Write | Reduction] = [*nest.writes, *nest.reductions]
+    moved += [(frozenset(axis for axis, stride in enumerate(one.strides) if stride), one.dtype) for one in stored]
+    return sum(dtype.itemsize * math.prod(nest.space[axis] for axis in varying) for varying, dtype in moved)

@@ -9,8 +9,11 @@ A phase is a function of the pointers of the kernel, the shared memory, the thre
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field
+from typing import Any
 
-from pullback.backends.cuda.kernels.grids import Grid, is_aligned
+import numpy as np
+
+from pullback.backends.cuda.kernels.grids import Grid, is_aligned, is_read_at_once
 from pullback.backends.llvm.accumulators import Combiner
 from pullback.backends.llvm.elementary import scalars
 from pullback.backends.llvm.writing.function import Index
@@ -265,15 +268,15 @@ class PhaseWriter:
         own, function = Lanes(self.function, read.dtype, 1), self.function
         pointer, offset = self._pointer(self.places[read.pointer]), self._offset(read, values)
         if self.grid.along not in self.axes[number]:
-            values.known[number, None] = own.load(pointer, offset)
+            values.known[number, None] = own.load(pointer, self._further(offset, read, 0, values, lanes))
             return
         if lanes == 1 or not self._is_one_access(read, lanes):
             for lane in range(lanes):
                 place = function.add(offset, lane * read.strides[self.grid.along])
-                values.known[number, lane] = own.load(pointer, place)
+                values.known[number, lane] = own.load(pointer, self._further(place, read, lane, values, lanes))
             return
         memory = memory_type(read.dtype)
-        start = function.element(pointer, offset, memory)
+        start = function.element(pointer, self._further(offset, read, 0, values, lanes), memory)
         vector = function.load(f"<{lanes} x {memory}>", start, align=lanes * read.dtype.itemsize)
         for lane in range(lanes):
             one = function.value(f"extractelement <{lanes} x {memory}> {vector}, i32 {lane}")
@@ -281,9 +284,35 @@ class PhaseWriter:
                 one = function.value(f"icmp ne i8 {one}, 0")
             values.known[number, lane] = one
 
+    def _further(self, offset: Index, read: Read, lane: int, values: _Values, lanes: int) -> Index:
+        """The offset of what is read by positions: further on by each."""
+        for position in read.positions:
+            found = self._value(position.value, lane, values, lanes)
+            place = self._inside(found, self.nest.dtype_of(position.value), position.size)
+            offset = self.function.add(offset, self.function.mul(place, position.stride))
+        return offset
+
+    def _inside(self, position: str, dtype: np.dtype[Any], size: int) -> Index:
+        """A position counted from the start; of one out of bounds, which is found elsewhere (`cuda/positions.py`), the first."""
+        function = self.function
+        given, wide = Lanes(function, dtype, 1), Lanes(function, np.dtype("i8"), 1)
+
+        def write() -> str:
+            whole = given.convert(position, wide)
+            below = wide.compare("<", whole, "0")
+            counted = wide.select(below, function.value(f"add i64 {whole}, {size}"), whole)
+            kept = wide.select(function.value(f"icmp ult i64 {counted}, {size}"), counted, "0")
+            return kept if function.index_type == "i64" else wide.convert(kept, wide.as_dtype("i4"))
+
+        return function.once(("position", position, size), write)
+
     def _is_one_access(self, operand: Read | Write, lanes: int) -> bool:
         start = self.places[operand.pointer].offset
-        return lanes == self.grid.lanes and is_aligned(operand.strides, self.grid, start, operand.dtype.itemsize)
+        if lanes != self.grid.lanes:
+            return False
+        if isinstance(operand, Read):
+            return is_read_at_once(operand, self.axes, self.grid, start)
+        return is_aligned(operand.strides, self.grid, start, operand.dtype.itemsize)
 
     def _step(self, number: int, lane: int, values: _Values, lanes: int) -> str:
         step = self.nest.steps[number - len(self.nest.reads)]

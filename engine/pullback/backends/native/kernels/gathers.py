@@ -12,19 +12,16 @@ and the slow path raises. What is stored at or added to one element comes in the
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any
-
-import numpy as np
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.backends.native.emission import Emission, Stored, emits
 from pullback.backends.native.kernels.moving import add_into, copy_into, fill, part_of
-from pullback.core.types import Shape
+from pullback.backends.nests.picking import Picked, picked_by, why_not_picked
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Node
 from pullback.ir.strides import contiguous_strides
-from pullback.rules.gathering import ARRAY, gather, put_along, scatter_add, take_along
+from pullback.rules.gathering import gather, put_along, scatter_add, take_along
 from pullback.rules.softmax import class_numbers
 from pullback.rules.storing import add_at, set_at
 
@@ -37,124 +34,15 @@ class _Move(Enum):
     ADD = "add"
 
 
-@dataclass(frozen=True, slots=True)
-class Pick:
-    """Positions along one axis of the array."""
-
-    operand: int
-    size: int
-    axis: int
-    strides: tuple[int, ...]
-    """Strides of the positions along the axes of the space."""
-
-
-@dataclass(frozen=True, slots=True)
-class Picked:
-    """A selection from an array: one element for each place of a space."""
-
-    space: Shape
-    places: tuple[tuple[int, int, int, int], ...]
-    """The axis of the space, that of the array, and the start and step along it."""
-    starts: tuple[tuple[int, int], ...]
-    """Axes of the array with the one number that is taken there."""
-    picks: tuple[Pick, ...]
-
-    def offset(self, strides: Sequence[int]) -> int:
-        """Offset of the first element, without the positions that are picked."""
-        starts = sum(start * strides[axis] for axis, start in self.starts)
-        return starts + sum(start * strides[axis] for _, axis, start, _ in self.places)
-
-    def steps(self, strides: Sequence[int]) -> tuple[int, ...]:
-        """Strides along the axes of the space, without the positions that are picked."""
-        steps = [0] * len(self.space)
-        for place, axis, _, step in self.places:
-            steps[place] = step * strides[axis]
-        return tuple(steps)
-
-
-def picked_by_key(shape: Shape, key: Sequence[Any], positions: Sequence[Stored]) -> Picked:
-    """The selection by a key of arrays, numbers, slices and new axes, the arrays given apart."""
-    advanced = [place for place, part in enumerate(key) if isinstance(part, str | int)]
-    together = np.broadcast_shapes(*(array.shape for array in positions))
-    adjacent = advanced[-1] - advanced[0] == len(advanced) - 1
-    space: list[int] = [] if adjacent else list(together)
-    begin = 0  # of the axes that the positions have together
-    places, starts, picked = [], [], []
-    axis = operand = 0
-    for place, part in enumerate([*key, *[slice(None)] * (len(shape) - sum(part is not None for part in key))]):
-        if adjacent and place == advanced[0]:
-            begin = len(space)
-            space.extend(together)
-        if part is None:
-            space.append(1)
-            continue
-        if isinstance(part, slice):
-            start, stop, step = part.indices(shape[axis])
-            places.append((len(space), axis, start, step))
-            space.append(len(range(start, stop, step)))
-        elif isinstance(part, str):
-            picked.append((operand, axis))
-            operand += 1
-        else:
-            starts.append((axis, part + shape[axis] * (part < 0)))
-        axis += 1
-    rank, picks = len(space), []
-    for operand, axis in picked:
-        array = positions[operand]
-        own = [0 if size == 1 else stride for size, stride in zip(array.shape, array.strides, strict=True)]
-        behind = rank - begin - len(together)
-        strides = (*[0] * (rank - behind - len(own)), *own, *[0] * behind)
-        picks.append(Pick(operand, shape[axis], axis, strides))
-    return Picked(tuple(space), tuple(places), tuple(starts), tuple(picks))
-
-
-def picked_along(shape: Shape, axis: int, positions: Stored) -> Picked:
-    """The selection by positions along one axis, in step along the others."""
-    places = tuple((other, other, 0, 1) for other in range(len(shape)) if other != axis)
-    return Picked(positions.shape, places, (), (Pick(0, shape[axis], axis, positions.strides),))
-
-
-def _picked(node: Node, shape: Shape, positions: Sequence[Stored]) -> Picked:
-    params = dict(node.params)
-    if "axis" in params:
-        return picked_along(shape, params["axis"], positions[0])
-    return picked_by_key(shape, params["key"], positions)
-
-
-def _why_not(node: Node) -> str | None:
-    name, params = node.primitive.name, dict(node.params)
-    if any(atom.type.dtype.kind != "i" for atom in node.inputs[1:]):
-        return f"{name} by positions that are no integers"
-    if node.primitive in (scatter_add, put_along):
-        shape = params["shape"]
-        if node.inputs[0].type.dtype != node.outputs[0].type.dtype or node.outputs[0].type.dtype.kind == "b":
-            return f"{name} of {node.inputs[0].type.dtype} to {node.outputs[0].type.dtype}"
-    else:
-        shape = node.inputs[0].type.shape
-    if "axis" in params:
-        axis, positions = params["axis"], node.inputs[1].type.shape
-        others = len(shape) == len(positions) and shape[:axis] + shape[axis + 1 :] == (
-            positions[:axis] + positions[axis + 1 :]
-        )
-        return None if others else f"{name} of {shape} by positions of {positions}"
-    return None if all(map(_is_plain, params["key"])) else f"{name} by an ellipsis or truth values"
-
-
-def _is_plain(part: Any) -> bool:
-    if isinstance(part, str):
-        return part == ARRAY
-    return part is None or isinstance(part, slice) or (isinstance(part, int) and not isinstance(part, bool))
-
-
-@emits(gather, take_along, supports=_why_not)
+@emits(gather, take_along, supports=why_not_picked)
 def _emit_gather(
     emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
 ) -> None:
     (x, *positions), (result,) = operands, results
-    _emit(emission, _picked(node, x.shape, positions), x, result, positions, _Move.READ)
+    _emit(emission, picked_by(node, x.shape, positions), x, result, positions, _Move.READ)
 
 
-@emits(scatter_add, put_along, supports=_why_not)
+@emits(scatter_add, put_along, supports=why_not_picked)
 def _emit_scatter_add(
     emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
 ) -> None:
@@ -190,7 +78,7 @@ def _emit_stored(
     emission: Emission, node: Node, v: Stored, result: Stored, positions: Sequence[Stored], move: _Move
 ) -> None:
     """Store by positions what is broadcast to what they select."""
-    picked = _picked(node, result.shape, positions)
+    picked = picked_by(node, result.shape, positions)
     missing = len(picked.space) - len(v.shape)
     strides = (*[0] * missing, *(0 if size == 1 else step for size, step in zip(v.shape, v.strides, strict=True)))
     _emit(emission, picked, result, Stored(v.pointer, picked.space, strides, v.dtype), positions, move)
