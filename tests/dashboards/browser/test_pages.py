@@ -476,6 +476,29 @@ def test_no_word_of_a_cell_is_cut_off_where_columns_are_narrow(empty_base, visit
     assert page.locator(".tiles .who").evaluate_all(cut) == []
 
 
+BROKEN_INTERVALS = """(main) => {
+  const words = document.createTreeWalker(main, NodeFilter.SHOW_TEXT), broken = [];
+  for (let node; (node = words.nextNode());) {
+    for (const found of node.data.matchAll(/[\\d.]+–[\\d.]+/g)) {
+      const range = document.createRange();
+      range.setStart(node, found.index);
+      range.setEnd(node, found.index + found[0].length);
+      if (new Set([...range.getClientRects()].map((line) => line.top)).size > 1) broken.push(found[0]);
+    }
+  }
+  return broken;
+}"""
+
+
+def test_no_interval_is_broken_behind_its_dash_on_a_phone(visit):
+    page = visit(OVERVIEW, width=390)
+    said = page.locator("main")
+    assert re.search(r"\d–\d", said.inner_text())
+    for width in range(320, 391, 10):  # where a line ends depends on what stands before it
+        page.set_viewport_size({"width": width, "height": 844})
+        assert said.evaluate(BROKEN_INTERVALS) == [], width
+
+
 def test_a_command_keeps_its_button_when_its_part_of_the_page_is_exchanged(empty_base, visit):
     page = visit("/", at=empty_base)
     page.evaluate("document.querySelector('.copied').classList.add('seen')")
