@@ -97,6 +97,7 @@ def test_a_comparison_begins_with_its_verdict(visit, base):
     head = httpx.get(f"{base}/overview.json?project=pullback").json()["commit"]["sha"]
     newest = page.get_by_role("link", name=f"compare {head[:9]} with").first  # nobody has to know a hash
     assert f"head={head}" in newest.get_attribute("href")
+    assert newest.inner_text().endswith("▲ 7 worse, = 2 back as before")
     page.get_by_label("candidate").fill(head[:12])
     page.get_by_role("button", name="Compare").click()
     verdict = page.locator(".verdict").inner_text()
