@@ -12,7 +12,7 @@ import typer
 from pullback_cli import completions
 from pullback_cli.measuring_commands import interrupts, progress, tell_refused
 from pullback_cli.options import AsJson, Cases, Clone, Quiet, Variants
-from pullback_cli.usage_errors import RefusalError, needs
+from pullback_cli.usage_errors import RefusalError, needs, note
 from pullback_service.ratio import Ratio
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def bisect(
     project = require_project((repository or Path.cwd()).resolve())
     commits = _commits(project, good, bad)
     with progress(quiet=quiet) as tell, interrupts() as stop:
-        search = _Search(project, commits, suite, workloads, tell, stop, None if quiet or as_json else _say)
+        search = _Search(project, commits, suite, workloads, tell, stop, None if quiet or as_json else note)
         answer = search.run(case or (), variant or ())
     if as_json:
         typer.echo(json.dumps(answer))
@@ -83,10 +83,6 @@ def bisect(
     raise typer.Exit(answer["status"])
 
 
-def _say(text: str) -> None:
-    typer.echo(text, err=True)
-
-
 def _commits(project: "ProjectFile", good: str, bad: str) -> "Sequence[Mapping[str, Any]]":
     """The good end, and behind it the commits up to the bad one that changed what is measured."""
     from pullback_runners.projects.git import git
@@ -94,7 +90,7 @@ def _commits(project: "ProjectFile", good: str, bad: str) -> "Sequence[Mapping[s
 
     first, last = (find_commit(project.top, revision) for revision in (good, bad))
     if git(project.top, "merge-base", "--is-ancestor", first["sha"], last["sha"]).returncode != 0:
-        raise RefusalError(f"bisect: {good} is no ancestor of {bad}; give an older commit of the same branch")
+        raise RefusalError(f"{good} is no ancestor of {bad}; give an older commit of the same branch")
     return [first, *find_commits(project, f"{first['sha']}..{last['sha']}")]
 
 
@@ -152,14 +148,14 @@ class _Search:
         try:
             report = self._compare(0, last, cases, variants, 1)
         except BuildError as error:
-            raise RefusalError(f"bisect: {error}") from error
+            raise RefusalError(str(error)) from error
         if self.stop():
             return self._answer(None, None, self.stop.status, "Interrupted before both ends were compared.")
         change = _largest(report)
         if change is None:
             return self._answer(None, None, NOTHING, "Nothing to find: the bad end is no worse than the good one.")
         if self.say is not None:
-            self.say(f"pullback bisect: {change.words}; {last} commits changed what is measured")
+            self.say(f"{change.words}; {last} commits changed what is measured")
         while not isinstance(step := next_step(last, self.answers), Culprit):
             try:
                 report = self._compare(step.reference, step.place, [change.case], [change.variant], step.effort)
@@ -185,7 +181,7 @@ class _Search:
         older, newer = (
             build_subject(self.project, self.project.top, self.commits[each]) for each in (reference, place)
         )
-        tell_refused("bisect", [said for each in (older, newer) if (said := each.warning())])
+        tell_refused([said for each in (older, newer) if (said := each.warning())])
         last = build_subject(self.project, self.project.top, self.commits[-1])
         return compare_commits(
             older,
@@ -222,7 +218,7 @@ class _Search:
         self.steps.append({**step, **({} if got is None else {"change": got.as_json()})})
         if self.say is not None:
             why = self.passed_over.get(place, "") if said == "unusable" else "" if got is None else got.words
-            self.say(f"pullback bisect: {commit['sha'][:SHORT_HASH]} {said}{f', {why}' if why else ''}")
+            self.say(f"{commit['sha'][:SHORT_HASH]} {said}{f', {why}' if why else ''}")
 
     def _found(self, change: _Change, found: "Culprit") -> dict[str, Any]:
         from pullback_service.incidents.bisecting import EXPLAINED

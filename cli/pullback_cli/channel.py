@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pullback_cli.options import DEFAULT_SERVER, AsJson, Server, TokenFile
-from pullback_cli.usage_errors import RefusalError, needs
+from pullback_cli.usage_errors import RefusalError, needs, note
 
 if TYPE_CHECKING:
     from pullback_service.client import Client, models
@@ -191,7 +191,7 @@ def try_out(
     if sent.state == "waiting":
         raise RefusalError(f"the test was not sent within {wait:g} s: is a `pullback worker` running?")
     if sent.state != "sent":
-        typer.echo(f"pullback: the test did not arrive: {sent.answer}", err=True)
+        note(f"the test did not arrive: {sent.answer}")
         raise typer.Exit(NOT_DELIVERED)
 
 

@@ -10,7 +10,7 @@ import typer
 from pullback_cli.checking.ci_context import Surroundings, find_base, find_head, read_surroundings
 from pullback_cli.measuring_commands import check_output, interrupts
 from pullback_cli.options import DEFAULT_SERVER, AsJson, Server, TokenFile
-from pullback_cli.usage_errors import RefusalError, needs
+from pullback_cli.usage_errors import RefusalError, needs, note
 from pullback_cli.wording import in_options
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def check(
         refuse_unknown_suite(suite)
     for file, option in ((markdown, "--markdown"), (github_check, "--github-check"), (junit, "--junit")):
         if file is not None:
-            check_output("check", file, option)
+            check_output(file, option)
     surroundings = read_surroundings()
     asked = _Request(
         project=project or _project(repository),
@@ -129,9 +129,9 @@ def check(
             answer, unmeasured, remarks = _ask(client, asked, stop)
         except ClientError as error:
             if error.is_transient:
-                sys.stderr.write(f"pullback check: {error}; check --server, or try again later\n")
+                note(f"{error}; check --server, or try again later")
                 raise typer.Exit(UNREACHABLE) from error
-            raise RefusalError(f"check: {in_options(str(error))}") from error
+            raise RefusalError(in_options(str(error))) from error
     verdict = decide(answer, failing, unmeasured, remarks)
     _write(answer, verdict, server, markdown, github_check, junit)
     if surroundings.github_token and surroundings.repository:
@@ -185,7 +185,7 @@ def _ask(
         answer = _answer(client, asked)
     unmeasured = None
     if has_to_wait(answer, asked.wait, asked.cases, asked.variants):
-        patience = Patience(asked.wait, lambda said: typer.echo(f"pullback check: {said}", err=True), stop)
+        patience = Patience(asked.wait, note, stop)
         unmeasured = measure(
             client,
             answer,
@@ -274,9 +274,9 @@ def _tell_github(
     with GitHub(surroundings) as github:
         try:
             github.write_check_run(verdict_formats.check_run_of(answer, verdict, server))
-            typer.echo("pullback check: the check run is written", err=True)
+            note("the check run is written")
         except GitHubError as error:
-            typer.echo(f"pullback check: {error}", err=True)
+            note(str(error))
         if surroundings.pull_request is None:
             return
         try:
@@ -287,10 +287,10 @@ def _tell_github(
                 only_if_there=when == "changed" and not has_changes(answer),
             )
         except GitHubError as error:
-            typer.echo(f"pullback check: {error}", err=True)
+            note(str(error))
         else:
             if done is not None:
-                typer.echo(f"pullback check: the comment is {done}", err=True)
+                note(f"the comment is {done}")
 
 
 def _show(answer: "models.CheckAnswer", verdict: "Verdict", failing: "Sequence[Failing]", *, as_json: bool) -> None:

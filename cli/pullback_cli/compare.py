@@ -79,7 +79,7 @@ def compare(
 
     project = require_project((repository or Path.cwd()).resolve())
     if output is not None:
-        check_output("compare", output)
+        check_output(output)
     name, globs = narrowed_suite(suite)
     reference_commit = find_commit(project.top, against)
     with tempfile.TemporaryDirectory(prefix="pullback-") as temporary:
@@ -88,8 +88,8 @@ def compare(
             files = workloads or project.workload_files(judged.files, project.top)
             built = build_subject(project, project.top, reference_commit)
         except BuildError as error:
-            raise RefusalError(f"compare: {error}") from error
-        tell_refused("compare", [said for each in (built, judged) if (said := each.warning())])
+            raise RefusalError(str(error)) from error
+        tell_refused([said for each in (built, judged) if (said := each.warning())])
         with progress(quiet=quiet) as tell, interrupts() as stop:
             report = compare_commits(
                 built,
@@ -99,7 +99,7 @@ def compare(
                 variants=variant or project.measure.variants,
                 project=project.name,
                 workload_files=files,
-                on_refused=telling_once("compare"),
+                on_refused=telling_once(),
                 on_progress=tell,
                 stop=stop,
             )

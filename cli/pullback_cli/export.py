@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pullback_cli.usage_errors import RefusalError, needs
+from pullback_cli.usage_errors import RefusalError, needs, note
 
 
 class Exported(StrEnum):
@@ -174,4 +174,4 @@ def export(
     if output is not None:
         typer.echo(f"{output}: {'' if rows is None else f'{rows} rows, '}{got.size} bytes of {written}")
     elif rows == 0:
-        typer.echo("pullback export: 0 rows", err=True)
+        note("0 rows")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pullback_cli.measuring_commands import interrupts, progress, tell_refused, telling_once
-from pullback_cli.usage_errors import RefusalError, needs
+from pullback_cli.measuring_commands import interrupts, progress, telling_once
+from pullback_cli.usage_errors import RefusalError, needs, note
 
 if TYPE_CHECKING:
     from pullback_runners.projects.configuration import ProjectFile
@@ -98,8 +98,8 @@ def init(
     for each in guesses.guesses:
         shown = each.value if isinstance(each.value, str) else ", ".join(each.value)
         typer.echo(f"  {f'{each.table}.{each.key}':<20} {shown:<24} {each.reason}")
-    for note in guesses.notes:
-        typer.echo(f"  note: {note}")
+    for remark in guesses.notes:
+        typer.echo(f"  note: {remark}")
     (top / FILE).write_text(text, encoding="utf-8")
     typer.echo(f"wrote {FILE}")
     status = _write_and_measure(project, guesses, found, engine, keeps=keeps, measure=measure, chosen=function)
@@ -156,9 +156,7 @@ def _write_and_measure(
         subject, failed = None, None
         if measure:
             try:
-                subject = subject_of_files(
-                    project, Path(folder), lambda said: typer.echo(f"pullback init: {said}", err=True)
-                )
+                subject = subject_of_files(project, Path(folder), note)
             except BuildError as error:
                 failed = str(error)
         if keeps:
@@ -173,7 +171,7 @@ def _write_and_measure(
             if chosen is not None and not what.module:
                 return CASE_FAILED
         if failed is not None:
-            tell_refused("init", [failed])
+            note(failed)
             return CASE_FAILED
         return _measure(project, subject) if measure else 0
 
@@ -195,7 +193,7 @@ def _measure(project: "ProjectFile", subject: Any) -> int:
             subject=subject,
             owner=Belonging(project.name, describe_commit(project.top), project.measure.workloads),
             workload_files=files,
-            on_refused=telling_once("init"),
+            on_refused=telling_once(),
             on_progress=tell,
             stop=stop,
         )

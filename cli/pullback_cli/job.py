@@ -12,7 +12,7 @@ from pullback_cli.jobs.completing import ids_that, suites
 from pullback_cli.options import DEFAULT_SERVER, AsJson, Server, TokenFile
 from pullback_cli.suites import refuse_unknown_suite
 from pullback_cli.uploading.gitlog import first_parents, reason_of
-from pullback_cli.usage_errors import RefusalError, needs
+from pullback_cli.usage_errors import RefusalError, needs, note
 from pullback_cli.wording import in_options
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def create(
     }
     if effort != 1:  # a service of an earlier release knows no such key
         if against is None:
-            raise RefusalError("job create: --effort is of comparisons; name the other commit with --against")
+            raise RefusalError("--effort is of comparisons; name the other commit with --against")
         wanted["effort"] = effort
     if against is not None:
         wanted["reference"] = _commit(repository, against)
@@ -370,14 +370,14 @@ def _followed(job_id: int, server: str, token_file: Path | None) -> int:
         with client_of(server, token_file) as client:
             for piece in log_of(client, job_id, follow=True):
                 if piece.text and piece.attempt != attempt:
-                    typer.echo(f"pullback job show: attempt {piece.attempt} began", err=True)
+                    note(f"attempt {piece.attempt} began")
                     attempt = piece.attempt
                 typer.echo(piece.text, nl=False)
             job = client.read_job(job_id)
     except ClientError as error:
         raise RefusalError(str(error)) from error
     reason = f": {job.failure_message}" if job.failure_message else ""
-    typer.echo(f"pullback job show: job {job_id} is {job.state}{reason}", err=True)
+    note(f"job {job_id} is {job.state}{reason}")
     return 0 if job.state == "done" else 1
 
 

@@ -1,6 +1,5 @@
 """The command `pullback`: a table of subcommands, each of which imports its part when it runs."""
 
-import sys
 from typing import Annotated
 
 import typer
@@ -34,7 +33,7 @@ from pullback_cli import (
     worker,
     workloads,
 )
-from pullback_cli.usage_errors import sentence_of
+from pullback_cli.usage_errors import note, sentence_of
 from pullback_runners.agent.lifeline import die_with_named_parent
 
 app = typer.Typer(
@@ -110,5 +109,5 @@ def main() -> None:
         sentence = sentence_of(error)
         if sentence is None:
             raise
-        sys.stderr.write(f"pullback: {sentence}\n")
+        note(sentence)
         raise SystemExit(2) from error

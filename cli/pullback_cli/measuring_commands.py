@@ -3,39 +3,38 @@
 import contextlib
 import os
 import signal
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from pullback_cli.usage_errors import RefusalError, note
+
 if TYPE_CHECKING:
     from pullback_runners.progress import Progress
 
 
-def check_output(command: str, output: Path, option: str = "-o") -> None:
+def check_output(output: Path, option: str = "-o") -> None:
     """Refuse a file that cannot be written."""
-    from pullback_cli.usage_errors import RefusalError
-
     folder = output.absolute().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK) or output.is_dir():
-        raise RefusalError(f"{command}: cannot write {output}; give {option} a file in a writable folder")
+        raise RefusalError(f"cannot write {output}; give {option} a file in a writable folder")
 
 
-def tell_refused(command: str, sentences: Iterable[str]) -> None:
+def tell_refused(sentences: Iterable[str]) -> None:
     """Say on standard error what cannot be had."""
     for sentence in dict.fromkeys(sentences):
-        sys.stderr.write(f"pullback {command}: {sentence}\n")  # not click's echo, which writes into a bar that is shown
+        note(sentence)
 
 
-def telling_once(command: str) -> Callable[[Iterable[str]], None]:
+def telling_once() -> Callable[[Iterable[str]], None]:
     """As `tell_refused`, for a command that may learn of the same sentence several times."""
     told: set[str] = set()
 
     def tell(sentences: Iterable[str]) -> None:
         new = [sentence for sentence in sentences if sentence not in told]
-        tell_refused(command, new)
+        tell_refused(new)
         told.update(new)
 
     return tell

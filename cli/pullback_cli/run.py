@@ -12,7 +12,7 @@ import typer
 from pullback_cli import completions
 from pullback_cli.measuring_commands import Interrupts, check_output, interrupts, progress, tell_refused, telling_once
 from pullback_cli.options import AsJson, Cases, Clone, Quiet, Variants
-from pullback_cli.usage_errors import RefusalError, needs
+from pullback_cli.usage_errors import RefusalError, needs, note
 
 if TYPE_CHECKING:
     from pullback_runners.projects.configuration import ProjectFile
@@ -97,7 +97,7 @@ def run(
             files = workloads or own.get("workload_files", ())
             listed, refused = list_cases(name, cases, files, device, own.get("subject"))
         _print_cases(listed, as_json=as_json)
-        tell_refused("run", refused)
+        tell_refused(refused)
         if refused:
             raise typer.Exit(USAGE)
         return
@@ -105,7 +105,7 @@ def run(
     if not (quiet or workloads or engine or commits):
         _say_if_no_project((repository or Path.cwd()).resolve())
 
-    told = telling_once("run")
+    told = telling_once()
 
     def measure(stop: Callable[[], bool], tell: Callable[[Any], None], **what: Any) -> Report:
         own = {"variants": variant, "project": project, "workload_files": workloads}
@@ -174,7 +174,7 @@ def _check_places(
     taken: dict[Path, str] = {}
     for file, option in ((None if commits else output, "-o"), (html, "--html"), (markdown, "--markdown")):
         if file is not None:
-            check_output("run", file, option)
+            check_output(file, option)
             if (other := taken.setdefault(file.resolve(), option)) != option:
                 raise RefusalError(
                     f"{other} and {option} are both {file}, where one would overwrite the other; name two files"
@@ -209,9 +209,9 @@ def _own_project(start: Path, folder: Path) -> dict[str, Any]:
     if project is None or project.is_engine:
         return {}
     try:
-        subject = subject_of_files(project, folder, lambda said: tell_refused("run", [said]))
+        subject = subject_of_files(project, folder, note)
     except BuildError as error:
-        raise RefusalError(f"run: {error}") from error
+        raise RefusalError(str(error)) from error
     return {"subject": subject, **_measured(project, describe_commit(project.top))}
 
 
@@ -249,7 +249,7 @@ def _measure_commits(
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise RefusalError(f"run: {folder} cannot be made a folder ({error.strerror}); give -o another") from error
+            raise RefusalError(f"{folder} cannot be made a folder ({error.strerror}); give -o another") from error
     _say_what_is_left_out(count_commits(project, wish) - len(found) if ".." in wish else 0, wish)
     reports: list[Report] = []
     status = 0
@@ -269,7 +269,7 @@ def _measure_commits(
                 raise
             status = max(status, CASE_FAILED)
             said = str(error).replace(FIX_IT, "")  # another commit may be able to load it
-            typer.echo(f"pullback run: commit {commit['sha'][:10]} cannot be measured: {said}", err=True)
+            note(f"commit {commit['sha'][:10]} cannot be measured: {said}")
             continue
         reports.append(report)
         try:
@@ -277,7 +277,7 @@ def _measure_commits(
                 write_report(report, folder / f"{name}.json")
         except UsageError as error:
             status = USAGE
-            typer.echo(f"pullback run: {error}", err=True)
+            note(str(error))
     return reports, status
 
 
@@ -295,11 +295,11 @@ def _built_or_told(project: "ProjectFile", commit: Mapping[str, Any], log: Path 
     try:
         built = build_subject(project, project.top, commit)
     except BuildError as error:
-        typer.echo(f"pullback run: {error}", err=True)
+        note(str(error))
         if log is not None and error.log:
             log.write_text(error.log, encoding="utf-8")
         return None
-    tell_refused("run", filter(None, [built.warning()]))
+    tell_refused(filter(None, [built.warning()]))
     return built
 
 

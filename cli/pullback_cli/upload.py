@@ -139,8 +139,7 @@ def _tell(path: Path, receipt: "models.UploadReceipt") -> None:
     what = f"{_counted(receipt.points, 'point')} of {_counted(receipt.cases, 'case')}"
     failures = f", {_counted(receipt.failures, 'failure')}" if receipt.failures else ""
     state = "would be stored" if receipt.dry_run else "stored" if receipt.was_created else "already stored"
-    where = f": {receipt.url}" if receipt.url is not None else ""
-    typer.echo(f"{path}: {receipt.format}, {what}{failures} at {receipt.commit[:10]} {state}{where}")
+    typer.echo(f"{path}: {receipt.format}, {what}{failures} at {receipt.commit[:10]} {state}")
     for note in receipt.notes:
         typer.echo(f"  note: {note}")
     for point in receipt.preview or ():

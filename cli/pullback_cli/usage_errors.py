@@ -1,6 +1,7 @@
 """One sentence for a person where the surroundings are wrong: what, where, the remedy. Exit code 2."""
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -10,6 +11,11 @@ R = TypeVar("R")
 
 class RefusalError(Exception):
     """The command cannot run here as things are; nothing was started."""
+
+
+def note(sentence: str) -> None:
+    """Say a sentence on standard error, as every command does."""
+    sys.stderr.write(f"pullback: {sentence}\n")  # not click's echo, which writes into a bar that is shown
 
 
 def needs(extra: str, name: str | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]:

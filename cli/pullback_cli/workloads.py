@@ -49,7 +49,7 @@ def workloads(
 
     _, refused = load_workload_files(file or ())
     if name is not None:  # it may be in a file that was refused: then that is the reason
-        tell_refused("workloads", refused)
+        tell_refused(refused)
     shown = known_workloads() if name is None else [find_workload(name)]
     suites = tuple(suite.name for suite in SUITES.values() if suite.sizes is None)  # the others have sizes of these
     if as_json:
@@ -59,7 +59,7 @@ def workloads(
     else:
         _print_one(shown[0], suites)
     if name is None:
-        tell_refused("workloads", refused)
+        tell_refused(refused)
     if refused:
         raise typer.Exit(USAGE)
 

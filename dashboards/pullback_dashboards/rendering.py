@@ -15,7 +15,7 @@ from fastapi import APIRouter, Query, Request, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.ext import Extension
 from jinja2.runtime import Context
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from pullback_dashboards import links
 from pullback_dashboards.assets import asset
@@ -45,6 +45,7 @@ _EVERYWHERE = ("theme.js", "times.js")
 _THEME = "pullback_theme"  # the cookie in which `theme.js` keeps the reader's choice
 _THEMES = frozenset({"light", "dark"})
 _INDENTATION = re.compile(r"^[ \t]+", re.MULTILINE)
+_INTERVAL = re.compile(r"[\d.,e+]*\d–\d[\d.,e+]*")
 _HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "same-origin",
@@ -275,6 +276,11 @@ def _whole_words(text: str) -> Markup:
     return Markup("").join(Markup("<span>{}</span>").format(word) if "-" in word else word for word in words)
 
 
+def _unbroken(text: str) -> Markup:
+    """Text that a narrow page does not break within an interval: behind a dash a browser may."""
+    return Markup(_INTERVAL.sub(r'<span class="whole">\g<0></span>', str(escape(visible(text)))))  # noqa: S704 - escaped
+
+
 def _with_code(text: str) -> Markup:
     """Text in which what stands between backticks is code."""
     parts = visible(text).split("`")
@@ -323,5 +329,6 @@ def _templates() -> Environment:
         "breakable": _breakable,
         "with_code": _with_code,
         "whole_words": _whole_words,
+        "unbroken": _unbroken,
     }
     return environment

@@ -154,8 +154,8 @@ def test_a_log_is_followed_until_its_job_has_ended(pullback, service):
     timer.join()
     assert (shown.returncode, shown.stdout) == (1, "one\nzwölf\n"), shown.stderr
     assert shown.stderr.splitlines() == [
-        "pullback job show: attempt 2 began",
-        f"pullback job show: job {made['id']} is failed: It does not build.",
+        "pullback: attempt 2 began",
+        f"pullback: job {made['id']} is failed: It does not build.",
     ]
 
 

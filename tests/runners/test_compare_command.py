@@ -49,7 +49,7 @@ def test_what_cannot_be_had_is_said_and_the_rest_is_compared(pullback, tmp_path)
     assert file.startswith(f"{broken} cannot be loaded")
     assert name.startswith("no case of suite 'trial' matches 'sounder'; did you mean sound? ")
     assert [line for line in done.stderr.splitlines() if line.startswith("pullback")] == [
-        f"pullback compare: {sentence}" for sentence in (file, name)
+        f"pullback: {sentence}" for sentence in (file, name)
     ]
 
 
@@ -67,6 +67,8 @@ def test_wrong_usage_is_one_sentence_with_status_2(pullback, arguments, said):
     done = pullback("compare", *arguments)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
+    assert line.startswith("pullback: ")
+    assert not line.startswith("pullback: compare")
     assert said in line
 
 

@@ -90,6 +90,7 @@ def test_wrong_usage_is_one_sentence_with_the_remedy_and_status_2(run, arguments
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
     assert line.startswith("pullback: ")
+    assert not line.startswith("pullback: run")
     assert remedy in line
 
 

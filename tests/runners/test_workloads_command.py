@@ -55,7 +55,7 @@ def test_a_file_that_raises_hides_no_other_workload(pullback_workloads, tmp_path
     done = pullback_workloads("--workloads", str(file))
     assert done.returncode == 2
     assert "lenet_step" in done.stdout
-    assert done.stderr == (f"pullback workloads: {file} cannot be loaded (line 2): RuntimeError: no; fix the file\n")
+    assert done.stderr == f"pullback: {file} cannot be loaded (line 2): RuntimeError: no; fix the file\n"
 
 
 def test_the_shortest_name_is_meant_before_those_that_begin_so():

@@ -58,6 +58,14 @@ async def test_a_page_makes_few_statements(pages, measured, reports, count_state
     assert len(statements) <= MOST_STATEMENTS[page], "\n".join(map(str, statements))
 
 
+async def test_a_comparison_begins_with_what_changed_at_the_newest_commits(pages, measured, reports):
+    newest = (await pages.get("/projects/demo/compare.json")).json()["newest"]
+    told = [(each["reference"]["sha"], each["candidate"]["sha"], each["changes"]) for each in newest]
+    assert told[0] == (reports.sha(11), reports.sha(12), [["worse", "1 worse"]])
+    assert told[1:] == [(reports.sha(n - 1), reports.sha(n), []) for n in (11, 10, 9, 8)]
+    assert "no change found" in (await pages.get("/projects/demo/compare")).text
+
+
 async def test_a_page_of_a_workload_that_nobody_measured_says_so(pages, measured):
     answer = await pages.get("/projects/demo/workloads/nothing.json")
     assert (answer.status_code, "'nothing'" in answer.json()["detail"]) == (404, True)

@@ -101,6 +101,7 @@ def test_the_wheel_holds_what_is_not_python_and_adds_little(wheel):
     brought, there = _needed(wanted), _needed(["numpy", "scipy", "llvmlite"])
     added = ours + _bytes_of(each for name, each in brought.items() if name not in there)
     assert added <= 60e6
+    assert f"dist/{wheel.name}[service]" in (ROOT / "docs/projects.md").read_text()  # the guide names it
 
 
 def _shell(lines, folder, installed, variables):

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -21,7 +20,7 @@ from pullback_cli.supervision.service_api import ServiceApi
 from pullback_cli.supervision.state_file import UpState, forget_state, only_up_on, read_state, write_state
 from pullback_cli.supervision.supervisor import OF_THE_WORKER, ProcessKeepsDyingError, Supervisor
 from pullback_cli.supervision.up_database import UpDatabase
-from pullback_cli.usage_errors import RefusalError
+from pullback_cli.usage_errors import RefusalError, note
 from pullback_runners.agent.process_mark import ProcessMark, end_trees
 from pullback_service import migrating
 from pullback_service.client import ClientError
@@ -155,7 +154,7 @@ def run_up(options: UpOptions, settings: Settings, *, suite: str) -> int:
             except StopUp:
                 return 0
             except ProcessKeepsDyingError as error:
-                sys.stderr.write(f"pullback: {error}\n")
+                note(str(error))
                 return 1
     return 0
 

@@ -4,13 +4,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 from typing import Annotated, get_args
 
 from fastapi import Depends, Query, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_dashboards import links, sources
+from pullback_dashboards import links
 from pullback_dashboards.charts.card import WIDTH as CARD_WIDTH
 from pullback_dashboards.charts.card import card
 from pullback_dashboards.charts.tally import Line, tally
@@ -34,6 +33,8 @@ from pullback_dashboards.explore.view import Menu, MenuValue
 from pullback_dashboards.history import Commit, case_order, metric_label
 from pullback_dashboards.incident_marks import MOST_MARKS, marks_of
 from pullback_dashboards.measuring_again import compare_command
+from pullback_dashboards.news.sources import lately
+from pullback_dashboards.news.view import LATELY, moves
 from pullback_dashboards.page_state import Address, Given
 from pullback_dashboards.projectless import elsewhere
 from pullback_dashboards.rendering import csv_twin, json_twin, markdown_twin, page, png_twin
@@ -52,7 +53,6 @@ from pullback_service.incidents.queries import incidents_between
 from pullback_service.projects.queries import project_by_name
 from pullback_service.readings.queries import processes_behind
 from pullback_service.series.filters import PARAM
-from pullback_service.series.overview_data import measured_commits
 from pullback_service.series.queries import machines_of
 from pullback_service.series.query_parameters import ChosenSeries
 from pullback_service.series.windows import Window, marks_in
@@ -62,7 +62,15 @@ router = page_router(note_unprojected, route_class=WholeNames)
 
 ROWS = 100  # a page
 _SUGGESTIONS = 60
-_NEWEST = 5
+_CHANGES = (
+    ("failed", "failed"),
+    ("worse", "worse"),
+    ("likely-worse", "likely worse"),
+    ("better", "better"),
+    ("likely-better", "likely better"),
+    ("unsure", "ambiguous"),
+    ("plain", "back as before"),
+)
 _LISTED = 12  # values of a filter
 _WINDOW = Window(last=60)  # of the history of a series that is opened
 _MARKS = 200
@@ -88,11 +96,12 @@ class State:
 
 @dataclass(frozen=True)
 class Neighbours:
-    """A commit, the one measured before it, and the page that compares them."""
+    """A commit, the one measured before it, the page that compares them, and how many series changed: tones with words."""
 
     candidate: Commit
     reference: Commit
     href: str
+    changes: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -307,12 +316,21 @@ def _found(asked: ComparePage) -> CompareView:
 async def _newest_neighbours(
     session: AsyncSession, project: str, project_id: ProjectId, machine_id: MachineId
 ) -> tuple[Neighbours, ...]:
-    """The newest commits of a machine, each with the one it measured before."""
-    measured = await measured_commits(session, project_id, machine_id, limit=_NEWEST + 1)
-    commits = [sources.commit_of(facts) for facts in reversed(measured)]
+    """The newest commits of a machine, each with the one that it follows there. Index: as `changes_at`."""
+    history = await lately(session, project_id, machine_id)
+    series = {(move.sha, move.tone, move.case, move.variant, move.metric) for move in moves(history, LATELY.commits)}
+    changed = Counter((sha, tone) for sha, tone, *_ in series)
+    places = range(len(history.commits))[-LATELY.commits :]
+    pairs = [(history.commits[place], history.before(place)) for place in reversed(places)]
     return tuple(
-        Neighbours(candidate, reference, links.compare(project, base=reference.sha, head=candidate.sha))
-        for candidate, reference in pairwise(commits)
+        Neighbours(
+            commit,
+            history.commits[before],
+            links.compare(project, base=history.commits[before].sha, head=commit.sha),
+            tuple((tone, f"{count} {words}") for tone, words in _CHANGES if (count := changed[commit.sha, tone])),
+        )
+        for commit, before in pairs
+        if before >= 0
     )
 
 

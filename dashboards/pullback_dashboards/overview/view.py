@@ -1,14 +1,14 @@
 """The content of the overview, as plain values: a history in, cells with words, doubt and sparkline out."""
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pullback_dashboards import links
 from pullback_dashboards.charts.sparkline import Tick, sparkline
 from pullback_dashboards.charts.squares import squares
-from pullback_dashboards.history import History, Line, Metric, Reading, baseline_in_words
+from pullback_dashboards.history import History, Line, Metric, Reading, baseline_in_words, short_of
 from pullback_dashboards.measuring_again import EXTERNAL
 from pullback_dashboards.news.view import RECENTLY, Move
 from pullback_dashboards.overview.parameters import State
@@ -207,7 +207,7 @@ def heat_map(
         drawing.group(one, opened=one.workload in opened, most=most_cases, toggles=toggles) for one in workloads
     )
     baseline = baseline_in_words(standing.baseline for standing in standings.values())
-    changes = tuple(_tallies(drawing.moves, variants))
+    changes = tuple(map(drawing.tally, variants))
     recent = min(RECENTLY.commits, len(history.commits))
     return HeatMap(metric, tuple(variants), groups, tuple(means), baseline, changes, recent)
 
@@ -261,7 +261,7 @@ class _Drawing:
             else:
                 target = self._href(one.workload, extremes.worst.case)
                 worst = self._cell(extremes.worst.case, variant, target, outdated=False)
-                every = [move for case in one.cases for move in self.moves.get((case, variant), ())]
+                every = [move for case in one.cases for move in self._lasting(case, variant)]
                 worst = replace(worst, move=self._move(every))
                 cells.append(_summarised(worst, extremes, self.metric, one.workload))
         newest = max(
@@ -276,13 +276,28 @@ class _Drawing:
         line = self.history.find(case, variant, self.metric.name)
         sha = self._sha(self._place(standing))
         cell = _cell(standing, line, self.metric, href, outdated=outdated, sha=sha)
-        moves = self.moves.get((case, variant), ())
+        moves, lasting = self.moves.get((case, variant), ()), self._lasting(case, variant)
+        over = [short_of(move.sha) for move in moves if move not in lasting]
         return replace(
             cell,
-            move=self._move(moves),
+            words=f"{cell.words}; failed at {over[-1]} and works again" if over else cell.words,
+            move=self._move(lasting),
             recent=self._recent(line, moves),
             drift="" if standing.is_baseline or line is None else _drift(line),
         )
+
+    def _lasting(self, case: str, variant: str) -> Sequence[Move]:
+        """The changes of a series that hold at its newest commit: a failure does not once it works again."""
+        standing = self.standings.get((case, variant))
+        fails = standing is not None and standing.reading.failure is not None
+        return [move for move in self.moves.get((case, variant), ()) if fails or move.tone != "failed"]
+
+    def tally(self, variant: str) -> Tally:
+        """The number of cases of a variant that are worse and better than before."""
+        tones = [{move.tone for move in self._lasting(*series)} for series in self.moves if series[1] == variant]
+        worse = sum(bool(one & {"worse", "likely-worse", "failed"}) for one in tones)
+        better = sum(bool(one & {"better", "likely-better"}) for one in tones)
+        return Tally(variant, worse, better)
 
     def _move(self, moves: Sequence[Move]) -> CellMove | None:
         """The gravest of some changes, of equal ones the newest."""
@@ -348,14 +363,6 @@ def _by_series(moves: Sequence[Move], metric: Metric) -> Mapping[tuple[str, str]
         if move.metric == metric.name or move.tone == "failed":
             known.setdefault((move.case, move.variant), []).append(move)
     return known
-
-
-def _tallies(moves: Mapping[tuple[str, str], Sequence[Move]], variants: Sequence[str]) -> Iterator[Tally]:
-    for variant in variants:
-        tones = [{move.tone for move in of_one} for (_, other), of_one in moves.items() if other == variant]
-        worse = sum(bool(one & {"worse", "likely-worse", "failed"}) for one in tones)
-        better = sum(bool(one & {"better", "likely-better"}) for one in tones)
-        yield Tally(variant, worse, better)
 
 
 def _drift(line: Line) -> str:

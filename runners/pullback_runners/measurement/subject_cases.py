@@ -18,7 +18,7 @@ from pullback_runners.measurement.subject import Subject
 from pullback_runners.measurement.worker import import_subject, take_standard_output
 from pullback_runners.measurement.worker_process import interpreter, python_environment
 from pullback_runners.variants import TIERS, known_variants
-from pullback_runners.workloads import UNFUSED, Case, Offer, choose_cases
+from pullback_runners.workloads import UNFUSED, Case, Choice, Offer, choose_cases
 
 _TIMEOUT_S = 300
 
@@ -63,7 +63,7 @@ def choose_for(
     if subject.has_engine:
         choice = choose_cases(suite, patterns, files, device)
         return Chosen(
-            choice.cases, choice.files, choice.refused, choice.offers, known_variants(), subject.imports, of_engine=True
+            choice.cases, choice.files, choice.refused, choice.offers, _known(choice), subject.imports, of_engine=True
         )
     order = {
         "subject": subject.document(),
@@ -120,11 +120,16 @@ def main() -> None:
             "files": [str(path) for path in choice.files],
             "refused": choice.refused,
             "offers": {name: asdict(offer) for name, offer in choice.offers.items()},
-            "known": known_variants(),
+            "known": _known(choice),
             "imports": order["subject"]["imports"] or _loaded_from(order["subject"]["paths"]),
             "modules": _installed(),
         }
     )
+
+
+def _known(choice: Choice) -> list[str]:
+    """The variants that may be named: those of Pullback's workloads as well only where one of these is chosen."""
+    return known_variants(of_ours=not all(choice.offers[case.workload].is_foreign for case in choice.cases))
 
 
 def _installed() -> list[str]:

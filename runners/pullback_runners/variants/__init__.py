@@ -31,15 +31,16 @@ def kind_of(variant: str) -> VariantKind:
     return "tier" if variant in TIERS else "peer"
 
 
-def known_variants() -> list[str]:
-    """Tiers, our peers, and the variants that workloads declare."""
-    declared = (variant for workload in known_workloads() for variant in workload.variants)
-    return list(dict.fromkeys([*TIERS, *PEERS, *declared]))
+def known_variants(*, of_ours: bool = True) -> list[str]:
+    """Tiers, our peers, and the variants that workloads declare; without our workloads what those of others have."""
+    workloads = [each for each in known_workloads() if of_ours or each.is_foreign]
+    tiers = TIERS if any(each.has_numpy for each in workloads) else ()
+    declared = (variant for each in workloads for variant in each.variants)
+    return list(dict.fromkeys([*tiers, *(PEERS if of_ours else ()), *declared]))
 
 
-def refuse_unknown_variants(names: Iterable[str], known: Sequence[str] = ()) -> None:
-    """Refuse names that are no variant, of those known here if none are given, before anything is measured."""
-    known = known or known_variants()
+def refuse_unknown_variants(names: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse names that are none of the known variants, before anything is measured."""
     for name in names:
         if name not in known:
             raise UsageError(f"no variant {name!r}; known: {', '.join(known)}")

@@ -103,14 +103,6 @@ SELECT newest.*, upload.received_at, upload.id
 """  # noqa: S608 - our own words
 
 
-async def measured_commits(
-    session: AsyncSession, project_id: ProjectId, machine_id: MachineId, *, limit: int, until: CommitFacts | None = None
-) -> Sequence[CommitFacts]:
-    """The newest commits that a machine measured, or the newest `until` one of them, oldest first. Index: as `measured_last`."""
-    newest = await statements.answer(session, measured_last(project_id, machine_id, limit=limit, until=until))
-    return newest[::-1]
-
-
 def measured_last(
     project_id: ProjectId, machine_id: MachineId, *, limit: int, until: CommitFacts | None = None
 ) -> Query[list[CommitFacts]]:
@@ -138,7 +130,7 @@ class NewestCommits(NamedTuple):
 async def newest_commits(
     session: AsyncSession, project_id: ProjectId, machine_id: MachineId, *, limit: int
 ) -> NewestCommits:
-    """As `measured_commits`, with the newest upload. Index: besides ix_report_machine."""
+    """As `measured_last`, oldest first, with the newest upload. Index: besides ix_report_machine."""
     values = {"project": project_id, "machine": machine_id, "limit": limit}
     rows = await statements.rows(session, _PRESENT, values)
     return NewestCommits([CommitFacts._make(row[:-2]) for row in rows], rows[0][-2:] if rows else None)

@@ -226,6 +226,33 @@ def test_who_may_not_decide_is_told_so_and_cannot(guarded_base):
             assert nobody.get(address).status_code == 401, address
 
 
+END_IS_SEEN = """(log) => {
+  const all = document.createRange();
+  all.selectNodeContents(log);
+  return log.scrollHeight > log.clientHeight && all.getBoundingClientRect().bottom <= log.getBoundingClientRect().bottom;
+}"""
+BEGINNING_IS_SEEN = """(log) => {
+  const all = document.createRange();
+  log.scrollTop = -log.scrollHeight;
+  all.selectNodeContents(log);
+  return all.getBoundingClientRect().top >= log.getBoundingClientRect().top;
+}"""
+
+
+@pytest.mark.browser
+def test_the_log_of_a_job_that_failed_opens_at_its_end(empty_base, visit):
+    with httpx.Client(base_url=empty_base, timeout=30) as service:
+        agent = Agent(service, "lab-9")
+        job = ask(service, 1)
+        agent.claim()
+        agent.write("".join(f"building {number}\n" for number in range(200)))
+        agent.fail("build", "It does not build.")
+        for width in (1440, 390):
+            log = visit(f"/jobs/{job}", at=empty_base, width=width).locator("#log")
+            assert log.evaluate(END_IS_SEEN)
+            assert log.evaluate(BEGINNING_IS_SEEN)
+
+
 @pytest.mark.browser
 def test_a_job_is_followed_live_cancelled_and_retried(empty_base, visit):
     with httpx.Client(base_url=empty_base, timeout=30) as service:

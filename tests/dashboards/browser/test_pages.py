@@ -97,6 +97,7 @@ def test_a_comparison_begins_with_its_verdict(visit, base):
     head = httpx.get(f"{base}/overview.json?project=pullback").json()["commit"]["sha"]
     newest = page.get_by_role("link", name=f"compare {head[:9]} with").first  # nobody has to know a hash
     assert f"head={head}" in newest.get_attribute("href")
+    assert newest.inner_text().endswith("▲ 7 worse, = 2 back as before")
     page.get_by_label("candidate").fill(head[:12])
     page.get_by_role("button", name="Compare").click()
     verdict = page.locator(".verdict").inner_text()
@@ -474,6 +475,29 @@ def test_no_word_of_a_cell_is_cut_off_where_columns_are_narrow(empty_base, visit
     assert "busy: other processes ran meanwhile" in page.locator(".key").inner_text()
     page.set_viewport_size({"width": 390, "height": 844})
     assert page.locator(".tiles .who").evaluate_all(cut) == []
+
+
+BROKEN_INTERVALS = """(main) => {
+  const words = document.createTreeWalker(main, NodeFilter.SHOW_TEXT), broken = [];
+  for (let node; (node = words.nextNode());) {
+    for (const found of node.data.matchAll(/[\\d.]+–[\\d.]+/g)) {
+      const range = document.createRange();
+      range.setStart(node, found.index);
+      range.setEnd(node, found.index + found[0].length);
+      if (new Set([...range.getClientRects()].map((line) => line.top)).size > 1) broken.push(found[0]);
+    }
+  }
+  return broken;
+}"""
+
+
+def test_no_interval_is_broken_behind_its_dash_on_a_phone(visit):
+    page = visit(OVERVIEW, width=390)
+    said = page.locator("main")
+    assert re.search(r"\d–\d", said.inner_text())
+    for width in range(320, 391, 10):  # where a line ends depends on what stands before it
+        page.set_viewport_size({"width": width, "height": 844})
+        assert said.evaluate(BROKEN_INTERVALS) == [], width
 
 
 def test_a_command_keeps_its_button_when_its_part_of_the_page_is_exchanged(empty_base, visit):

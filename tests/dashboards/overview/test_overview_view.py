@@ -41,7 +41,11 @@ def cells(history, metric):
 
 def test_a_cell_tells_factor_words_and_interval(history, build):
     fused = cells(history, build.time)["fused"]
-    assert (fused.value, fused.words, fused.doubt) == ("0.500×", "2.0× faster than unfused", "0.495–0.505")
+    assert (fused.value, fused.words, fused.doubt) == (
+        "0.500×",
+        "2.0× faster than unfused; failed at 111111111 and works again",
+        "0.495–0.505",
+    )
     assert (fused.tone, fused.mark) == ("better", "▼")
 
 
@@ -286,3 +290,19 @@ def test_a_closed_workload_shows_the_gravest_change_of_its_cases(build):
     (cell,) = group.summary.cells
     assert "0.9" in cell.value
     assert cell.change == "+30.0 %"
+
+
+def test_what_failed_and_works_again_shows_its_present_state_and_the_failure_as_a_square(build):
+    history = changed(build, build.time, build.paired(0.5), Reading(failure="no such tier"), build.paired(0.5))
+    cell = cells(history, build.time)["fused"]
+    assert (cell.change, cell.change_tone, cell.move) == ("±0.0 %", "plain", None)
+    assert cell.words == "2.0× faster than unfused; failed at 111111111 and works again"
+    assert cell.recent == ("plain", "failed", "plain")
+    assert heat(history, build.time).moved("fused").worse == 0
+
+
+def test_a_closed_workload_whose_cases_all_work_again_is_not_failed(build):
+    readings = [build.paired(0.5), Reading(failure="no such tier"), build.paired(0.5)]
+    history = build.history(*(build.line("fused", readings, case=f"dense[n={size}]") for size in (1, 2)))
+    (cell,) = heat(history, build.time, opened=(), toggles=True).groups[0].summary.cells
+    assert (cell.change_tone, cell.move) == ("plain", None)

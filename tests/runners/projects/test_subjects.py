@@ -480,3 +480,19 @@ def test_commits_without_a_variant_in_common_are_refused(compare, repository):
     assert done.returncode == 2
     assert "no variant is there at both commits: reference: " in done.stderr
     assert "newer" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["run"], ["compare", "--suite", "quick", "--against", "HEAD"]])
+def test_an_unknown_variant_is_refused_with_those_that_the_project_has(command, repository, arguments):
+    repository.commit("first")
+    done = command(*arguments, "--variant", "wave", folder=repository.folder)
+    assert done.returncode == 2
+    assert done.stderr == "pullback: no variant 'wave'; known: unfused, fused, stateful, native, waves\n"
+
+
+def test_without_a_numpy_form_the_known_variants_are_those_that_are_declared(command, repository):
+    text = (repository.folder / "bench/total.py").read_text()
+    repository.write("bench/total.py", text.replace('wrt="x"', 'wrt="x", numpy=False'))
+    repository.commit("first")
+    done = command("run", "--variant", "fused", folder=repository.folder)
+    assert (done.returncode, done.stderr) == (2, "pullback: no variant 'fused'; known: waves\n")

@@ -28,6 +28,10 @@ async def here(session, name=None):
     return project, next(machine.id for machine in machines if name in {None, machine.name})
 
 
+async def measured_commits(session, project, machine, **which):
+    return (await answer(session, overview_data.measured_last(project, machine, **which)))[::-1]
+
+
 async def labels(session, **choice):
     project, machine = await here(session)
     return [case.workload for case in await overview_data.cases_of(session, project, machine, CaseChoice(**choice))]
@@ -135,7 +139,7 @@ async def test_sparks_say_of_several_reports_what_the_curves_say(client, measure
         measured(3, log_ratio=None, seconds=(0.8,), array_bytes=80),  # a gap for whom the newest report speaks
     )
     project, machine = await here(session)
-    commits = await overview_data.measured_commits(session, project, machine, limit=30)
+    commits = await measured_commits(session, project, machine, limit=30)
     drawn = [(await standing(session, metric, variant)).series_id for variant in ("unfused", "fused")]
     cells = await answer(session, overview_data.lines_at(drawn, [commit.id for commit in commits]))
     sparks = await answer(session, marks_since(drawn, (commits[0].ordered_at, commits[0].id), most=100))
@@ -152,15 +156,15 @@ async def test_sparks_say_of_several_reports_what_the_curves_say(client, measure
 async def test_commits_that_a_machine_measured_come_oldest_first(client, reports, session):
     await upload(client, *(reports.report(number) for number in (3, 1, 2)), reports.report(4, machine="other"))
     project, machine = await here(session, "box")
-    commits = await overview_data.measured_commits(session, project, machine, limit=2)
+    commits = await measured_commits(session, project, machine, limit=2)
     assert [commit.sha for commit in commits] == [reports.sha(2), reports.sha(3)]
 
 
 async def test_what_was_measured_until_a_commit_holds_nothing_later(client, reports, session):
     await upload(client, *(reports.report(number) for number in (1, 2, 3)))
     project, machine = await here(session)
-    commits = await overview_data.measured_commits(session, project, machine, limit=6)
-    first_two = await overview_data.measured_commits(session, project, machine, limit=2, until=commits[1])
+    commits = await measured_commits(session, project, machine, limit=6)
+    first_two = await measured_commits(session, project, machine, limit=2, until=commits[1])
     assert [commit.sha for commit in first_two] == [reports.sha(1), reports.sha(2)]
     series = (await standing(session, "time")).series_id
     cells = await answer(session, overview_data.lines_at([series], [commit.id for commit in first_two]))
@@ -173,7 +177,7 @@ async def test_series_that_changed_are_counts_that_differ_and_ratios_that_moved(
     moved_again = reports.case("moved", log_ratio=-0.1)
     await upload(client, reports.report(2, cases=[reports.case("calm", log_ratio=-0.505), moved_again]))
     project, machine = await here(session)
-    commits = await overview_data.measured_commits(session, project, machine, limit=6)
+    commits = await measured_commits(session, project, machine, limit=6)
     ids = [commit.id for commit in commits]
     news = await answer(session, news_at(machine, ids))
     assert [(one.series.workload, one.series.variant, one.series.metric) for one in news] == [
@@ -185,7 +189,7 @@ async def test_series_that_changed_are_counts_that_differ_and_ratios_that_moved(
 async def changed(session):
     """What changed of `fused`, by metric."""
     project, machine = await here(session)
-    commits = await overview_data.measured_commits(session, project, machine, limit=6)
+    commits = await measured_commits(session, project, machine, limit=6)
     news = await answer(session, news_at(machine, [commit.id for commit in commits]))
     return {one.series.metric for one in news if one.series.variant == "fused"}
 
@@ -237,7 +241,7 @@ async def test_sessions_speak_of_their_candidate(client, reports, session):
     ]  # fmt: skip
     await upload(client, reports.report(1), report)
     project, machine = await here(session)
-    first, second = await overview_data.measured_commits(session, project, machine, limit=2)
+    first, second = await measured_commits(session, project, machine, limit=2)
     (told,) = [one for one in await answer(session, news_at(machine, [first.id, second.id])) if one.is_claim]
     assert (told.series.variant, told.reference.sha, told.step.reference_id, told.step.commit_id) == (
         "fused", reports.sha(1), first.id, second.id,
