@@ -72,7 +72,7 @@ class _Sender(_Agent):
         body = report_of(number, key, f"{number // 3 + 1:040x}", "uploads", self._options.labels["machine"])
         self._uploads.put(Delivery(key, "/api/v1/reports", body, None))
 
-    def work_on(self, agent_id: str) -> None:
+    def work_on(self, agent_id: int) -> None:
         """Do a job, if there is one, asked for as often as an agent asks, but without waiting."""
         for attempt in stamina.retry_context(on=TransientError, attempts=None, timeout=None):
             with attempt:

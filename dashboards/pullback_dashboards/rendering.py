@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
 import orjson
@@ -38,6 +38,7 @@ from pullback_service.logins.cookies import COOKIE, masked_csrf_of
 from pullback_service.runtime import base_of
 from pullback_service.visible import visible
 
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 Width = Annotated[int, Query(ge=NARROWEST, le=WIDEST, description="Of the chart; text keeps its size.")]
 
 _MARKDOWN = ".md"
@@ -193,6 +194,20 @@ def add_twins(router: APIRouter, path: str, view: Any, csv: Callable[[Any], Resp
     for suffix, answer in (("json", json_twin), ("csv", csv)):
         if answer is not None:
             router.get(f"{path}.{suffix}")(_twin(answer, view))
+
+
+def page_at(
+    router: APIRouter, path: str, view: Any, csv: Callable[[Any], Response] | None = None, *, also: Sequence[str] = ()
+) -> Callable[[Endpoint], Endpoint]:
+    """Put a page at `path`, as Markdown at `path`.md and as it is with the suffixes in `also`, with its twins beside it."""
+
+    def put(endpoint: Endpoint) -> Endpoint:
+        add_twins(router, path, view, csv)
+        for suffix in (_MARKDOWN, *also, ""):
+            router.get(path + suffix)(endpoint)
+        return endpoint
+
+    return put
 
 
 def _twin(answer: Callable[[Any], Response], view: Any) -> Callable[..., Awaitable[Response]]:

@@ -1,17 +1,13 @@
 """Two commits compared with each other: every case and variant by both engines in the same groups, as a report."""
 
-import importlib.metadata
 import tempfile
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from pullback_runners.errors import UsageError
-from pullback_runners.machine import ActivityWatch, describe_machine, judge_quality, take_preflight
 from pullback_runners.measurement.comparison import CANDIDATE, REFERENCE, Comparison, compare_members
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.oracle_process import OracleProcess
@@ -21,8 +17,9 @@ from pullback_runners.measurement.subject_cases import Chosen, choose_for
 from pullback_runners.measurement.worker_process import StoppedError, Surroundings
 from pullback_runners.progress import GroupSteps, Progress, Steps
 from pullback_runners.projects.subjects import BuiltCommit
-from pullback_runners.report import ENGINE_PROJECT, FORMAT, VERSION
+from pullback_runners.report import ENGINE_PROJECT
 from pullback_runners.report.comparisons import compared_case, comparison_rows
+from pullback_runners.report.run import Run
 from pullback_runners.runs import ignore_progress, ignore_refused, never_stop, timed_waiting
 from pullback_runners.suites import find_suite
 from pullback_runners.variants import refuse_unknown_variants
@@ -62,14 +59,12 @@ def compare_commits(
     measured = () if equal_code and not measure_equal else choice.cases
     pairs = [(case, variant) for case in measured for variant in (variants or choice.variants(case.workload))]
 
-    started_at, started = datetime.now(UTC), time.monotonic()
     on_progress(Progress("preflight", 0, 1, "looking at the machine"))
-    preflight = take_preflight()
-    watch = ActivityWatch()
+    run = Run()
     with tempfile.TemporaryDirectory(prefix="pullback-") as kept, OracleProcess() as oracle:
         surroundings = Surroundings(
             choice.files,
-            preflight.pinned_cpu,
+            run.preflight.pinned_cpu,
             timeout_s,
             stop,
             modules=choice.modules,
@@ -79,7 +74,7 @@ def compare_commits(
         comparisons: list[Comparison] = []
         steps = Steps(len(pairs) * (1 + chosen.groups), on_progress)
         complete = True
-        ends = started + chosen.comparisons_s(len(pairs))
+        ends = run.started + chosen.comparisons_s(len(pairs))
         try:
             for number, (case, variant) in enumerate(pairs):
                 comparison = Comparison(
@@ -107,41 +102,34 @@ def compare_commits(
         reasons = [absence["message"] for each in comparisons if (absence := each.failure()) is not None]
         raise UsageError(f"no variant is there at both commits: {reasons[0]}")
     comparisons = [each for each in comparisons if variants or not each.is_absent()]
-    quality, passed = judge_quality(preflight, watch.stop(), timed_waiting([each.groups for each in comparisons]))
+    harness = {
+        "suite": suite,
+        "complete": complete,
+        "partial": True,  # it measures what both commits have
+        "refused": refused,
+        "environments": {
+            REFERENCE: reference.document(),
+            CANDIDATE: candidate.document(),
+            "shared": reference.environment == candidate.environment,
+        },
+        "equal_code": equal_code,
+        "budget": {
+            **chosen.budget(),
+            "comparison_s": chosen.comparison_s,
+            "comparisons_s": chosen.comparisons_s(len(pairs)),
+        },
+        "job": dict(job) if job is not None else None,
+    }
+    head = run.head(
+        timed_waiting([each.groups for each in comparisons]),
+        harness,
+        project=project,
+        commit=dict(candidate.commit),
+        reference=dict(reference.commit),
+    )
     by_case = {case: [each for each in comparisons if each.case == case] for case in choice.cases}
     return {
-        "format": FORMAT,
-        "version": VERSION,
-        "id": str(uuid.uuid4()),
-        "started_at": started_at.isoformat(),
-        "duration_s": round(time.monotonic() - started, 3),
-        "project": project,
-        "commit": dict(candidate.commit),
-        "reference": dict(reference.commit),
-        "machine": describe_machine(),
-        "harness": {
-            "version": importlib.metadata.version("pullback"),
-            "suite": suite,
-            "quality": quality,
-            "contamination": [each.sentence for each in passed],
-            "limits": [each.document() for each in passed],
-            "complete": complete,
-            "partial": True,  # it measures what both commits have
-            "refused": refused,
-            "environments": {
-                REFERENCE: reference.document(),
-                CANDIDATE: candidate.document(),
-                "shared": reference.environment == candidate.environment,
-            },
-            "equal_code": equal_code,
-            "preflight": preflight.document(),
-            "budget": {
-                **chosen.budget(),
-                "comparison_s": chosen.comparison_s,
-                "comparisons_s": chosen.comparisons_s(len(pairs)),
-            },
-            "job": dict(job) if job is not None else None,
-        },
+        **head,
         "cases": [
             compared_case(case, choice.offers[case.workload], compared)
             for case, compared in by_case.items()

@@ -1,24 +1,20 @@
 """Functions timed in the process that calls them, as a report: what tests have at hand, without workers and pairs."""
 
-import importlib.metadata
 import statistics
-import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from pullback_runners.allocations import count_allocations
 from pullback_runners.errors import UsageError
-from pullback_runners.machine import ActivityWatch, describe_machine, judge_quality, take_preflight
 from pullback_runners.measurement.examination import Examination
 from pullback_runners.measurement.lockstep import Group, Timing
 from pullback_runners.measurement.slices import calibrate_calls, time_slice, timer_ns
 from pullback_runners.projects.configuration import find_project
-from pullback_runners.report import FORMAT, VERSION, CaseResult, case_document, describe_commit, write_report
+from pullback_runners.report import CaseResult, case_document, describe_commit, write_report
 from pullback_runners.report.attribution import name_of_repository
 from pullback_runners.report.commit import run_git
+from pullback_runners.report.run import Run
 from pullback_runners.report.words import duration_in_words
 from pullback_runners.variants import awaited
 from pullback_runners.workloads import Case
@@ -32,9 +28,7 @@ class InProcess:
     """Timings taken in this process, case by case."""
 
     def __init__(self) -> None:
-        self._started_at, self._started = datetime.now(UTC), time.monotonic()
-        self._preflight = take_preflight()
-        self._watch = ActivityWatch()
+        self._run = Run()
         self._results: dict[Case, CaseResult] = {}
 
     def measure(self, workload: str, sizes: Mapping[str, Any], variant: str, call: Callable[[], Any]) -> None:
@@ -66,29 +60,16 @@ class InProcess:
 
     def write(self, top: Path, file: Path) -> None:
         """Write the report, which belongs to the repository that a folder is in."""
-        quality, passed = judge_quality(self._preflight, self._watch.stop(), None)
+        harness = {
+            "suite": SUITE,
+            "complete": True,
+            "refused": [],
+            "absent": [],
+            "budget": {"groups": 1, "slices": SLICES},
+            "job": None,
+        }
         report = {
-            "format": FORMAT,
-            "version": VERSION,
-            "id": str(uuid.uuid4()),
-            "started_at": self._started_at.isoformat(),
-            "duration_s": round(time.monotonic() - self._started, 3),
-            "project": _project_name(top),
-            "commit": describe_commit(top),
-            "machine": describe_machine(),
-            "harness": {
-                "version": importlib.metadata.version("pullback"),
-                "suite": SUITE,
-                "quality": quality,
-                "contamination": [each.sentence for each in passed],
-                "limits": [each.document() for each in passed],
-                "complete": True,
-                "refused": [],
-                "absent": [],
-                "preflight": self._preflight.document(),
-                "budget": {"groups": 1, "slices": SLICES},
-                "job": None,
-            },
+            **self._run.head(None, harness, project=_project_name(top), commit=describe_commit(top)),
             "cases": [case_document(result, may_say_same=False) for result in self._results.values()],
             "comparisons": [],
         }

@@ -1,18 +1,13 @@
 """One run: all groups and counts of some cases at one commit on one machine, as a report."""
 
-import importlib.metadata
 import importlib.util
 import tempfile
-import time
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from pullback_runners.errors import UsageError
-from pullback_runners.machine import ActivityWatch, describe_machine, judge_quality, take_preflight
 from pullback_runners.measurement.examination import examine
 from pullback_runners.measurement.instructions import count_instructions, refuse_without_valgrind
 from pullback_runners.measurement.lockstep import Group
@@ -27,8 +22,6 @@ from pullback_runners.progress import GroupSteps, Progress, Steps
 from pullback_runners.projects.subjects import engine_digest
 from pullback_runners.report import (
     ENGINE_PROJECT,
-    FORMAT,
-    VERSION,
     Belonging,
     CaseResult,
     absences,
@@ -36,6 +29,7 @@ from pullback_runners.report import (
     belonging_of_workloads,
     case_document,
 )
+from pullback_runners.report.run import Run
 from pullback_runners.suites import Suite, find_suite
 from pullback_runners.variants import TIERS, refuse_unknown_device, refuse_unknown_variants, why_no_form
 from pullback_runners.workloads import CPU, Case, find_workload
@@ -118,10 +112,8 @@ def run_suite(
     owner = owner or measured
     on_refused(refused)
 
-    started_at, started = datetime.now(UTC), time.monotonic()
     on_progress(Progress("preflight", 0, 1, "looking at the machine"))
-    preflight = take_preflight()
-    watch = ActivityWatch()
+    run = Run()
     if subject is None:
         subject = INSTALLED if engine is None else engine_subject(engine)
         # Of a file of somebody's own nobody knows which files of its repository it runs.
@@ -129,7 +121,7 @@ def run_suite(
     with tempfile.TemporaryDirectory(prefix="pullback-") as kept, OracleProcess() as oracle:
         surroundings = Surroundings(
             choice.files,
-            preflight.pinned_cpu,
+            run.preflight.pinned_cpu,
             timeout_s,
             stop,
             modules=choice.modules,
@@ -157,32 +149,24 @@ def run_suite(
             complete = False
             if len(results[-1].groups) < FEWEST_GROUPS:  # no interval can be made of it
                 results.pop()
-    quality, passed = judge_quality(preflight, watch.stop(), timed_waiting([result.groups for result in results]))
+    harness = {
+        "engine": measured.commit,
+        "workload_files": list(owner.files),
+        "suite": suite,
+        "complete": complete,
+        "partial": partial or bool(cases) or not complete,
+        "refused": refused,
+        "absent": [*without_form, *absences(results)],
+        "budget": chosen_suite.budget(),
+        "job": dict(job) if job is not None else None,
+    }
     return {
-        "format": FORMAT,
-        "version": VERSION,
-        "id": str(uuid.uuid4()),
-        "started_at": started_at.isoformat(),
-        "duration_s": round(time.monotonic() - started, 3),
-        "project": project or owner.project,
-        "commit": owner.commit,
-        "machine": describe_machine(),
-        "harness": {
-            "version": importlib.metadata.version("pullback"),
-            "engine": measured.commit,
-            "workload_files": list(owner.files),
-            "suite": suite,
-            "quality": quality,
-            "contamination": [each.sentence for each in passed],
-            "limits": [each.document() for each in passed],
-            "complete": complete,
-            "partial": partial or bool(cases) or not complete,
-            "refused": refused,
-            "absent": [*without_form, *absences(results)],
-            "preflight": preflight.document(),
-            "budget": chosen_suite.budget(),
-            "job": dict(job) if job is not None else None,
-        },
+        **run.head(
+            timed_waiting([result.groups for result in results]),
+            harness,
+            project=project or owner.project,
+            commit=owner.commit,
+        ),
         "cases": [
             # Where no variant has a form of a workload for the device there is nothing to show; `absent` says so.
             case_document(result, may_say_same=chosen_suite.may_say_same)

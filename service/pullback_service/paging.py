@@ -14,6 +14,7 @@ from fastapi import Query
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from pullback_service.errors import FieldError, InvalidInputError
+from pullback_service.fields import KnownId
 
 Item = TypeVar("Item", bound=BaseModel)
 Row = TypeVar("Row")
@@ -24,6 +25,7 @@ HIGHEST_LIMIT = 1000
 
 Limit = Annotated[int, Query(ge=1, le=HIGHEST_LIMIT, description="Most items of one page.")]
 Cursor = Annotated[str | None, Query(max_length=500, description="`next` of the page before.")]
+_ID = TypeAdapter(tuple[KnownId])
 
 
 class Page(BaseModel, Generic[Item]):
@@ -44,6 +46,12 @@ def read_cursor(cursor: str | None, key: TypeAdapter[Key]) -> Key | None:
             "Invalid cursor for this list: use `next` of the previous page, or leave it out to start at the beginning."
         )
         raise InvalidInputError(message, errors=[FieldError(path="query.cursor", message=message)]) from error
+
+
+def id_in(cursor: str | None) -> int | None:
+    """The place in a cursor of a list whose order is that of ids."""
+    place = read_cursor(cursor, _ID)
+    return None if place is None else place[0]
 
 
 def write_cursor(key: Sequence[Any]) -> str:

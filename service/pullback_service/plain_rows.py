@@ -1,6 +1,7 @@
-"""Rows as the fields of models: `filled` makes a model, `plain` the values alone, since a thousand models take longer than their rows to read."""
+"""Rows as the fields of models: `filled` makes a model or a view, `plain` the values alone, since a thousand models take longer than their rows to read."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields as fields_of
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -9,17 +10,24 @@ from pydantic import BaseModel
 from pullback_service.ratio import Ratio
 from pullback_service.ratio_fields import IntervalFields
 
-Model = TypeVar("Model", bound=BaseModel)
+Model = TypeVar("Model")
 
 
 def filled(model: type[Model], *rows: object, **made: object) -> Model:
-    """A model of the fields that are `made` and, for each other one, the attribute of that name of the first row that has it."""
-    for name in model.model_fields.keys() - made.keys():
-        for row in rows:
-            if hasattr(row, name):
-                made[name] = getattr(row, name)
-                break
-    return model.model_validate(made)
+    """A model or a dataclass of the fields that are `made` and, for each other one, the attribute of that name of the first row that has it."""
+    if issubclass(model, BaseModel):
+        return model.model_validate(_taken(model.model_fields, rows, made))
+    return model(**_taken((field.name for field in fields_of(model)), rows, made))  # type: ignore[arg-type] # a dataclass
+
+
+def _taken(names: Iterable[str], rows: tuple[object, ...], made: Mapping[str, object]) -> dict[str, object]:
+    found = dict(made)
+    for name in names:
+        if name not in found:
+            holder = next((row for row in rows if hasattr(row, name)), None)
+            if holder is not None:
+                found[name] = getattr(holder, name)
+    return found
 
 
 def plain(model: type[BaseModel], **sources: str | Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:

@@ -19,7 +19,7 @@ from starlette.routing import Match
 
 from pullback_service.browsers import SAFE_METHODS
 from pullback_service.database import AWAY, is_read_only, lacks_role
-from pullback_service.errors import FieldError, RequestError
+from pullback_service.errors import FieldError, InvalidInputError, RequestError, UnreadableBodyError
 from pullback_service.logs import logger, request_id
 from pullback_service.migrating import revisions_now
 from pullback_service.validation_errors import message_of
@@ -142,22 +142,11 @@ async def _on_validation_error(request: Request, error: Exception) -> Response:
     for item in error.errors():
         if item["type"] == "json_invalid":
             message = f"The body is not JSON: {item['ctx']['error']} at character {item['loc'][-1]}."
-            return problem(
-                HTTPStatus.BAD_REQUEST,
-                "unreadable-body",
-                "The body cannot be read",
-                message,
-                errors=[FieldError(path="$", message=message)],
-            )
+            return from_request_error(UnreadableBodyError(message, errors=[FieldError(path="$", message=message)]))
     errors = [FieldError(path=json_path(item["loc"]), message=message_of(item)) for item in error.errors()]
     first = errors[0]
-    return problem(
-        HTTPStatus.UNPROCESSABLE_ENTITY,
-        "invalid-input",
-        "The request is not valid",
-        f"{first['path']}: {first['message']}" + (f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""),
-        errors=errors,
-    )
+    said = f"{first['path']}: {first['message']}" + (f" (and {len(errors) - 1} more)" if len(errors) > 1 else "")
+    return from_request_error(InvalidInputError(said, errors=errors))
 
 
 async def _on_http_exception(request: Request, error: Exception) -> Response:
@@ -206,12 +195,8 @@ async def _on_database_error(request: Request, error: Exception) -> Response:
     """Values that Postgres cannot hold are the caller's fault wherever our own checks let them through."""
     if isinstance(error, DBAPIError) and isinstance(error.orig, psycopg.DataError):
         logger.warning("value_refused_by_database", reason=str(error.orig))
-        return problem(
-            HTTPStatus.UNPROCESSABLE_ENTITY,
-            "invalid-input",
-            "The request is not valid",
-            f"The database cannot store a value of this request: {str(error.orig).splitlines()[0]}.",
-        )
+        said = str(error.orig).splitlines()[0]
+        return from_request_error(InvalidInputError(f"The database cannot store a value of this request: {said}."))
     if isinstance(error, DBAPIError) and isinstance(
         error.orig, (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
     ):

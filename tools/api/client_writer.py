@@ -5,9 +5,12 @@ import re
 import subprocess
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel
 
 from pullback_service.description import operations_of
 from pullback_service.field_words import FIELD_WORDS
@@ -15,16 +18,17 @@ from pullback_service.field_words import FIELD_WORDS
 MADE = "Made by `make api` from the description of the API: change the service, not this file."
 UPLOADED = "ReportDocument"  # sent as it is, never taken apart by the client
 PREFIX = "#/components/schemas/"
+LONGEST_LITERAL = 100  # characters: a longer one that several models have gets a name
 LONG_POLL = {"claim_job": "asked.wait_s or 0.0", "read_log": "wait_s or 0.0"}
 
 Schema = Mapping[str, Any]
+_PAGE = re.compile(r"Page_(\w+)_")
 
 
 def models(description: Schema) -> str:
     """`models.py`: a class for every schema that calls send or return."""
-    schemas = description["components"]["schemas"]
-    sent, answered = _used(description)
-    names = [name for name in schemas if name in sent | answered]
+    text = _classes(description)
+    named = _literals(text)
     lines = [
         f'"""Models of requests and answers. {MADE}"""',
         "",
@@ -34,12 +38,12 @@ def models(description: Schema) -> str:
         "",
         "from pydantic import Field, JsonValue",
         "",
-        "from pullback_service.client.answers import Answer, Statement",
+        "from pullback_service.client.answers import Answer, PageOf, Statement",
+        "",
+        *(f"{name} = {literal}" for literal, name in named.items()),
         "",
     ]
-    for name in _in_order(names, schemas):
-        lines += _class(name, schemas[name], "Statement" if name in sent else "Answer")
-    return _formatted("\n".join(lines))
+    return _formatted("\n".join(lines) + _with_names(text, named))
 
 
 def calls(description: Schema) -> str:
@@ -49,25 +53,68 @@ def calls(description: Schema) -> str:
         "",
         "from datetime import datetime",
         "from typing import Literal",
-        "from urllib.parse import quote",
         "from uuid import UUID",
         "",
         "from pullback_service.client import models",
         "from pullback_service.client.answers import Content",
-        "from pullback_service.client.connection import Body, Call, Sender",
+        "from pullback_service.client.connection import Body, Sender",
         "",
     ]
     lines += ["", "class Client(Sender):", '    """Every operation of the API."""', ""]
     for method, path, operation in operations_of(dict(description)):
         if not operation.get("deprecated"):
             lines += _method(method, path, operation)
-    return _formatted("\n".join(lines))
+    named = {literal: f"models.{name}" for literal, name in _literals(_classes(description)).items()}
+    return _formatted(_with_names("\n".join(lines), named))
 
 
 def class_name(schema: str) -> str:
     """`Page_JobSummary_` is `PageOfJobSummary`."""
-    page = re.fullmatch(r"Page_(\w+)_", schema)
+    page = _PAGE.fullmatch(schema)
     return f"PageOf{page[1]}" if page else schema
+
+
+def _classes(description: Schema) -> str:
+    """The classes, each after those it refers to."""
+    schemas = description["components"]["schemas"]
+    sent, answered = _used(description)
+    extended = _extended()
+    lines: list[str] = []
+    for name in _in_order([name for name in schemas if name in sent | answered], schemas, extended):
+        if page := _PAGE.fullmatch(name):
+            lines += ["", f"{class_name(name)} = PageOf[{page[1]}]", ""]
+            continue
+        base = extended.get(name)
+        if base not in (sent if name in sent else answered):
+            base = None
+        lines += _class(name, schemas, "Statement" if name in sent else "Answer", base)
+    return "\n".join(lines)
+
+
+def _extended() -> dict[str, str]:
+    """Models of the service that extend another one, by their names."""
+    models = [BaseModel]
+    for model in models:
+        models += model.__subclasses__()
+    ours = [
+        model
+        for model in models
+        if model.__module__.startswith("pullback_service.") and ".client." not in model.__module__
+    ]
+    return {model.__name__: base.__name__ for model in ours for base in model.__bases__ if base in ours}
+
+
+def _literals(text: str) -> dict[str, str]:
+    """The long literals that are there more than once, each with its name."""
+    found = re.findall(r"^    (\w+): .*?(Literal\[[^\]]*\])", text, re.MULTILINE)
+    times = Counter(literal for _, literal in found if len(literal) > LONGEST_LITERAL)
+    return {literal: member.rstrip("s").title() for member, literal in found if times[literal] > 1}
+
+
+def _with_names(text: str, named: Mapping[str, str]) -> str:
+    for literal, name in named.items():
+        text = text.replace(literal, name)
+    return text
 
 
 def _used(description: Schema) -> tuple[set[str], set[str]]:
@@ -103,14 +150,14 @@ def _references(schema: Any) -> Iterator[str]:
             yield from _references(item)
 
 
-def _in_order(names: list[str], schemas: Schema) -> list[str]:
-    """Each after those it refers to."""
+def _in_order(names: list[str], schemas: Schema, extended: Mapping[str, str]) -> list[str]:
+    """Each after those it refers to, and the one that it extends."""
     placed: list[str] = []
 
     def place(name: str) -> None:
         if name in placed or name not in names:
             return
-        for other in _references(schemas[name]):
+        for other in (*_references(schemas[name]), extended.get(name, name)):
             if other != name:
                 place(other)
         placed.append(name)
@@ -120,11 +167,15 @@ def _in_order(names: list[str], schemas: Schema) -> list[str]:
     return placed
 
 
-def _class(name: str, schema: Schema, base: str) -> list[str]:
-    about = " ".join(schema.get("description", "One page of a list.").split())
-    lines = ["", f"class {class_name(name)}({base}):", *_docstring(about, 4), ""]
+def _class(name: str, schemas: Schema, base: str, extended: str | None) -> list[str]:
+    """A class with the fields that the one that it extends does not have, or has otherwise."""
+    schema = schemas[name]
+    inherited = schemas[extended]["properties"] if extended else {}
+    lines = ["", f"class {name}({extended or base}):", *_docstring(" ".join(schema["description"].split()), 4), ""]
     required = set(schema.get("required", ()))
     for member, described in schema.get("properties", {}).items():
+        if inherited.get(member) == described:
+            continue
         kind = type_of(described)
         optional = member not in required
         if optional and "None" not in kind.split(" | "):
@@ -174,9 +225,11 @@ def understood(operation: Schema) -> Iterator[Schema]:
 
 
 def _method(method: str, path: str, operation: Schema) -> list[str]:
-    of_path, keywords, query, headers = [], [], [], []
+    """A method; `connection.call_of` tells by their names what its arguments are of the call."""
+    of_path, keywords = [], []
     for parameter in understood(operation):
         name = _python_name(parameter["name"])
+        path = path.replace(f"{{{parameter['name']}}}", f"{{{name}}}")
         kind = type_of(parameter["schema"], "models.")
         if parameter["in"] == "path":
             of_path.append(f"{name}: {kind}")
@@ -184,38 +237,28 @@ def _method(method: str, path: str, operation: Schema) -> list[str]:
         needed = parameter.get("required", False)
         optional = kind if "None" in kind.split(" | ") else f"{kind} | None"
         keywords.append((not needed, f"{name}: {kind}" if needed else f"{name}: {optional} = None"))
-        if parameter["in"] == "query":
-            query.append(f'"{parameter["name"]}": {name}')
-        else:
-            headers.append(f'"{parameter["name"]}": {f"str({name})" if kind == "UUID" else name}')
-    body, argument = _body(operation)
     named = [text for _, text in sorted(keywords, key=lambda each: each[0])]
-    arguments = ["self", *of_path, *([argument] if argument else []), *(["*", *named] if named else [])]
+    arguments = ["self", *of_path, *_body(operation), *(["*", *named] if named else [])]
     kind, asked = _answer(operation)
-    call = [f'"{method}"', _place(path, operation)]
-    call += [f"query={{{', '.join(query)}}}"] if query else []
-    call += [f"headers={{{', '.join(headers)}}}"] if headers else []
-    call += [f"body={body}"] if body else []
-    call += ["repeatable=True"] if operation["x-repeatable"] else []
+    call = [f'"{method}"', f'"{path}"', "locals()"]
+    call += [f"repeatable={operation['x-repeatable']}"] if operation["x-repeatable"] != (method == "GET") else []
     call += [f"waits_s={LONG_POLL[operation['operationId']]}"] if operation["operationId"] in LONG_POLL else []
     return [
         f"    def {operation['operationId']}({', '.join(arguments)}) -> {kind}:",
         *_docstring(operation["description"], 8),
-        f"        return self.{asked}Call({', '.join(call)}))",
+        f"        return self.{asked}{', '.join(call)})",
         "",
     ]
 
 
-def _body(operation: Schema) -> tuple[str | None, str | None]:
+def _body(operation: Schema) -> list[str]:
     content = operation.get("requestBody", {}).get("content", {})
     if not content:
-        return None, None
-    schema = content.get("application/json", {}).get("schema", {})
-    name = schema.get("$ref", "").removeprefix(PREFIX)
+        return []
+    name = content.get("application/json", {}).get("schema", {}).get("$ref", "").removeprefix(PREFIX)
     if not name or name == UPLOADED:
-        return "content", "content: Body"
-    argument = "asked" if operation["operationId"] in LONG_POLL else "statement"
-    return argument, f"{argument}: models.{class_name(name)}"
+        return ["content: Body"]
+    return [f"{'asked' if operation['operationId'] in LONG_POLL else 'statement'}: models.{class_name(name)}"]
 
 
 def _answer(operation: Schema) -> tuple[str, str]:
@@ -232,17 +275,6 @@ def _answer(operation: Schema) -> tuple[str, str]:
     if "204" in answers:
         return f"{model} | None", f"_ask_or_none({model}, "
     return model, f"_ask({model}, "
-
-
-def _place(path: str, operation: Schema) -> str:
-    quoted = path
-    for parameter in operation.get("parameters", ()):
-        if parameter["in"] == "path":
-            name = _python_name(parameter["name"])
-            # Names may have slashes in them, which are part of the address.
-            plain = parameter["schema"].get("type") == "string" and "format" not in parameter["schema"]
-            quoted = quoted.replace(f"{{{parameter['name']}}}", f"{{quote({name})}}" if plain else f"{{{name}}}")
-    return f'f"{quoted}"' if "{" in quoted else f'"{quoted}"'
 
 
 def _python_name(name: str) -> str:

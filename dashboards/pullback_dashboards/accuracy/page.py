@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Request, Response
 
 from pullback_dashboards.accuracy.view import AccuracyView, accuracy_view
-from pullback_dashboards.rendering import add_twins, csv_twin, page
+from pullback_dashboards.rendering import csv_twin, page, page_at
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.unprojected import note_unprojected
@@ -32,11 +32,7 @@ AskedView = Annotated[AccuracyView, Depends(_read)]
 _PATH = "/projects/{project:path}/accuracy"
 
 
-add_twins(router, _PATH, AskedView, csv=lambda view: csv_twin(f"accuracy-{view.project}", _table(view), COLUMNS))
-
-
-@router.get(_PATH)
-@router.get(_PATH + ".md")
+@page_at(router, _PATH, AskedView, csv=lambda view: csv_twin(f"accuracy-{view.project}", _table(view), COLUMNS))
 async def accuracy_page(request: Request, view: AskedView) -> Response:
     """The page."""
     return page(

@@ -26,7 +26,7 @@ from pullback_dashboards.compare.parameters import asked_by, read_comparison
 from pullback_dashboards.compare.view import metric_rows, verdict
 from pullback_dashboards.current_project import ComingFrom, onward
 from pullback_dashboards.forms import SEE_OTHER, Form, checked
-from pullback_dashboards.rendering import add_twins, csv_twin, page
+from pullback_dashboards.rendering import add_twins, csv_twin, page, page_at
 from pullback_dashboards.routers import page_router
 from pullback_service.access.gate import KnownCaller
 from pullback_service.audit.trail import note, note_nothing
@@ -37,6 +37,7 @@ from pullback_service.comparisons.judgements import summarize
 from pullback_service.errors import RequestError, refuse
 from pullback_service.fields import KnownId
 from pullback_service.ids import ProjectId
+from pullback_service.plain_rows import filled
 from pullback_service.projects.queries import list_projects, project_by_name
 from pullback_service.sessions import ReadSession, WriteSession
 
@@ -84,16 +85,12 @@ async def _read_board(board_id: UUID, session: ReadSession, caller: KnownCaller,
 AskedBoard = Annotated[BoardView, Depends(_read_board)]
 
 
-add_twins(
+@page_at(
     router,
     "/boards",
     AskedBoards,
     csv=lambda view: csv_twin("boards", map(asdict, (*view.own, *view.of_projects)), COLUMNS),
 )
-
-
-@router.get("/boards")
-@router.get("/boards.md")
 async def boards_page(request: Request, view: AskedBoards, kept: ComingFrom) -> Response:
     """The list."""
     return page(request, "boards.html", title="Boards", view=view, coming_from=kept, twins=("json", "csv", "md"))
@@ -116,12 +113,10 @@ async def _read_pin(
     pinned = _pinned(chart)
     await project_by_name(session, pinned.project)
     stored = await queries.list_boards(session, caller)
-    return PinView(
-        address=pinned.address,
+    return filled(
+        PinView,
+        pinned,
         title=pinned.words,
-        image=pinned.image,
-        narrow_image=pinned.narrow_image,
-        project=pinned.project,
         boards=tuple(board_row(each) for each in stored if each.may_change),
         may_make=not caller.anonymous,
         may_make_for_project=caller.has("upload"),
@@ -173,11 +168,7 @@ async def pin_chart(request: Request, session: WriteSession, caller: KnownCaller
     return _to(request, f"{links.board(str(board_id))}#chart-{chart_id}")
 
 
-add_twins(router, "/boards/{board_id}", AskedBoard)
-
-
-@router.get("/boards/{board_id}")
-@router.get("/boards/{board_id}.md")
+@page_at(router, "/boards/{board_id}", AskedBoard)
 async def board_page(request: Request, view: AskedBoard, kept: ComingFrom) -> Response:
     """The board."""
     return page(

@@ -8,6 +8,7 @@ from pullback_dashboards import links
 from pullback_dashboards.boards.pinned import Pinned
 from pullback_dashboards.compare.view import Metric, Verdict
 from pullback_service.boards.queries import StoredBoard, StoredChart
+from pullback_service.plain_rows import filled
 
 
 @dataclass(frozen=True)
@@ -91,16 +92,8 @@ class PinView:
 def board_row(stored: StoredBoard) -> BoardRow:
     """A board in a list."""
     board = stored.board
-    return BoardRow(
-        id=str(board.id),
-        name=board.name,
-        project=stored.project,
-        owner=board.owner_name,
-        charts=stored.charts,
-        changed_at=board.changed_at,
-        may_change=stored.may_change,
-        href=links.board(str(board.id)),
-    )
+    id_ = str(board.id)
+    return filled(BoardRow, stored, board, id=id_, owner=board.owner_name, href=links.board(id_))
 
 
 def pinned_of(stored: StoredChart) -> Pinned:
@@ -112,16 +105,14 @@ def pinned_of(stored: StoredChart) -> Pinned:
 def tile(stored: StoredChart, place: int, held: PinnedComparison | None = None) -> Tile:
     """A pinned chart at its place."""
     pinned = pinned_of(stored)
-    return Tile(
+    return filled(
+        Tile,
+        pinned,
         id=stored.chart.id,
         place=place,
         title=stored.chart.title or pinned.words,
         own_title=stored.chart.title or "",
-        project=stored.project,
-        kind=pinned.kind,
         href=pinned.address,
-        image=pinned.image,
-        narrow_image=pinned.narrow_image,
         held=held,
     )
 

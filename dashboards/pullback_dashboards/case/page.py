@@ -10,7 +10,7 @@ from pullback_dashboards import links
 from pullback_dashboards.case.sources import case_at
 from pullback_dashboards.case.view import CaseView
 from pullback_dashboards.history import short_of
-from pullback_dashboards.rendering import add_twins, csv_twin, page
+from pullback_dashboards.rendering import csv_twin, page, page_at
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.unprojected import note_unprojected
@@ -63,14 +63,13 @@ AskedView = Annotated[CaseView, Depends(_read)]
 _PATH = "/projects/{project:path}/commits/{sha}/cases/{case:path}"
 
 
-add_twins(
-    router, _PATH, AskedView, csv=lambda view: csv_twin(f"{view.workload}-{view.commit.short}", _table(view), COLUMNS)
+@page_at(
+    router,
+    _PATH,
+    AskedView,
+    csv=lambda view: csv_twin(f"{view.workload}-{view.commit.short}", _table(view), COLUMNS),
+    also=(links.PAGE,),
 )
-
-
-@router.get(_PATH)
-@router.get(_PATH + links.PAGE)
-@router.get(_PATH + ".md")
 async def case_page(request: Request, view: AskedView) -> Response:
     """The page."""
     return page(

@@ -17,7 +17,13 @@ from pullback_dashboards.charts.strip import Groups
 from pullback_dashboards.history import Claim, Commit, doubt_of_count, in_reading_order, metric_label
 from pullback_dashboards.incident_marks import IncidentMark
 from pullback_dashboards.measuring_again import reproduce_command
-from pullback_dashboards.report.view import bigger_is_better, value_of
+from pullback_dashboards.report.view import (
+    bigger_is_better,
+    gradient_in_words,
+    plan_counts,
+    samples_in_words,
+    value_of,
+)
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.busyness import busy_words
 from pullback_service.claims import BASELINE, COUNTED_IN_ONE_SESSION
@@ -34,7 +40,6 @@ LAYERS = (
     ("GPU", "gpu_allocs", "gpu_bytes", "gpu_peak_bytes"),
 )
 _GRAVITY = ("failed", "worse", "likely-worse", "unsure", "better", "likely-better", "plain")
-_PLAN_UNITS = {"bytes": "B", "state_bytes": "B", "peak_bytes": "B", "flops": "FLOP"}
 
 
 @dataclass(frozen=True)
@@ -248,7 +253,7 @@ def case_view(
         before=steps[0],
         after=steps[1],
         failure=f"{error['kind']}: {error['message']}" if error else None,
-        gradient=_gradient(now.entry.get("gradient")),
+        gradient=gradient_in_words(now.entry.get("gradient")),
         sentences=(*_claimed(claims), *moved),
         moved=bool(moved),
         comparable=any(one.reference is not None and one.candidate is not None for one in judged.values()),
@@ -418,7 +423,7 @@ def _plan(entry: Mapping[str, Any], old: Mapping[str, Any] | None) -> PlanChange
     if not plan and hashed is None:
         return None
     listing, listing_before = plan.get("listing") or [], earlier.get("listing") or []
-    counts, counts_before = _plan_counts(plan), _plan_counts(earlier)
+    counts, counts_before = plan_counts(plan), plan_counts(earlier)
     return PlanChange(
         hash=hashed,
         hash_before=(old or {}).get("program_hash"),
@@ -426,17 +431,6 @@ def _plan(entry: Mapping[str, Any], old: Mapping[str, Any] | None) -> PlanChange
         lines=program_lines(listing_before, listing) if listing_before and listing else (),
         listing=tuple(listing),
     )
-
-
-def _plan_counts(plan: Mapping[str, Any]) -> dict[str, str]:
-    """The counts of a plan, as text; its listing and its hash stand elsewhere."""
-    counts = {}
-    for name, value in plan.items():
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            counts[name] = units.quantity(value, _PLAN_UNITS.get(name, "count"))
-        elif isinstance(value, list) and name != "listing":
-            counts[name] = ", ".join(str(item) for item in value) or "none"
-    return counts
 
 
 def _sentences(variants: Sequence[VariantBlock], judged: Judged) -> Iterator[Sentence]:
@@ -532,14 +526,8 @@ def _time(entry: Mapping[str, Any]) -> str:
 
 def _slices(entry: Mapping[str, Any]) -> str:
     time = entry.get("metrics", {}).get("time", {})
-    processes, slices = _processes(entry), time.get("slices") or []
-    if not processes:
-        return ""
-    text = f"{len(processes)} {'process' if len(processes) == 1 else 'processes'}"
-    counts = sorted({len(part) for part in slices})
-    if counts:
-        text += f" × {counts[0] if len(counts) == 1 else f'{counts[0]}–{counts[-1]}'} slices"
-    return f"{text}, {time['clock']} clock" if time.get("clock") else text
+    clock = f"{time['clock']} clock" if time.get("clock") else ""
+    return samples_in_words(_processes(entry), [len(part) for part in time.get("slices") or []], clock)
 
 
 def _environment(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -553,11 +541,3 @@ def _environment(document: Mapping[str, Any]) -> dict[str, Any]:
 def _facts(document: Mapping[str, Any]) -> Mapping[str, Any]:
     facts: Mapping[str, Any] = document["machine"].get("facts", {})
     return facts
-
-
-def _gradient(gradient: Mapping[str, Any] | None) -> str:
-    if gradient is None:
-        return "not checked"
-    error = gradient.get("max_rel_error")
-    size = "" if error is None else f", relative error {error:.1e}"
-    return f"{'right' if gradient.get('ok') else 'wrong'}{size}"

@@ -3,7 +3,7 @@
 The width is counted from the text and forced on it with `textLength`, for nobody knows the reader's fonts.
 """
 
-from pullback_dashboards.charts.escaping import escape
+from pullback_dashboards.charts.escaping import escape, shortened
 
 HEIGHT = 20
 _TONES = {"better": "#0b4f8a", "worse": "#93390a", "failed": "#8a1c3b", "unsure": "#616872", "plain": "#454c54"}
@@ -13,7 +13,7 @@ _MOST = 60  # characters a side
 
 def badge(left: str, right: str, tone: str) -> str:
     """The SVG document: what is spoken of, then what is said of it on the tone's ground."""
-    left, right = _shortened(left), _shortened(right)
+    left, right = shortened(left, _MOST), shortened(right, _MOST)
     label, message = _width(left), _width(right)
     width = label + message
     return (
@@ -30,7 +30,3 @@ def badge(left: str, right: str, tone: str) -> str:
 
 def _width(text: str) -> int:
     return 12 + round(sum(4 if c in _NARROW else 10 if c in _WIDE else 7 for c in text))
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _MOST else f"{text[: _MOST - 1]}…"

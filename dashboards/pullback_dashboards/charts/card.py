@@ -5,7 +5,7 @@
 
 from collections.abc import Callable, Iterator
 
-from pullback_dashboards.charts.escaping import escape
+from pullback_dashboards.charts.escaping import escape, shortened
 from pullback_dashboards.charts.static_chart import HEIGHT as CHART_HEIGHT
 from pullback_dashboards.charts.static_chart import NARROWEST, WIDEST
 
@@ -32,7 +32,7 @@ def card(title: str, words: str, draw: Callable[[int], str], *, of: str) -> str:
     parts = [
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="var(--surface)"/><rect width="{WIDTH}" height="10" fill="var(--series-1)"/>',
         _text(_MARGIN, 70, 26, "ink-3", f"Pullback · {of}"),
-        _text(_MARGIN, 138, size, "ink-2", _cut(title, int(room / (size * _LETTER))), bold=True),
+        _text(_MARGIN, 138, size, "ink-2", shortened(title, int(room / (size * _LETTER))), bold=True),
         *(_text(_MARGIN, 188 + _LINE * n, _WORDS, "ink-2", line) for n, line in enumerate(lines)),
         chart,
     ]
@@ -47,16 +47,12 @@ def _text(x: int, y: int, size: int, colour: str, text: str, *, bold: bool = Fal
     return f'<text x="{x}" y="{y}" font-size="{size}"{weight} fill="var(--{colour})">{escape(text)}</text>'
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
 def _wrapped(text: str, most: int) -> Iterator[str]:
     line = ""
     for word in text.split():
         if line and len(line) + 1 + len(word) > most:
             yield line
             line = ""
-        line = f"{line} {_cut(word, most)}".strip()
+        line = f"{line} {shortened(word, most)}".strip()
     if line:
         yield line

@@ -1,4 +1,4 @@
-"""Text of strangers in SVG."""
+"""Text of strangers in SVG and in figures."""
 
 import html
 
@@ -8,3 +8,8 @@ from pullback_service.visible import visible
 def escape(text: str) -> str:
     """Text that is no markup, with what nobody sees made visible."""
     return html.escape(visible(text))
+
+
+def shortened(text: str, most: int) -> str:
+    """The text, cut where it has more characters."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"

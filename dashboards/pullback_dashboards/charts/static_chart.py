@@ -12,7 +12,7 @@ from hashlib import sha256
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from pullback_dashboards.charts.escaping import escape
+from pullback_dashboards.charts.escaping import escape, shortened
 from pullback_dashboards.charts.palette import Look
 from pullback_service.ratio import Ratio
 
@@ -166,7 +166,7 @@ class _Frame:
 def _grid(frame: _Frame, axes: Axes, width: int, *, inline: bool) -> Iterator[str]:
     """Heights with their lines. In a page they are said once more amid the chart, for phones, where its left half is away."""
     start = _LEFT if _LEFT + len(axes.title) * _LETTER <= width else _MARGIN
-    title = escape(_shortened(axes.title, int((width - start) / _LETTER)))
+    title = escape(shortened(axes.title, int((width - start) / _LETTER)))
     yield f'<text class="still-name" x="{start}" y="16" fill="var(--ink-2)" font-weight="600">{title}</text>'
     right = frame.right
     for height in frame.ticks:
@@ -224,12 +224,8 @@ def _names(curves: Sequence[Curve], frame: _Frame, axes: Axes, width: int) -> It
     for y, name, ink in sorted(ends, key=lambda end: end[0]):
         lowest += _LABEL
         below = min(max(y + 4, below + _LABEL), lowest)
-        short = _shortened(name, round((width - frame.right - 12) / _LETTER))
+        short = shortened(name, round((width - frame.right - 12) / _LETTER))
         yield f'<text x="{frame.right + 8}" y="{below:.1f}" {ink}>{escape(short)}</text>'
-
-
-def _shortened(name: str, most: int) -> str:
-    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def _last(curve: Curve) -> Spot | None:

@@ -15,7 +15,7 @@ from pullback_dashboards.history import Commit, short_of
 from pullback_dashboards.incident_marks import MOST_MARKS, IncidentMark, marks_of
 from pullback_dashboards.measuring_again import first_measurement
 from pullback_dashboards.news.sources import LOOKED_AT, changes_at, changes_given
-from pullback_dashboards.rendering import add_twins, csv_twin, page
+from pullback_dashboards.rendering import csv_twin, page, page_at
 from pullback_dashboards.report.page import view_of
 from pullback_dashboards.report.view import ReportView
 from pullback_dashboards.routers import page_router
@@ -28,6 +28,7 @@ from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.incidents.queries import incidents_since
 from pullback_service.jobs.queries import jobs_at
+from pullback_service.plain_rows import filled
 from pullback_service.projects.queries import project_by_name
 from pullback_service.reports.queries import StoredReport, outlines_of, reports_at
 from pullback_service.runtime import base_of
@@ -188,16 +189,12 @@ AskedView = Annotated[CommitView, Depends(_read)]
 _PATH = "/projects/{project:path}/commits/{sha}"
 
 
-add_twins(
+@page_at(
     router,
     _PATH,
     AskedView,
     csv=lambda view: csv_twin(f"reports-{view.commit.short}", map(asdict, view.reports), COLUMNS),
 )
-
-
-@router.get(_PATH)
-@router.get(_PATH + ".md")
 async def commit_page(request: Request, view: AskedView) -> Response:
     """The page."""
     return page(
@@ -218,16 +215,5 @@ async def commit_page(request: Request, view: AskedView) -> Response:
 
 def _row(stored: StoredReport) -> ReportRow:
     report = stored.report
-    return ReportRow(
-        id=str(report.id),
-        href=links.report(str(report.id)),
-        machine=stored.machine,
-        suite=report.suite,
-        format=report.format,
-        cases=report.cases,
-        failures=report.failures,
-        quality=report.quality,
-        dirty=report.dirty,
-        late=report.status == "late",
-        started_at=report.started_at,
-    )
+    id_ = str(report.id)
+    return filled(ReportRow, stored, report, id=id_, href=links.report(id_), late=report.status == "late")

@@ -29,7 +29,7 @@ from pullback_dashboards.explore.view import (
 from pullback_dashboards.history import Metric, better_above, case_order, metric_label
 from pullback_dashboards.page_state import Address
 from pullback_dashboards.projectless import elsewhere
-from pullback_dashboards.rendering import Width, add_twins, csv_twin, page, png_twin, svg_twin
+from pullback_dashboards.rendering import Width, csv_twin, page, page_at, png_twin, svg_twin
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.unprojected import note_unprojected
@@ -111,14 +111,6 @@ async def explore_somewhere(request: Request, session: ReadSession) -> Response:
     return await elsewhere(request, session, links.explore, title="Explore", nothing=nothing)
 
 
-add_twins(
-    router,
-    _PATH,
-    AskedView,
-    csv=lambda view: csv_twin(f"{view.project}-series", [_columns_of(row) for row in view.rows], COLUMNS),
-)
-
-
 @dataclass(frozen=True)
 class Drawn:
     """The first chart of the page, or why there is none."""
@@ -170,8 +162,12 @@ async def explore_svg(drawn: AskedChart, width: Width = WIDTH) -> Response:
     return svg_twin(partial(standalone, drawn.curves, drawn.axes, width))
 
 
-@router.get(_PATH)
-@router.get(_PATH + ".md")
+@page_at(
+    router,
+    _PATH,
+    AskedView,
+    csv=lambda view: csv_twin(f"{view.project}-series", [_columns_of(row) for row in view.rows], COLUMNS),
+)
 async def explore_page(request: Request, view: AskedView) -> Response:
     """The page."""
     twins = ("json", "csv", "md", "svg", "png", "card.png") if view.charts else ("json", "md")

@@ -5,19 +5,17 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Depends, Request, Response
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards.choices import Empty
 from pullback_dashboards.current_project import coming_from
 from pullback_dashboards.fleet.sources import machine_lines
 from pullback_dashboards.fleet.view import MachineLine
-from pullback_dashboards.rendering import add_twins, csv_twin, page
+from pullback_dashboards.rendering import csv_twin, page, page_at
 from pullback_dashboards.routers import page_router
-from pullback_service.machines.noise_cache import NoiseMemory
+from pullback_service.plain_rows import filled
 from pullback_service.runtime import KnownNoise, base_of
 from pullback_service.sessions import ReadSession
 from pullback_service.status.queries import read_status
-from pullback_service.status.schemas import ChoreStatus
 
 router = page_router()
 
@@ -62,10 +60,6 @@ class FleetView:
 
 
 async def _read(request: Request, session: ReadSession, memory: KnownNoise) -> FleetView:
-    return await _fleet(request, session, memory)
-
-
-async def _fleet(request: Request, session: AsyncSession, memory: NoiseMemory) -> FleetView:
     machines = await machine_lines(session, memory)
     status = await read_status(session)
     waiting = status.jobs.by_state.get("queued", 0)
@@ -78,7 +72,7 @@ async def _fleet(request: Request, session: AsyncSession, memory: NoiseMemory) -
             findings=tuple(status.findings),
             workers=status.workers,
             chores_waiting=sum(chore.waiting for chore in status.chores),
-            chores=tuple(map(_chore_line, status.chores)),
+            chores=tuple(filled(ChoreLine, chore) for chore in status.chores),
         ),
         empty=None if machines else nobody_yet(base_of(request)),
     )
@@ -87,11 +81,7 @@ async def _fleet(request: Request, session: AsyncSession, memory: NoiseMemory) -
 AskedView = Annotated[FleetView, Depends(_read)]
 
 
-add_twins(router, "/fleet", AskedView, csv=lambda view: csv_twin("fleet", _table(view), COLUMNS))
-
-
-@router.get("/fleet")
-@router.get("/fleet.md")
+@page_at(router, "/fleet", AskedView, csv=lambda view: csv_twin("fleet", _table(view), COLUMNS))
 async def fleet_page(request: Request, session: ReadSession, view: AskedView) -> Response:
     """The page."""
     kept = await coming_from(session, request)
@@ -120,18 +110,6 @@ def _table(view: FleetView) -> Iterator[dict[str, Any]]:
             "spool_waiting": sum(agent.spool_waiting or 0 for agent in machine.agents) if machine.agents else None,
             "last_seen_at": machine.last_seen_at,
         }
-
-
-def _chore_line(chore: ChoreStatus) -> ChoreLine:
-    return ChoreLine(
-        chore.task,
-        chore.waiting,
-        chore.waiting_s,
-        chore.running,
-        chore.running_s,
-        chore.failed,
-        chore.failed_s,
-    )
 
 
 def in_words(machines: tuple[MachineLine, ...], waiting: int) -> str:

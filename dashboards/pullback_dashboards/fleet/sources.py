@@ -30,6 +30,7 @@ from pullback_service.machines.noise_cache import Heard, NoiseMemory
 from pullback_service.machines.queries import list_machines, machine_names
 from pullback_service.models.jobs import Attempt
 from pullback_service.models.machines import Machine
+from pullback_service.plain_rows import filled
 from pullback_service.reports.queries import newest_of_machines
 
 MOST_MACHINES = 200
@@ -69,17 +70,11 @@ def _job_line(stored: StoredJob, newest: Attempt | None, names: Mapping[MachineI
     kind = job.failure_kind or (newest.failure_kind if newest else None)
     active = job.state in ACTIVE
     machine_id = newest.machine_id if newest and job.state != "queued" else job.machine_id
-    return JobLine(
-        id=job.id,
-        project=stored.project,
-        sha=commit.sha,
-        title=commit.title,
-        suite=job.suite,
-        state=job.state,
-        attempts=job.attempts,
-        max_attempts=job.max_attempts,
-        created_at=job.created_at,
-        finished_at=job.finished_at,
+    return filled(
+        JobLine,
+        stored,
+        job,
+        commit,
         machine_id=machine_id,
         phase=newest.phase if newest and active else None,
         progress=progress_of(newest.progress) if newest else None,
@@ -87,14 +82,7 @@ def _job_line(stored: StoredJob, newest: Attempt | None, names: Mapping[MachineI
         machine=names.get(MachineId(machine_id)) if machine_id is not None else None,
         since=newest.leased_at if newest else None,
         ended_at=newest.ended_at if newest else None,
-        kind=job.kind,
-        reference=stored.reference,
-        origin=job.origin,
-        asked_by=job.asked_by,
-        priority=job.priority,
         requires=labels_in_words(job.requires),
-        fork=commit.fork,
-        awaits_approval=job.awaits_approval,
         cancel_requested=job.cancel_requested_at is not None,
     )
 
@@ -102,19 +90,13 @@ def _job_line(stored: StoredJob, newest: Attempt | None, names: Mapping[MachineI
 def agent_line(seen: SeenAgent) -> AgentLine:
     """An agent as pages show it. One that is at work speaks by its heartbeats and counts as present."""
     agent = seen.agent
-    return AgentLine(
-        name=agent.name,
-        machine=seen.machine,
-        machine_id=agent.machine_id,
-        last_seen_at=agent.last_seen_at,
+    return filled(
+        AgentLine,
+        seen,
+        agent,
         present=seen.present or seen.job_id is not None,
-        job_id=seen.job_id,
-        phase=seen.phase,
-        since=seen.since,
         progress=_progress(seen),
         spool=spool_in_words(agent.spool_waiting, agent.spool_bytes),
-        spool_waiting=agent.spool_waiting,
-        refuses=agent.refuses,
         labels=labels_in_words(agent.labels),
     )
 

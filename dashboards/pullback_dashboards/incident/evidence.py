@@ -15,6 +15,7 @@ from pullback_dashboards.wording.plurals import counted
 from pullback_service.incidents.evidence import Observation, PairedComparison, UnchangedSeries
 from pullback_service.incidents.queries import Detail, NamedChange
 from pullback_service.incidents.sentences import SHORT, lead_of, place_of_metric
+from pullback_service.plain_rows import filled
 from pullback_service.ratio import Ratio
 
 MOST_CHANGES = 100
@@ -177,27 +178,15 @@ def _key_of_change(each: NamedChange) -> tuple[str | None, ...]:
 
 def _row(project: str, named: NamedChange, groups: tuple[float, ...]) -> ChangeRow:
     change, reference, commit = named.change, named.reference.sha, named.commit.sha
-    return ChangeRow(
-        case=named.case,
+    return filled(
+        ChangeRow,
+        change,
+        named,
         case_href=links.case(project, commit, named.case, machine=named.machine),
-        variant=change.variant,
-        metric=named.metric,
-        unit=named.unit,
-        machine=named.machine,
         reference=reference,
         commit=commit,
         compare_href=links.compare(project, base=reference, head=commit, machine=named.machine),
-        kind=change.kind,
-        worse=change.worse,
-        evidence=change.evidence,
-        standing=change.standing,
-        before=change.before,
-        after=change.after,
-        log_ratio=change.log_ratio,
-        low=change.low,
-        high=change.high,
         groups=change.n,
-        message=change.message,
         group_log_ratios=groups if change.evidence == "paired" else (),
     )
 

@@ -8,7 +8,7 @@ from fastapi import Depends, Query, Request, Response
 from pullback_dashboards.current_project import ComingFrom
 from pullback_dashboards.fleet.sources import NOISE_DAYS, RESULTS, agent_line, job_lines, machine_line
 from pullback_dashboards.machine.view import MachineView, facts_changes, machine_view
-from pullback_dashboards.rendering import add_twins, csv_twin, page
+from pullback_dashboards.rendering import csv_twin, page, page_at
 from pullback_dashboards.routers import page_router
 from pullback_service.agents.queries import agents_on
 from pullback_service.fields import KnownId
@@ -61,7 +61,7 @@ async def _read(
 AskedView = Annotated[MachineView, Depends(_read)]
 
 
-add_twins(
+@page_at(
     router,
     "/machines/{machine_id}",
     AskedView,
@@ -69,10 +69,6 @@ add_twins(
         f"{view.line.name}-noise", [asdict(row) | {"floor": row.floor_value} for row in view.history], COLUMNS
     ),
 )
-
-
-@router.get("/machines/{machine_id}")
-@router.get("/machines/{machine_id}.md")
 async def machine_page(request: Request, view: AskedView, coming_from: ComingFrom) -> Response:
     """The page."""
     return page(

@@ -18,6 +18,7 @@ from pullback_service.machines.noise import PROVISIONAL_FLOOR, NoiseFigures
 from pullback_service.machines.noise_cache import Heard
 from pullback_service.machines.queries import SelfCount
 from pullback_service.models.machines import FactsChange, Machine
+from pullback_service.plain_rows import filled
 from pullback_service.reports.queries import StoredReport
 
 _WINDOWS = (30, 90, 365)
@@ -142,16 +143,7 @@ def machine_view(
 
 def noise_row(name: str, figures: NoiseFigures) -> NoiseRow:
     """The figures of a part, in words; what failed altogether has none."""
-    return NoiseRow(
-        name,
-        percent(figures.floor),
-        figures.floor,
-        figures.provisional,
-        figures.groups,
-        figures.comparisons,
-        figures.false_alarms,
-        figures.last_at,
-    )
+    return filled(NoiseRow, figures, name=name, floor=percent(figures.floor), floor_value=figures.floor)
 
 
 def noise_chart(history: Sequence[tuple[str, NoiseFigures]]) -> str:
@@ -191,17 +183,7 @@ def _noise_command(line: MachineLine, reports: Sequence[StoredReport], base: str
 
 
 def _report_line(stored: StoredReport) -> ReportLine:
-    report = stored.report
-    return ReportLine(
-        href=links.report(str(report.id)),
-        project=stored.project,
-        sha=stored.commit,
-        suite=report.suite,
-        quality=report.quality,
-        failures=report.failures,
-        cases=report.cases,
-        received_at=report.received_at,
-    )
+    return filled(ReportLine, stored, stored.report, href=links.report(str(stored.report.id)), sha=stored.commit)
 
 
 def _days(days: int) -> str:

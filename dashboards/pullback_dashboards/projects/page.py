@@ -17,7 +17,7 @@ from pullback_dashboards.news.view import Extent, News, tell
 from pullback_dashboards.overview.cache import Keeping
 from pullback_dashboards.overview.incidents import COUNTED, lines_of
 from pullback_dashboards.overview.sources import present_of
-from pullback_dashboards.rendering import add_twins, csv_twin, page
+from pullback_dashboards.rendering import csv_twin, page, page_at
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.unprojected import note_unprojected, notice_of
 from pullback_service import statements
@@ -115,8 +115,7 @@ def _plain(project: Project, changes: Sequence[News] = (), more: int = 0, *, is_
 AskedView = Annotated[ProjectsView, Depends(_read)]
 
 
-@router.get("/projects")
-@router.get("/projects.md")
+@page_at(router, "/projects", AskedView, csv=lambda view: csv_twin("projects", _table(view), COLUMNS))
 async def projects_page(request: Request, view: AskedView) -> Response:
     """The page."""
     return page(
@@ -130,9 +129,6 @@ async def projects_page(request: Request, view: AskedView) -> Response:
         first_steps=FIRST_STEPS.format(base=base_of(request)),
         scripts=("copy.js",) if not view.rows else (),
     )
-
-
-add_twins(router, "/projects", AskedView, csv=lambda view: csv_twin("projects", _table(view), COLUMNS))
 
 
 def _table(view: ProjectsView) -> Iterator[dict[str, Any]]:

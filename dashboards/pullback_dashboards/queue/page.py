@@ -14,7 +14,7 @@ from pullback_dashboards.fleet.sources import MOST_MACHINES, fleet_now, job_line
 from pullback_dashboards.fleet.view import JobLine
 from pullback_dashboards.page_state import Given
 from pullback_dashboards.queue.view import Filters, QueueView, running_lines, waiting_lines
-from pullback_dashboards.rendering import add_twins, csv_twin, page
+from pullback_dashboards.rendering import csv_twin, page, page_at
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.wording.plurals import counted
 from pullback_service.errors import Missing, NotFoundError
@@ -45,13 +45,13 @@ class State:
     """Everything that the address of the page decides."""
 
     state: JobFilter | None = None
-    project: str | None = None
-    suite: str | None = None
-    machine: str | None = None
-    origin: str | None = None
-    page: int = 1
-    before: int | None = None
-    via: str | None = None
+    project: Given[str] = None
+    suite: Given[str] = None
+    machine: Given[str] = None
+    origin: Given[JobOrigin] = None
+    page: Annotated[int, Query(ge=1, le=1_000_000, description="Waiting jobs come fifty on a page.")] = 1
+    before: Annotated[int | None, Query(ge=1, le=LARGEST_ID, description="Ended jobs older than this one.")] = None
+    via: Given[str] = None
 
     def href(self, **changes: str | int | None) -> str:
         """The address of this state with some of it changed."""
@@ -61,20 +61,7 @@ class State:
         return links.jobs(**{name: None if value is None else str(value) for name, value in changed.items()})
 
 
-async def _asked(
-    state: JobFilter | None = None,
-    project: Given[str] = None,
-    suite: Given[str] = None,
-    machine: Given[str] = None,
-    origin: Given[JobOrigin] = None,
-    page: Annotated[int, Query(ge=1, le=1_000_000, description="Waiting jobs come fifty on a page.")] = 1,
-    before: Annotated[int | None, Query(ge=1, le=LARGEST_ID, description="Ended jobs older than this one.")] = None,
-    via: Given[str] = None,
-) -> State:
-    return State(state, project, suite, machine, origin, page, before, via)
-
-
-AskedState = Annotated[State, Depends(_asked)]
+AskedState = Annotated[State, Depends()]
 
 
 async def _read(request: Request, session: ReadSession, asked: AskedState) -> QueueView:
@@ -136,11 +123,7 @@ async def _read(request: Request, session: ReadSession, asked: AskedState) -> Qu
 AskedView = Annotated[QueueView, Depends(_read)]
 
 
-add_twins(router, "/jobs", AskedView, csv=lambda view: csv_twin("jobs", _table(view), COLUMNS))
-
-
-@router.get("/jobs")
-@router.get("/jobs.md")
+@page_at(router, "/jobs", AskedView, csv=lambda view: csv_twin("jobs", _table(view), COLUMNS))
 async def jobs_page(request: Request, session: ReadSession, view: AskedView) -> Response:
     """The page."""
     kept = await coming_from(session, request)

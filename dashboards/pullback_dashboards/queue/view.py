@@ -8,6 +8,7 @@ from pullback_dashboards.fleet.view import Fleet, JobLine
 from pullback_dashboards.wording.moments import duration
 from pullback_service.jobs.forecast_inputs import Outlook
 from pullback_service.jobs.forecasting import Forecast
+from pullback_service.plain_rows import filled
 
 NO_ESTIMATE = "no estimate"
 
@@ -103,14 +104,12 @@ def waiting_line(job: JobLine, told: Forecast | None) -> WaitingLine:
     """A waiting job in words."""
     if told is None:
         return WaitingLine(job, "turn", "Far behind in the queue.", NO_ESTIMATE, NO_ESTIMATE)
-    return WaitingLine(
+    return filled(
+        WaitingLine,
+        told,
         job=job,
-        reason=told.reason,
-        why=told.why,
         starts=_starts(told),
         takes=NO_ESTIMATE if told.takes_s is None else f"about {duration(told.takes_s)}",
-        starts_in_s=told.starts_in_s,
-        takes_s=told.takes_s,
         where=told.machine,
     )
 

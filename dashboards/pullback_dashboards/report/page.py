@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_dashboards import links
 from pullback_dashboards.history import Commit, short_of
 from pullback_dashboards.measuring_again import reproduce_command
-from pullback_dashboards.rendering import add_twins, csv_file, csv_text, page
+from pullback_dashboards.rendering import csv_file, csv_text, page, page_at
 from pullback_dashboards.report.view import (
     ReportView,
     case_blocks,
@@ -31,6 +31,7 @@ from pullback_service import statements
 from pullback_service.background_threads import aside, aside_alone
 from pullback_service.errors import GoneError, Missing, NotFoundError
 from pullback_service.models.reports import Report
+from pullback_service.plain_rows import filled
 from pullback_service.reports.queries import StoredReport, outlines_of, report_by_id
 from pullback_service.reports.reconstruction import remains_of
 from pullback_service.reports.stored_files import LARGE_PACKED_BYTES, outline_of
@@ -70,9 +71,6 @@ async def _read(report_id: UUID, session: ReadSession, page: PageNumber = 1) -> 
 AskedView = Annotated[ReportView, Depends(_read)]
 
 
-add_twins(router, "/reports/{report_id}", AskedView)
-
-
 @router.get("/reports/{report_id}.csv")
 async def report_csv(report_id: UUID, session: ReadSession) -> Response:
     """Every metric of every variant of every case of all pages, as CSV."""
@@ -86,8 +84,7 @@ async def report_csv(report_id: UUID, session: ReadSession) -> Response:
     return csv_file(f"report-{short_of(stored.commit)}", lambda: text)
 
 
-@router.get("/reports/{report_id}")
-@router.get("/reports/{report_id}.md")
+@page_at(router, "/reports/{report_id}", AskedView)
 async def report_page(request: Request, view: AskedView) -> Response:
     """The page."""
     return page(
@@ -141,22 +138,18 @@ def report_view(
     commit = commit_of(document["commit"])
     harness = document["harness"]
     metrics = metrics_of(document) if stated else {}
-    return ReportView(
+    return filled(
+        ReportView,
+        stored,
+        report,
         id=str(report.id),
-        project=stored.project,
         commit=commit,
-        machine=stored.machine,
-        suite=report.suite,
         busy=busy_words({**harness, "quality": report.quality}),
-        dirty=report.dirty,
         late=report.status == "late",
-        started_at=report.started_at,
-        duration_s=report.duration_s,
         facts=facts_of({"name": stored.machine, **document["machine"].get("facts", {})}),
         harness=facts_of({"harness": harness["version"], **(harness.get("preflight") or {})}),
         cases=blocks,
         failures=tuple(failures[:MOST_FAILURES]),
-        format=report.format,
         first=first + 1,
         page=page,
         pages=max(1, ceil(max(len(entries), len(stated)) / CASES_OF_A_PAGE)),

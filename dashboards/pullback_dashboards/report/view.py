@@ -357,9 +357,11 @@ def _variant(variant: Mapping[str, Any], paired: Mapping[str, Paired | None], ba
         words=_words(ratio, outcome, baseline),
         sign=factors.mark(outcome, bigger_is_better=bigger_is_better(time)),
         tone=factors.tone(outcome, bigger_is_better=bigger_is_better(time)),
-        samples=_samples(processes, time.get(COUNTS), numbers.groups),
+        samples=samples_in_words(
+            processes, time.get(COUNTS), counted(numbers.groups, "group") if numbers.groups else ""
+        ),
         amounts=tuple(_amount(name, metric, paired.get(name)) for name, metric in metrics.items() if name != "time"),
-        plan=_plan(variant.get("plan")),
+        plan=_plan(variant.get("plan") or {}),
         program_hash=variant.get("program_hash"),
         failure=_words_of(error) if error else None,
         numbers=numbers,
@@ -385,45 +387,51 @@ def _numbers(metric: Mapping[str, Any], paired: Paired | None, *, unit: str) -> 
     return Numbers(value_of(metric), unit, ratio.n, paired.outcome, **factors.numbers_of(ratio))
 
 
-def _samples(processes: Sequence[float], slices: Sequence[int] | None, groups: int | None) -> str:
-    """The number of samples behind a time: 20 processes x 100 slices."""
+def samples_in_words(processes: Sequence[float], slices: Sequence[int] | None, more: str = "") -> str:
+    """The number of samples behind a time: 20 processes x 100 slices; and what else is to be said of them."""
     if not processes:
         return ""
-    text = f"{len(processes)} {'process' if len(processes) == 1 else 'processes'}"
+    text = counted(len(processes), "process", "processes")
     if slices:
         fewest, most = min(slices), max(slices)
         text += f" × {fewest if fewest == most else f'{fewest}–{most}'} slices"
-    if groups:
-        text += f", {counted(groups, 'group')}"
-    return text
+    return f"{text}, {more}" if more else text
 
 
-def _plan(plan: Mapping[str, Any] | None) -> tuple[Fact, ...]:
-    """The plan's summary: counts with their unit, lists by their length."""
-    facts = []
-    for name, value in (plan or {}).items():
-        if name == "listing":  # has a place of its own, on the page of the case
-            continue
-        if isinstance(value, bool) or value is None:
-            text = "" if value is None else str(value).lower()
-        elif isinstance(value, int | float):
-            text = units.quantity(value, _PLAN_UNITS.get(name, "count"))
-        elif isinstance(value, list):
-            text = ", ".join(str(item) for item in value) or "none"
-        else:
-            text = str(value)
-        if text:
-            facts.append(Fact(name.replace("_", " "), text))
-    return tuple(facts)
+def plan_counts(plan: Mapping[str, Any]) -> dict[str, str]:
+    """The counts of a plan, as text with their units; its listing and its hash stand elsewhere."""
+    counts = {}
+    for name, value in plan.items():
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            counts[name] = units.quantity(value, _PLAN_UNITS.get(name, "count"))
+        elif isinstance(value, list) and name != "listing":
+            counts[name] = ", ".join(str(item) for item in value) or "none"
+    return counts
 
 
-def _gradient(gradient: Mapping[str, Any] | None) -> str:
+def _plan(plan: Mapping[str, Any]) -> tuple[Fact, ...]:
+    """The plan's summary."""
+    counts = plan_counts(plan)
+    told = ((name, counts.get(name) or _as_text(value)) for name, value in plan.items() if name != "listing")
+    return tuple(Fact(name.replace("_", " "), text) for name, text in told if text)
+
+
+def _as_text(value: object) -> str:
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def gradient_in_words(gradient: Mapping[str, Any] | None) -> str:
+    """The result of checking it."""
     if gradient is None:
         return "not checked"
     error = gradient.get("max_rel_error")
-    against = f" against the {gradient['oracle']}" if gradient.get("oracle") else ""
     size = "" if error is None else f", relative error {error:.1e}"
-    return f"{'right' if gradient.get('ok') else 'wrong'}{size}{against}"
+    return f"{'right' if gradient.get('ok') else 'wrong'}{size}"
+
+
+def _gradient(gradient: Mapping[str, Any] | None) -> str:
+    against = f" against the {gradient['oracle']}" if gradient and gradient.get("oracle") else ""
+    return f"{gradient_in_words(gradient)}{against}"
 
 
 def _words_of(error: Mapping[str, Any]) -> str:

@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_dashboards import links
 from pullback_dashboards.current_project import ComingFrom, coming_from, onward
 from pullback_dashboards.forms import SEE_OTHER, Form, checked
-from pullback_dashboards.rendering import add_twins, csv_twin, page
+from pullback_dashboards.rendering import csv_twin, page, page_at
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.settings.view import (
@@ -114,11 +114,7 @@ async def _read_audit(
 AskedAudit = Annotated[AuditView, Depends(_read_audit)]
 
 
-add_twins(router, "/settings", AskedSettings)
-
-
-@router.get("/settings")
-@router.get("/settings.md")
+@page_at(router, "/settings", AskedSettings)
 async def settings_page(request: Request, view: AskedSettings, kept: ComingFrom) -> Response:
     """The first page."""
     return page(request, "settings.html", title="Settings", view=view, coming_from=kept, twins=("json", "md"))
@@ -134,12 +130,7 @@ async def make_project(request: Request, session: WriteSession) -> Response:
     return RedirectResponse(links.settings("projects", wanted.name), status_code=SEE_OTHER)
 
 
-add_twins(router, "/settings/projects/{project:path}", AskedProject)
-
-
-@router.get("/settings/projects/{project:path}")
-@router.get("/settings/projects/{project:path}.html")
-@router.get("/settings/projects/{project:path}.md")
+@page_at(router, "/settings/projects/{project:path}", AskedProject, also=(".html",))
 async def project_page(request: Request, view: AskedProject, saved: bool = False) -> Response:  # noqa: FBT001, FBT002 - a parameter of the address
     """The settings of a project."""
     name = view.project.name
@@ -184,18 +175,12 @@ async def change_machine_settings(machine_id: KnownId, request: Request, session
     return RedirectResponse(onward(request, f"{links.settings()}#machines"), status_code=SEE_OTHER)
 
 
-add_twins(router, "/settings/tokens", AskedTokens)
-
-
-@router.get("/settings/tokens.csv")
-async def tokens_csv(view: AskedTokens) -> Response:
-    """The tokens that the page lists, as CSV."""
+def _tokens_csv(view: TokensView) -> Response:
     rows = ({**asdict(row), "scopes": " ".join(row.scopes)} for row in view.tokens)
     return csv_twin("tokens", rows, TOKEN_COLUMNS)
 
 
-@router.get("/settings/tokens")
-@router.get("/settings/tokens.md")
+@page_at(router, "/settings/tokens", AskedTokens, csv=_tokens_csv)
 async def tokens_page(request: Request, view: AskedTokens, kept: ComingFrom) -> Response:
     """Tokens, and a form for another."""
     twins = ("json", "csv", "md")
@@ -241,11 +226,7 @@ async def make_code(request: Request, session: WriteSession, caller: KnownCaller
     )
 
 
-add_twins(router, "/settings/audit", AskedAudit, csv=lambda view: csv_twin("audit", _table(view), COLUMNS))
-
-
-@router.get("/settings/audit")
-@router.get("/settings/audit.md")
+@page_at(router, "/settings/audit", AskedAudit, csv=lambda view: csv_twin("audit", _table(view), COLUMNS))
 async def audit_page(request: Request, view: AskedAudit, kept: ComingFrom) -> Response:
     """The page of the audit log: writes with their callers."""
     twins = ("json", "csv", "md")

@@ -16,6 +16,7 @@ from pullback_service.models.machines import Machine
 from pullback_service.models.projects import Project
 from pullback_service.notifications.queries import StoredChannel, StoredDelivery
 from pullback_service.notifications.schemas import ChannelSummary
+from pullback_service.plain_rows import filled
 from pullback_service.settings import Settings
 from pullback_service.tokens.queries import StoredToken
 
@@ -221,11 +222,9 @@ def reader_of(caller: Caller) -> Reader:
 def project_row(project: Project) -> ProjectRow:
     """A project in the list."""
     policy = project.backfill or {}
-    return ProjectRow(
-        name=project.name,
-        public_read=project.public_read,
-        raw_days=project.raw_days,
-        body_days=project.body_days,
+    return filled(
+        ProjectRow,
+        project,
         backfill=f"{policy.get('suite')} on {policy.get('branch')}" if policy else "",
         mirror=project.mirror is not None,
         href=links.settings("projects", project.name),
@@ -238,15 +237,12 @@ def project_view(
     """The settings of one project. Where its clone lies is told to who may change it."""
     policy = project.backfill or {}
     requires = policy.get("requires") or {}
-    return ProjectView(
+    return filled(
+        ProjectView,
+        project,
         reader=reader_of(caller),
         project=project_row(project),
-        reports=project.reports,
-        commits=project.commits,
-        points=project.points,
-        last_report_at=project.last_report_at,
         mirror=project.mirror if caller.has("admin") else None,
-        repository=project.repository,
         backfill=Backfill(
             suite=policy.get("suite", ""),
             branch=policy.get("branch", "main"),
@@ -262,12 +258,10 @@ def project_view(
 def channel_row(stored: StoredChannel, newest: Mapping[int, Sequence[StoredDelivery]]) -> ChannelRow:
     """A channel in the list, without its secrets."""
     told = ChannelSummary.of(stored)
-    return ChannelRow(
-        name=told.name,
-        kind=told.kind,
-        target=told.target,
+    return filled(
+        ChannelRow,
+        told,
         events="usual" if told.events is None else ", ".join(told.events),
-        state=told.state,
         since=told.switched_off_at or told.failing_since,
         because=told.switched_off_because or "",
         messages=tuple(
@@ -281,64 +275,30 @@ def channel_row(stored: StoredChannel, newest: Mapping[int, Sequence[StoredDeliv
 
 def machine_row(machine: Machine) -> MachineRow:
     """A machine in the list."""
-    forks = machine.accepts == "untrusted"
-    return MachineRow(machine.id, machine.name, machine.fingerprint, forks, machine.last_seen_at)
+    return filled(MachineRow, machine, accepts_forks=machine.accepts == "untrusted")
 
 
 def token_row(stored: StoredToken, now: datetime) -> TokenRow:
     """A token in the list."""
     token = stored.token
     expired = token.expires_at is not None and token.expires_at <= now
-    return TokenRow(
-        id=token.id,
-        name=token.name,
-        prefix=token.prefix,
-        scopes=tuple(token.scopes),
-        project=stored.project,
-        created_at=token.created_at,
-        created_by=token.created_by,
-        expires_at=token.expires_at,
-        last_used_at=token.last_used_at,
-        revoked_at=token.revoked_at,
-        state="revoked" if token.revoked_at is not None else "expired" if expired else "valid",
-    )
+    state = "revoked" if token.revoked_at is not None else "expired" if expired else "valid"
+    return filled(TokenRow, stored, token, scopes=tuple(token.scopes), state=state)
 
 
 def audit_row(line: Audit) -> AuditRow:
     """A write in words: what was said of it as name and value."""
     said = (f"{name}: {_short(value)}" for name, value in line.details.items())
-    return AuditRow(
-        line.id, line.at, line.actor, line.action, line.subject, line.project, line.address, ", ".join(said)
-    )
+    return filled(AuditRow, line, details=", ".join(said))
 
 
 def rules_of(settings: Settings) -> tuple[Rule, ...]:
     """The rules of this service: limits of claims first, then limits of requests."""
     claims = (
-        (
-            "least claim",
-            _percent(LEAST_CLAIM),
-            "Smaller changes are never called faster or slower.",
-            "built in",
-        ),
-        (
-            "margin",
-            _percent(USUAL_MARGIN),
-            "Called the same only if the whole interval lies within it.",
-            "built in",
-        ),
-        (
-            "provisional floor",
-            _percent(PROVISIONAL_FLOOR),
-            "Noise floor of a machine without enough A/A comparisons.",
-            "built in",
-        ),
-        (
-            "attempts",
-            str(ATTEMPTS),
-            "Attempts of a job whose lease is lost.",
-            "built in",
-        ),
+        ("least claim", _percent(LEAST_CLAIM), "Smaller changes are never called faster or slower."),
+        ("margin", _percent(USUAL_MARGIN), "Called the same only if the whole interval lies within it."),
+        ("provisional floor", _percent(PROVISIONAL_FLOOR), "Noise floor of a machine without enough A/A comparisons."),
+        ("attempts", str(ATTEMPTS), "Attempts of a job whose lease is lost."),
     )
     limits = (
         (
@@ -350,7 +310,7 @@ def rules_of(settings: Settings) -> tuple[Rule, ...]:
         for name, field in Settings.model_fields.items()
         if name not in _UNSAID
     )
-    return tuple(Rule(*one) for one in (*claims, *limits))
+    return (*(Rule(*one, "built in") for one in claims), *(Rule(*one) for one in limits))
 
 
 def _percent(value: float) -> str:

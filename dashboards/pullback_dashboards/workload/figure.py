@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import accumulate, groupby
 
 from pullback_dashboards import links
+from pullback_dashboards.charts.escaping import shortened
 from pullback_dashboards.charts.layout import CONFIG, Figure, shared_layout
 from pullback_dashboards.charts.palette import Look, look_of
 from pullback_dashboards.history import TIERS, Commit, Metric
@@ -340,7 +341,7 @@ def _used(view: WorkloadView) -> set[int]:
 def _commit(view: WorkloadView, place: int) -> list[str]:
     """The text of a commit for a pointer over its mark, and the address behind a click."""
     commit = view.commits[place]
-    name = f"<span style='font-family:monospace'>{commit.short}</span>  {_text(_shortened(commit.title or ''))}"
+    name = f"<span style='font-family:monospace'>{commit.short}</span>  {_text(shortened(commit.title or '', 80))}"
     address = links.case(view.project, commit.sha, view.case, machine=view.state.machine)
     return [f"{name}<br>{_text(_who_and_when(commit))}", address]
 
@@ -408,10 +409,6 @@ def _who_and_when(commit: Commit) -> str:
 def _text(raw: str) -> str:
     """Plotly reads a little HTML in its labels; names of commits and people must not be read so."""
     return html.escape(visible(raw), quote=False)
-
-
-def _shortened(title: str) -> str:
-    return title if len(title) <= 80 else f"{title[:79]}…"
 
 
 def _without_none(layout: Figure) -> Figure:

@@ -15,7 +15,7 @@ from pullback_dashboards.charts.static_chart import WIDTH
 from pullback_dashboards.choices import Question, question, questions
 from pullback_dashboards.history import better_above
 from pullback_dashboards.overview.view import bracket
-from pullback_dashboards.rendering import Width, add_twins, csv_twin, json_twin, page, png_twin, svg_twin
+from pullback_dashboards.rendering import Width, csv_twin, json_twin, page, page_at, png_twin, svg_twin
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.unprojected import note_unprojected
@@ -97,7 +97,7 @@ async def _read(project: str, workload: str, session: ReadSession, state: Annota
 
 
 def _asked(view: WorkloadView, found: WorkloadData, state: State) -> WorkloadPage:
-    def page_at(number: int) -> str:
+    def numbered(number: int) -> str:
         return links.workload(view.project, view.workload, **state.parameters(page=number)) + "#table-title"
 
     return WorkloadPage(
@@ -106,8 +106,8 @@ def _asked(view: WorkloadView, found: WorkloadData, state: State) -> WorkloadPag
         _questions(state, found, view),
         found.side_by_side,
         lacking=found.lacking,
-        earlier=page_at(state.page + 1) if state.page < view.pages else None,
-        later=page_at(state.page - 1) if state.page > 1 else None,
+        earlier=numbered(state.page + 1) if state.page < view.pages else None,
+        later=numbered(state.page - 1) if state.page > 1 else None,
     )
 
 
@@ -120,9 +120,6 @@ _PATH = "/projects/{project:path}/workloads/{workload:path}"
 async def workload_figure_json(asked: AskedPage) -> Response:
     """The figure that the page's script draws."""
     return json_twin(await aside(workload_figure, asked.view))
-
-
-add_twins(router, _PATH, AskedPage, csv=lambda view: csv_twin(f"{view.view.workload}", _table(view.view), COLUMNS))
 
 
 @router.get(_PATH + ".badge.svg")
@@ -152,23 +149,21 @@ async def workload_svg(asked: AskedCurves, plot: str | None = None, width: Width
     return svg_twin(partial(chart, asked, plot, width))
 
 
-@router.get(_PATH)
-@router.get(_PATH + links.PAGE)
-@router.get(_PATH + ".md")
+@page_at(
+    router,
+    _PATH,
+    AskedPage,
+    csv=lambda view: csv_twin(f"{view.view.workload}", _table(view.view), COLUMNS),
+    also=(links.PAGE,),
+)
 async def workload_page(request: Request, asked: AskedPage) -> Response:
     """The page."""
     return page(
         request,
         "workload.html",
         title=asked.view.workload,
-        view=asked.view,
-        questions=asked.questions,
         project=asked.view.project,
-        machine=asked.machine,
-        machines=asked.machines,
-        lacking=asked.lacking,
-        earlier=asked.earlier,
-        later=asked.later,
+        **vars(asked),
         pins=_pins(asked.view, asked.machine),
         badge_of=spoken_of(asked.view),
         against_baseline=asked.view.compares,

@@ -19,6 +19,8 @@ from pullback_service.client import Client, ClientError, ProblemError, models
 if TYPE_CHECKING:
     import httpx
 
+Enrolled = models.Enrolled
+SpoolStatement = models.SpoolStatement
 Seconds = float
 HeartbeatAnswer = Literal["continue", "cancel", "lost"]
 
@@ -26,19 +28,9 @@ CLAIM_WAIT_S = 30  # the longest wait the service allows
 KINDS = ("run", "compare")
 """The kinds of jobs this agent knows how to do; a service of a newer release keeps others from it."""
 _TIMEOUT_S = 60.0  # a report is large, and a line may be slow
-_COMMIT_FIELDS = ("sha", "parents", "branch", "author", "authored_at", "title")  # those of a report
+_COMMIT_FIELDS = {"sha", "parents", "branch", "author", "authored_at", "title"}  # those of a report
 _LEASE_HEADER = "Pullback-Lease"
 _LEASE_GONE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.GONE})
-
-
-@dataclass(frozen=True)
-class Enrolment:
-    """The service's name for this agent and the rhythm it asks for."""
-
-    agent_id: str
-    heartbeat_s: Seconds
-    lease_s: Seconds
-    secret: str | None
 
 
 @dataclass(frozen=True)
@@ -95,14 +87,6 @@ def kinds_on(device: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Waiting:
-    """Reports and logs in the spool that the service has not taken yet."""
-
-    deliveries: int
-    bytes: int
-
-
-@dataclass(frozen=True)
 class Claim:
     """A job and the lease on it."""
 
@@ -129,26 +113,25 @@ class ServiceClient:
     def __exit__(self, *_: object) -> None:
         self._client.close()
 
-    def enroll(self, *, name: str, labels: Mapping[str, str], machine: Mapping[str, Any]) -> Enrolment:
+    def enroll(self, *, name: str, labels: Mapping[str, str], machine: Mapping[str, Any]) -> Enrolled:
         """Introduce this machine; the same name and fingerprint again is the same agent."""
         enrolment = models.Enrolment.model_validate({"name": name, "labels": labels, "machine": machine})
         with self._translated("enrolling"):
-            answer = self._client.enroll_agent(enrolment)
-        return Enrolment(str(answer.agent_id), answer.heartbeat_s, answer.lease_s, answer.secret)
+            return self._client.enroll_agent(enrolment)
 
     def claim(
         self,
-        agent_id: str,
+        agent_id: int,
         *,
         labels: Mapping[str, str],
-        waiting: Waiting | None = None,
+        waiting: SpoolStatement | None = None,
         wait_s: int = CLAIM_WAIT_S,
         kinds: Sequence[str] = KINDS,
     ) -> Claim | None:
         """Wait for a job; None when there was none in `wait_s` seconds."""
-        asked = models.ClaimRequest(wait_s=wait_s, labels=dict(labels), kinds=list(kinds), spool=_told(waiting))
+        asked = models.ClaimRequest(wait_s=wait_s, labels=dict(labels), kinds=list(kinds), spool=waiting)
         with self._translated("claiming"):
-            claim = self._client.claim_job(int(agent_id), asked)
+            claim = self._client.claim_job(agent_id, asked)
         if claim is None:
             return None
         job = claim.job
@@ -172,21 +155,21 @@ class ServiceClient:
             ),
         )
 
-    def decline(self, agent_id: str, *, labels: Mapping[str, str], waiting: Waiting, reason: str) -> None:
+    def decline(self, agent_id: int, *, labels: Mapping[str, str], waiting: SpoolStatement, reason: str) -> None:
         """Say that this agent is here and why it takes no job; it is given none."""
-        asked = models.ClaimRequest(wait_s=0, labels=dict(labels), kinds=[], spool=_told(waiting), refuses=reason)
+        asked = models.ClaimRequest(wait_s=0, labels=dict(labels), kinds=[], spool=waiting, refuses=reason)
         with self._translated("declining"):
-            self._client.claim_job(int(agent_id), asked)
+            self._client.claim_job(agent_id, asked)
 
     def heartbeat(
-        self, lease: Lease, progress: Progress, waiting: Waiting | None = None
+        self, lease: Lease, progress: Progress, waiting: SpoolStatement | None = None
     ) -> tuple[HeartbeatAnswer, Seconds]:
         """Renew the lease; the answer carries a cancellation back, and the interval to the next call."""
         statement = models.Heartbeat(
             lease_token=UUID(lease.token),
             phase=progress.phase,
             progress=models.Progress(done=progress.done, total=progress.total, message=progress.message),
-            spool=_told(waiting),
+            spool=waiting,
         )
         try:
             with self._translated("a heartbeat"):
@@ -230,11 +213,6 @@ class ServiceClient:
             raise (TransientError if error.is_transient else PermanentError)(str(error)) from error
 
 
-def _told(waiting: Waiting | None) -> models.SpoolStatement | None:
-    return None if waiting is None else models.SpoolStatement(waiting=waiting.deliveries, bytes=waiting.bytes)
-
-
 def _of_report(commit: models.CommitSummary) -> Mapping[str, Any]:
     """A commit of the service as a report has it."""
-    told = commit.model_dump(mode="json")
-    return {name: told[name] for name in _COMMIT_FIELDS}
+    return commit.model_dump(mode="json", include=_COMMIT_FIELDS)

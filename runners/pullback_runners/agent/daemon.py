@@ -14,7 +14,7 @@ import httpx
 import stamina
 import structlog
 
-from pullback_runners.agent.client import CLAIM_WAIT_S, Claim, Enrolment, ServiceClient, kinds_on
+from pullback_runners.agent.client import CLAIM_WAIT_S, Claim, Enrolled, ServiceClient, kinds_on
 from pullback_runners.agent.clones import Repositories
 from pullback_runners.agent.disk_space import GIB, lack_of_room
 from pullback_runners.agent.errors import JobFailedError, PermanentError, RefusedError, TransientError
@@ -148,7 +148,7 @@ class _Agent:
             if self._options.once:
                 return
 
-    def _enroll(self) -> Enrolment:
+    def _enroll(self) -> Enrolled:
         machine = describe_machine(beside=self._options.data)
         os.environ[HOST_VARIABLE] = machine["host"] or ""  # for the measuring processes, whatever else they are told
         name = self._options.name or str(machine["name"])
@@ -167,7 +167,7 @@ class _Agent:
             self._client.use_token(enrolment.secret)
         return enrolment
 
-    def _enroll_as(self, name: str, machine: Mapping[str, Any]) -> Enrolment:
+    def _enroll_as(self, name: str, machine: Mapping[str, Any]) -> Enrolled:
         for attempt in stamina.retry_context(on=TransientError, attempts=None, timeout=None, wait_max=60):
             with attempt:
                 enrolment = self._client.enroll(name=name, labels=self._labels, machine=machine)
@@ -184,7 +184,7 @@ class _Agent:
                 self._spool.put(delivery)
             folder.remove()
 
-    def _wait_for_room(self, enrolment: Enrolment) -> None:
+    def _wait_for_room(self, enrolment: Enrolled) -> None:
         while reason := lack_of_room(self._options.data, self._spool, least_free_bytes=self._options.least_free_bytes):
             if self._options.once:
                 raise PermanentError(reason)
@@ -194,7 +194,7 @@ class _Agent:
                 self._client.decline(enrolment.agent_id, labels=self._labels, waiting=self._spool.held(), reason=reason)
             time.sleep(_ROOM_CHECK_S)
 
-    def _claim(self, enrolment: Enrolment) -> Claim | None:
+    def _claim(self, enrolment: Enrolled) -> Claim | None:
         for attempt in stamina.retry_context(on=TransientError, attempts=None, timeout=None, wait_max=60):
             with attempt:
                 claim = self._client.claim(

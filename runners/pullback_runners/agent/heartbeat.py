@@ -10,7 +10,7 @@ from typing import Self
 
 import structlog
 
-from pullback_runners.agent.client import HeartbeatAnswer, Lease, ServiceClient, Waiting
+from pullback_runners.agent.client import HeartbeatAnswer, Lease, ServiceClient, SpoolStatement
 from pullback_runners.agent.errors import PermanentError, TransientError
 from pullback_runners.progress import Progress
 
@@ -20,7 +20,7 @@ _log = structlog.get_logger()
 class Heartbeat:
     """Beats from entering the context until leaving it."""
 
-    def __init__(self, client: ServiceClient, lease: Lease, waiting: Callable[[], Waiting | None]) -> None:
+    def __init__(self, client: ServiceClient, lease: Lease, waiting: Callable[[], SpoolStatement | None]) -> None:
         self._client = client
         self._lease = lease
         self._waiting = waiting

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pullback_runners.agent.client import Waiting
+from pullback_runners.agent.client import SpoolStatement
 from pullback_runners.agent.errors import PermanentError
 
 SENT_KEPT_S = 14 * 24 * 3600.0
@@ -76,13 +76,13 @@ class Spool:
             path.unlink(missing_ok=True)
         return len(old)
 
-    def held(self) -> Waiting:
+    def held(self) -> SpoolStatement:
         """Everything not yet acknowledged, counted; what is acknowledged meanwhile may be left out."""
         sizes = []
         for path in self.waiting():
             with suppress(FileNotFoundError):
                 sizes.append(path.stat().st_size)
-        return Waiting(len(sizes), sum(sizes))
+        return SpoolStatement(waiting=len(sizes), bytes=sum(sizes))
 
 
 def write_synced(path: Path, content: bytes, mode: int = 0o644) -> None:

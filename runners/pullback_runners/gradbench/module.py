@@ -23,8 +23,9 @@ class Prepared:
 
 
 Prepare = Callable[[Engine, Input], Prepared]
-Read = Callable[[Input], tuple[tuple[Any, ...], Callable[[], Callable[..., Any]], tuple[Any, ...]]]
-"""From an input to the sizes that a plan is made for, a maker of the function, and the function's arguments."""
+Planned = tuple[tuple[Any, ...], Callable[[], Callable[..., Any]], tuple[Any, ...]]
+"""The sizes that a plan is made for, a maker of the function, and the function's arguments."""
+Read = Callable[[Input], Planned]
 
 
 @dataclass(frozen=True)

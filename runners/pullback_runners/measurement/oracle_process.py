@@ -42,9 +42,7 @@ class OracleProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
+        self._end()
 
     def check(self, case: Case, file: Path) -> dict[str, Any] | None:
         """The check of a gradient in a file, as a report writes it; None of workloads of others. VariantError says what is wrong."""
@@ -55,6 +53,7 @@ class OracleProcess:
             orders.flush()
             answer = json.loads(_line(process))
         except (OSError, ValueError) as error:
+            self._end()  # or an answer that comes later would be taken for that of the next gradient
             raise VariantError("doubtful", f"its gradient cannot be checked outside of it ({error})") from error
         checked: dict[str, Any] | None = answer["checked"]
         if checked is not None and not checked["ok"]:
@@ -63,6 +62,12 @@ class OracleProcess:
                 f"it found its gradient right, and a process without its code did not: {checked['complaint']}",
             )
         return checked
+
+    def _end(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+        self._process = None
 
 
 def _start() -> "subprocess.Popen[bytes]":

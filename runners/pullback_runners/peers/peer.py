@@ -84,20 +84,20 @@ class Form:
 
 
 WriteForm = Callable[..., Form | Callable[..., Any]]
-"""`write(engine, inputs, **params)`: a form, or the loss alone where it takes the workload's own arguments."""
+"""`write(engine, **params)`: a form, or the loss alone where it takes the workload's own arguments."""
 
 
 class FormsPeer(Peer):
     """A peer that differentiates: workloads are written for it as losses, `@peer.form("lstm")`."""
 
     def __init__(self) -> None:
-        self._forms: dict[str, WriteForm] = {}
+        self._forms: dict[str, tuple[WriteForm, bool]] = {}
 
-    def form(self, *workloads: str) -> Callable[[WriteForm], WriteForm]:
-        """Declare how workloads are written for this peer."""
+    def form(self, *workloads: str, with_inputs: bool = False) -> Callable[[WriteForm], WriteForm]:
+        """Declare how workloads are written for this peer: by the sizes of a case, or by its inputs too."""
 
         def declare(write: WriteForm) -> WriteForm:
-            self._forms.update(dict.fromkeys(workloads, write))
+            self._forms.update(dict.fromkeys(workloads, (write, with_inputs)))
             return write
 
         return declare
@@ -168,6 +168,7 @@ class FormsPeer(Peer):
         reason = self.why_not_on(case.device)
         if reason is not None:
             raise VariantError("unavailable", reason)
+        write, with_inputs = self._forms[workload.name]
         with self.placing(case.device):
-            written_form = self._forms[workload.name](self.engine(), inputs, **dict(case.params))
+            written_form = write(self.engine(), *([inputs] if with_inputs else []), **dict(case.params))
         return written_form if isinstance(written_form, Form) else Form(written_form, inputs, workload.wrt)

@@ -3,64 +3,40 @@
 A layer's parameters are a block or arrays by name, with or without b; other engines get arrays by name.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 import numpy as np
 
 import pullback as pb
 from pullback_runners.workloads.recurrent_parameters import arrays_like
 
-LSTM_GATES = ("input", "forget", "cell", "output")
-"""The order i, f, g, o of PyTorch and cuDNN, in which JAX's users write them too."""
-
-GRU_GATES = ("reset", "update", "candidate")
-"""The order r, z, n of PyTorch and cuDNN."""
-
-Gates = Callable[[Any], Mapping[str, Mapping[str, Any]]]
+_GATES: Final[Mapping[str, tuple[str, ...]]] = {
+    "lstm": ("input", "forget", "cell", "output"),
+    "gru": ("reset", "update", "candidate"),
+}
+"""The orders i, f, g, o and r, z, n of PyTorch and cuDNN, in which JAX's users write them too."""
 
 
-def rnn_weights(params: Any) -> dict[str, Any]:
-    """Wi, Wh and b of a plain recurrent layer."""
-    return {part: np.array(params[part]) for part in params}
+def weights_of(layer: str, params: Any) -> dict[str, Any]:
+    """Wi, Wh and b of a layer, with the rows of all gates in the order of other engines."""
+    if layer not in _GATES:
+        return {part: np.array(params[part]) for part in params}
+    gates = _gates_of(layer, params)
+    return {part: np.concatenate([gates[gate][part] for gate in _GATES[layer]]) for part in params}
 
 
-def rnn_gradient(params: Any, gradients: dict[str, Any]) -> dict[str, Any]:
-    """The gradient of `rnn_weights` in the form of the parameters, by the name of the workload's argument."""
+def gradient_of(layer: str, params: Any, gradients: dict[str, Any]) -> dict[str, Any]:
+    """The gradient of `weights_of` in the form of the parameters, by the name of the workload's argument."""
     found = arrays_like(params, np.empty_like)
     for part, rows in gradients.items():
-        found[part][...] = rows
+        if layer not in _GATES:
+            found[part][...] = rows
+            continue
+        for gate, own in zip(_GATES[layer], np.split(rows, len(_GATES[layer])), strict=True):
+            _gates_of(layer, found)[gate][part][...] = own
     return {"params": found}
 
 
-def lstm_weights(params: Any) -> dict[str, Any]:
-    """Wi, Wh and b with the rows of all gates in the order of `LSTM_GATES`."""
-    return _ordered(params, pb.nn.lstm_gates, LSTM_GATES)
-
-
-def lstm_gradient(params: Any, gradients: dict[str, Any]) -> dict[str, Any]:
-    """The gradient of `lstm_weights` in the form of the parameters, by the name of the workload's argument."""
-    return _in_our_order(params, gradients, pb.nn.lstm_gates, LSTM_GATES)
-
-
-def gru_weights(params: Any) -> dict[str, Any]:
-    """Wi, Wh and b with the rows of all gates in the order of `GRU_GATES`."""
-    return _ordered(params, pb.nn.gru_gates, GRU_GATES)
-
-
-def gru_gradient(params: Any, gradients: dict[str, Any]) -> dict[str, Any]:
-    """The gradient of `gru_weights` in the form of the parameters, by the name of the workload's argument."""
-    return _in_our_order(params, gradients, pb.nn.gru_gates, GRU_GATES)
-
-
-def _ordered(params: Any, gates_of: Gates, order: tuple[str, ...]) -> dict[str, Any]:
-    gates = gates_of(params)
-    return {part: np.concatenate([gates[gate][part] for gate in order]) for part in params}
-
-
-def _in_our_order(params: Any, gradients: dict[str, Any], gates_of: Gates, order: tuple[str, ...]) -> dict[str, Any]:
-    found = arrays_like(params, np.empty_like)
-    for part, rows in gradients.items():
-        for gate, own in zip(order, np.split(rows, len(order)), strict=True):
-            gates_of(found)[gate][part][...] = own
-    return {"params": found}
+def _gates_of(layer: str, params: Any) -> Mapping[str, Mapping[str, Any]]:
+    return pb.nn.lstm_gates(params) if layer == "lstm" else pb.nn.gru_gates(params)

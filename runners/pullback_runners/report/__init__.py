@@ -7,13 +7,11 @@ from pullback_runners.report.attribution import (
     belonging_of_workloads,
 )
 from pullback_runners.report.commit import describe_commit, describe_revision
-from pullback_runners.report.document import FORMAT, VERSION, CaseResult, absences, case_document
+from pullback_runners.report.document import CaseResult, absences, case_document
 from pullback_runners.report.pyperf_file import read_report, write_report
 
 __all__ = [
     "ENGINE_PROJECT",
-    "FORMAT",
-    "VERSION",
     "Belonging",
     "CaseResult",
     "absences",

@@ -7,19 +7,9 @@ from rich.table import Table
 from rich.text import Text
 
 from pullback_runners.report.summary import UNKNOWN_NOISE, checked_without_oracle, failures_in_words, left_out
+from pullback_runners.report.terminal_table import STYLES
 from pullback_runners.report.words import bytes_in_words, factor_in_words, judged, time_in_words
 from pullback_runners.workloads import Case
-
-_STYLES = {
-    "faster": "green",
-    "less": "green",
-    "slower": "red",
-    "likely_faster": "green dim",
-    "likely_slower": "red dim",
-    "more": "red",
-    "failed": "bold red",
-    "ambiguous": "yellow",
-}
 
 _ORDER = ("slower", "likely_slower", "faster", "likely_faster", "same", "ambiguous", "failed")
 _MEMORY = {"array_bytes": "arrays", "array_allocs": "array requests", "native_bytes": "malloc", "gpu_bytes": "GPU"}
@@ -88,7 +78,7 @@ def _time(row: Mapping[str, Any] | None, harness: Mapping[str, Any]) -> Text:
         return Text("not timed")
     outcome = judged(row, harness)
     said = time_in_words({**row, "outcome": "ambiguous"} if outcome == "ambiguous" else row)
-    return Text(f"likely {said}" if outcome.startswith("likely") else said, style=_STYLES.get(outcome, ""))
+    return Text(f"likely {said}" if outcome.startswith("likely") else said, style=STYLES.get(outcome, ""))
 
 
 def _memory(rows: Mapping[str, Mapping[str, Any]]) -> Text:
@@ -99,7 +89,7 @@ def _memory(rows: Mapping[str, Mapping[str, Any]]) -> Text:
         if row is not None and row["outcome"] not in {"equal", "failed"}:
             before, after = (bytes_in_words(v) if metric.endswith("bytes") else str(v) for v in row["values"])
             text.append(", " if text else "")
-            text.append(f"{word} {before} to {after}", style=_STYLES.get(row["outcome"], ""))
+            text.append(f"{word} {before} to {after}", style=STYLES.get(row["outcome"], ""))
             change = "varies" if row["outcome"] == "ambiguous" else factor_in_words(row)
             if change == "1.00x":  # exact counts differ by less than a factor shows
                 change = f"{row['values'][1] - row['values'][0]:+d}{' B' if metric.endswith('bytes') else ''}"

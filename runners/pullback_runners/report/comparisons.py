@@ -8,13 +8,12 @@ from pullback_runners.measurement.statistics import interquartile_mean
 from pullback_runners.report.document import (
     are_apart,
     counts_document,
-    digests,
-    program_hash,
+    failed_variant,
+    gradient_document,
+    measured_variant,
     ratio_document,
     seconds,
-    time_metric,
 )
-from pullback_runners.variants import kind_of
 from pullback_runners.workloads import Case, Offer
 
 _NOTHING = {"log_ratio": None, "low": None, "high": None, "n": 0}
@@ -23,14 +22,9 @@ _NOTHING = {"log_ratio": None, "low": None, "high": None, "n": 0}
 def compared_case(case: Case, offer: Offer, comparisons: Sequence[Comparison]) -> dict[str, Any]:
     """A case of the report: what the candidate measured. Without a baseline in its groups it has no ratios to one."""
     measured = [each.examinations[CANDIDATE].gradient for each in comparisons if CANDIDATE in each.examinations]
-    errors = [check["max_rel_error"] for check in measured]
     return {
         "case": case.document(),
-        "gradient": {
-            "ok": bool(measured) and all(check["ok"] for check in measured),
-            "max_rel_error": max(errors, default=None),
-            "oracle": " and ".join(sorted({check["oracle"] for check in measured})) or None,
-        },
+        "gradient": gradient_document(measured),
         "error": None,
         "variants": [_variant(each, offer) for each in comparisons],
         "paired": [],
@@ -38,22 +32,11 @@ def compared_case(case: Case, offer: Offer, comparisons: Sequence[Comparison]) -
 
 
 def _variant(comparison: Comparison, offer: Offer) -> dict[str, Any]:
-    variant = comparison.candidate.variant
-    name = {"variant": variant, "kind": kind_of(variant)}
-    failure = comparison.failure()
+    member, failure = comparison.candidate, comparison.failure()
     if failure is not None:
-        return {**name, "error": failure, "metrics": {}}
-    examination = comparison.examinations[CANDIDATE]
+        return failed_variant(member.variant, failure)
     timings = [group.timings[CANDIDATE] for group in comparison.groups]
-    return {
-        **name,
-        "error": None,
-        "metrics": {"time": time_metric(comparison.case, timings), **examination.counts},
-        "gradient": examination.gradient,
-        "program_hash": program_hash(examination.plan),
-        "plan": examination.plan,
-        "digests": digests(offer, variant, comparison.candidate.subject, examination.plan),
-    }
+    return measured_variant(comparison.case, member, comparison.examinations[CANDIDATE], timings, offer)
 
 
 def comparison_rows(comparison: Comparison, *, may_say_same: bool) -> Iterator[dict[str, Any]]:

@@ -138,7 +138,7 @@ def case_document(result: CaseResult, *, may_say_same: bool) -> dict[str, Any]:
     return {
         "case": result.case.document(),
         "baseline": result.baseline if result.baseline in result.variants else None,
-        "gradient": _gradient(result),
+        "gradient": gradient_document([result.examinations[name].gradient for name in result.measured_variants()]),
         "twins": _twins(result),
         "error": _error(result),
         "variants": [_variant_document(result, variant) for variant in result.variants],
@@ -164,9 +164,8 @@ def _twins(result: CaseResult) -> dict[str, Any] | None:
     }
 
 
-def _gradient(result: CaseResult) -> dict[str, Any]:
+def gradient_document(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The worst of the checks behind the case's numbers; a variant whose own gradient was wrong has no numbers."""
-    checks = [result.examinations[variant].gradient for variant in result.measured_variants()]
     return {
         "ok": bool(checks) and all(check["ok"] for check in checks),
         "max_rel_error": max((check["max_rel_error"] for check in checks), default=None),
@@ -181,49 +180,57 @@ def _error(result: CaseResult) -> dict[str, Any] | None:
 
 
 def _variant_document(result: CaseResult, variant: str) -> dict[str, Any]:
-    name = {"variant": variant, "kind": kind_of(variant)}
     if variant not in result.measured_variants():
         failure = result.failures.get(variant) or result.failures[str(result.baseline)]
-        return {**name, "error": {"kind": failure.kind, "message": failure.message}, "metrics": {}}
-    examination = result.examinations[variant]
-    plan = examination.plan
+        return failed_variant(variant, {"kind": failure.kind, "message": failure.message})
+    timings = [group.timings[variant] for group in result.groups]
+    member = Member(variant, result.subject)
+    return measured_variant(result.case, member, result.examinations[variant], timings, result.offer)
+
+
+def failed_variant(variant: str, error: Mapping[str, Any]) -> dict[str, Any]:
+    """The entry of a variant that failed: its place and its reason."""
+    return {"variant": variant, "kind": kind_of(variant), "error": error, "metrics": {}}
+
+
+def measured_variant(
+    case: Case, member: Member, examination: Examination, timings: Sequence[Timing], offer: Offer | None
+) -> dict[str, Any]:
+    """The entry of a variant that did not fail."""
     return {
-        **name,
+        "variant": member.variant,
+        "kind": kind_of(member.variant),
         "error": None,
-        "metrics": {
-            "time": time_metric(result.case, [group.timings[variant] for group in result.groups]),
-            **examination.counts,
-        },
+        "metrics": {"time": _time_metric(case, timings), **examination.counts},
         "gradient": examination.gradient,
-        "program_hash": program_hash(plan),
-        "plan": plan,
-        "digests": digests(result.offer, variant, result.subject, plan),
+        "program_hash": _program_hash(examination.plan),
+        "plan": examination.plan,
+        "digests": _digests(offer, member, examination.plan),
     }
 
 
-def digests(
-    offer: Offer | None, variant: str, subject: Subject, plan: Mapping[str, Any] | None
-) -> dict[str, str | None]:
+def _digests(offer: Offer | None, member: Member, plan: Mapping[str, Any] | None) -> dict[str, str | None]:
     """Of what was measured: the workload's text, the subject's files, and the code that was made of them.
 
     An engine's peers run nothing of it, and a plan's program is what LLVM was given.
     """
-    runs_subject = not (subject.has_engine and kind_of(variant) == "peer")
+    subject = member.subject
+    runs_subject = not (subject.has_engine and kind_of(member.variant) == "peer")
     return {
-        "workload": None if offer is None else offer.digest(variant),
+        "workload": None if offer is None else offer.digest(member.variant),
         "subject": subject.digest if runs_subject else None,
         "code": (plan or {}).get("program") or (subject.code if runs_subject else None),
     }
 
 
-def program_hash(plan: Mapping[str, Any] | None) -> str | None:
+def _program_hash(plan: Mapping[str, Any] | None) -> str | None:
     """Of the code that ran. Engines that do not tell it tell the hash of their plan, which says nothing of kernels."""
     told = plan or {}
     found: str | None = told.get("program", told.get("hash"))
     return found
 
 
-def time_metric(case: Case, timings: Sequence[Timing]) -> dict[str, Any]:
+def _time_metric(case: Case, timings: Sequence[Timing]) -> dict[str, Any]:
     """Seconds a call: one interquartile mean a process, and every slice.
 
     Beside them how slices were calibrated, what the clock costs, and the numbers of slices in which the process waited for

@@ -64,15 +64,15 @@ def stands_alone(report: Mapping[str, Any]) -> bool:
     return bool(report["cases"]) and all(baseline_of(case) is None for case in report["cases"])
 
 
-def case_rows(case: Mapping[str, Any]) -> Iterator[Row]:
-    """One row a variant, the baseline first, as the report has them."""
+def case_rows(case: Mapping[str, Any], *, error: str = ".0e") -> Iterator[Row]:
+    """One row a variant, the baseline first, as the report has them; `error` is the format of errors of gradients."""
     for variant in case["variants"]:
         if variant["error"]:
             nothing = Cell("")
             failed = Cell("failed", "failed")
             kind, message = variant["error"]["kind"], variant["error"]["message"]
             message = message if message.startswith(kind) else f"{kind}: {message}"
-            yield Row(variant["variant"], failed, nothing, nothing, nothing, nothing, nothing, nothing, message)
+            yield Row(variant["variant"], failed, Cell(kind), nothing, nothing, nothing, nothing, nothing, message)
             continue
         metrics = variant["metrics"]
         pairs = {row["metric"]: row for row in case["paired"] if row["variant"] == variant["variant"]}
@@ -85,7 +85,7 @@ def case_rows(case: Mapping[str, Any]) -> Iterator[Row]:
             _memory(metrics, pairs, "native"),
             _memory(metrics, pairs, "python"),
             _memory(metrics, pairs, "gpu"),
-            Cell(f"{variant['gradient']['max_rel_error']:.0e}"),
+            Cell(f"{variant['gradient']['max_rel_error']:{error}}"),
         )
 
 

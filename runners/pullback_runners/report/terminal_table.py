@@ -1,6 +1,5 @@
 """A report as a table for the terminal."""
 
-import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,20 +10,22 @@ from rich.text import Text
 
 from pullback_runners.report.summary import (
     UNKNOWN_NOISE,
+    Cell,
     baseline_in_words,
-    baseline_of,
+    case_rows,
     checked_without_oracle,
     failures_in_words,
     is_on_device,
     left_out,
 )
-from pullback_runners.report.words import duration_in_words, factor_in_words, memory_in_words, time_in_words
 from pullback_runners.workloads import Case
 
-_OUTCOME_STYLES = {
+STYLES = {
     "faster": "green",
     "less": "green",
     "slower": "red",
+    "likely_faster": "green dim",
+    "likely_slower": "red dim",
     "more": "red",
     "failed": "bold red",
     "ambiguous": "yellow",
@@ -70,15 +71,15 @@ def _grid(rows: Iterable[list[Text]], headings: Sequence[str], widths: Sequence[
 
 
 def _rows(case: Mapping[str, Any]) -> Iterator[list[Text]]:
-    for variant in case["variants"]:
-        if variant["error"]:
-            failed = Text("failed", style="bold red")
-            name, kind = Text(f"  {variant['variant']}"), Text(variant["error"]["kind"])
-            yield [name, failed, kind, *(Text() for _ in _HEADINGS[3:])]
-        else:
-            yield _variant_row(
-                variant, _pairs(case, variant["variant"]), is_baseline=variant["variant"] == baseline_of(case)
-            )
+    for row in case_rows(case, error=".1e"):
+        cells = (row.time, row.against, row.arrays, row.malloc, row.gpu, row.gradient)
+        yield [Text(f"  {row.variant}"), *map(_text, cells)]
+
+
+def _text(cell: Cell) -> Text:
+    """A cell; what compares it has the colour of the outcome."""
+    amount, comma, compared = cell.text.rpartition(", ")
+    return Text.assemble(amount + comma, (compared, STYLES.get(cell.outcome, "")))
 
 
 def footnotes(report: Mapping[str, Any]) -> Iterator[Text]:
@@ -110,38 +111,3 @@ def footnotes(report: Mapping[str, Any]) -> Iterator[Text]:
     counted = [v["metrics"] for case in report["cases"] for v in case["variants"] if not v["error"]]
     if any(metrics["native_allocs"]["value"] is None for metrics in counted):
         yield Text("malloc not seen: that needs Linux with glibc and its own malloc, on x86-64 or AArch64")
-
-
-def _variant_row(
-    variant: Mapping[str, Any], pairs: Mapping[str, Mapping[str, Any]], *, is_baseline: bool
-) -> list[Text]:
-    metrics = variant["metrics"]
-    processes = metrics["time"]["processes"]
-    time = duration_in_words(statistics.median(processes)) if processes else "not timed"
-    if "time" in pairs:
-        against = Text(time_in_words(pairs["time"]), style=_OUTCOME_STYLES.get(pairs["time"]["outcome"], ""))
-    else:
-        against = Text("baseline" if is_baseline else "-")
-    return [
-        Text(f"  {variant['variant']}"),
-        Text(time),
-        against,
-        _memory(metrics, pairs, "array"),
-        _memory(metrics, pairs, "native"),
-        _memory(metrics, pairs, "gpu"),
-        Text(f"{variant['gradient']['max_rel_error']:.1e}"),
-    ]
-
-
-def _memory(metrics: Mapping[str, Any], pairs: Mapping[str, Mapping[str, Any]], layer: str) -> Text:
-    if f"{layer}_bytes" not in metrics:
-        return Text()
-    text = Text(memory_in_words(metrics[f"{layer}_bytes"], metrics[f"{layer}_allocs"]))
-    pair = pairs.get(f"{layer}_bytes")
-    if pair is not None:
-        text.append(", ").append(factor_in_words(pair), style=_OUTCOME_STYLES.get(pair["outcome"], ""))
-    return text
-
-
-def _pairs(case: Mapping[str, Any], variant: str) -> dict[str, Mapping[str, Any]]:
-    return {pair["metric"]: pair for pair in case["paired"] if pair["variant"] == variant}

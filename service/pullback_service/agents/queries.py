@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, LiteralString, NamedTuple
 
 import orjson
@@ -230,7 +230,7 @@ def _seen() -> Select[Agent, str, bool, int | None, datetime | None, str | None,
         select(
             Agent,
             Machine.name,
-            Agent.last_seen_at > func.now() - func.make_interval(0, 0, 0, 0, 0, 0, SILENT_AFTER_S),
+            Agent.last_seen_at > func.now() - timedelta(seconds=SILENT_AFTER_S),
             Attempt.job_id,
             Attempt.leased_at,
             Attempt.phase,

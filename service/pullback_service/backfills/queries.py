@@ -8,10 +8,10 @@ Commits newer than the newest one that needs no job are fresh: somebody waits fo
 a higher priority, and are not kept out by what is under way.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Literal
+from typing import Any
 
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -37,34 +37,6 @@ FRESH_BEFORE_BACKFILL = 100
 
 
 @dataclass(frozen=True, slots=True)
-class WantedBackfill:
-    """A backfill as it is asked for; see `schemas.BackfillPolicy`."""
-
-    branch: str
-    suite: str
-    requires: Mapping[str, Any]
-    order: Literal["newest", "bisect"]
-    limit: int
-    depth: int
-    priority: int
-    timeout_s: float
-
-
-def wanted_of(policy: BackfillPolicy) -> WantedBackfill:
-    """A policy as the query takes it."""
-    return WantedBackfill(
-        branch=policy.branch,
-        suite=policy.suite,
-        requires=policy.requires,
-        order=policy.order,
-        limit=policy.limit,
-        depth=policy.depth,
-        priority=policy.priority,
-        timeout_s=policy.timeout_s,
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class MissingCommit:
     """A commit without a result, with its place on the branch and the job it was given."""
 
@@ -85,7 +57,7 @@ class Backfill:
     chosen: Sequence[MissingCommit]
 
 
-async def backfill(session: AsyncSession, project_id: ProjectId, wanted: WantedBackfill, *, dry_run: bool) -> Backfill:
+async def backfill(session: AsyncSession, project_id: ProjectId, wanted: BackfillPolicy, *, dry_run: bool) -> Backfill:
     """Queue jobs for missing commits, as many as there is room for. Index: pk_branch_commit, ix_job_commit."""
     if not dry_run:
         await _take_turns(session, project_id)
@@ -127,7 +99,7 @@ async def _take_turns(session: AsyncSession, project_id: ProjectId) -> None:
     await session.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"backfill {project_id}", 0))))
 
 
-async def _commits_of(session: AsyncSession, project_id: ProjectId, wanted: WantedBackfill) -> list[MissingCommit]:
+async def _commits_of(session: AsyncSession, project_id: ProjectId, wanted: BackfillPolicy) -> list[MissingCommit]:
     """The newest commits of the branch, oldest first. Index: uq_branch_project_id_name, pk_branch_commit."""
     branch_id = await session.scalar(
         select(Branch.id).where(Branch.project_id == project_id, Branch.name == wanted.branch)
@@ -147,7 +119,7 @@ async def _commits_of(session: AsyncSession, project_id: ProjectId, wanted: Want
 
 
 async def _known(
-    session: AsyncSession, project_id: ProjectId, wanted: WantedBackfill, commit_ids: Sequence[int]
+    session: AsyncSession, project_id: ProjectId, wanted: BackfillPolicy, commit_ids: Sequence[int]
 ) -> set[int]:
     """Commits that need no job. Index: ix_job_commit; ix_report_commit_id, ix_point_report_id."""
     known = set(
@@ -181,7 +153,7 @@ async def _known(
     return known | set(await session.scalars(uploaded))
 
 
-async def _under_way(session: AsyncSession, project_id: ProjectId, wanted: WantedBackfill) -> int:
+async def _under_way(session: AsyncSession, project_id: ProjectId, wanted: BackfillPolicy) -> int:
     """Jobs of this backfill that wait or run. Index: ix_job_state."""
     counted = await session.scalar(
         select(func.count()).where(
@@ -196,7 +168,7 @@ async def _under_way(session: AsyncSession, project_id: ProjectId, wanted: Wante
 
 
 async def _queue(
-    session: AsyncSession, project_id: ProjectId, wanted: WantedBackfill, chosen: Sequence[MissingCommit], *, fresh: int
+    session: AsyncSession, project_id: ProjectId, wanted: BackfillPolicy, chosen: Sequence[MissingCommit], *, fresh: int
 ) -> dict[int, int]:
     """Jobs by their commits, of which the first so many are `fresh`; one that somebody else asked for meanwhile is left out."""
     for commit_id in sorted(commit.id for commit in chosen):  # one order for everybody

@@ -6,7 +6,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, Field
 
 from pullback_service.addresses import API
-from pullback_service.checks.findings import Finding, FindingKind
+from pullback_service.checks.findings import KINDS, Finding, FindingKind
 from pullback_service.checks.queries import Checked
 from pullback_service.commits.ref_names import NamedCommit
 from pullback_service.comparisons.judging import Evidence, Outcome
@@ -145,14 +145,7 @@ class CheckAnswer(BaseModel):
             if checked.base is None or found is None
             else CheckedCommit.of(checked.base, series=int(found.has_reference.sum())),
             counts=CheckCounts(
-                wrong_gradient=checked.counts.get("wrong-gradient", 0),
-                regression=checked.counts.get("regression", 0),
-                missing=checked.counts.get("missing", 0),
-                likely=checked.counts.get("likely", 0),
-                ambiguous=checked.counts.get("ambiguous", 0),
-                budget=checked.counts.get("budget", 0),
-                better=checked.counts.get("better", 0),
-                likely_better=checked.counts.get("likely-better", 0),
+                **{kind.replace("-", "_"): checked.counts.get(kind, 0) for kind in KINDS},
                 unchanged=counts.get("same", 0) + counts.get("equal", 0),
                 compared=compared,
             ),

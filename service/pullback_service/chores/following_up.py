@@ -1,5 +1,6 @@
 """Work that follows an upload, and the sweep that makes up for missed work."""
 
+from datetime import timedelta
 from uuid import UUID
 
 from sqlalchemy import func, select, update
@@ -46,7 +47,7 @@ async def follow_up(session: AsyncSession, report_id: UUID) -> None:
 
 async def sweep(session: AsyncSession, *, missed_after_s: float = MISSED_AFTER_S) -> int:
     """Defer chores for what was never followed up and waits for none; returns how many. Index: ix_report_unfollowed."""
-    age = func.make_interval(0, 0, 0, 0, 0, 0, missed_after_s)
+    age = timedelta(seconds=missed_after_s)
     rows = (
         await session.execute(
             select(Report.id, Report.project_id)

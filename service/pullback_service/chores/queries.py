@@ -31,7 +31,7 @@ _STATES = text(
     """
     WITH known AS (
         SELECT j.id, j.task_name, j.status,
-               extract(epoch FROM now() - greatest(j.scheduled_at, e.at)) AS age_s
+               CAST(extract(epoch FROM now() - greatest(j.scheduled_at, e.at)) AS float8) AS age_s
         FROM procrastinate.procrastinate_jobs j
         CROSS JOIN LATERAL (
             SELECT max(at) AS at FROM procrastinate.procrastinate_events e WHERE e.job_id = j.id
@@ -55,20 +55,7 @@ _STATES = text(
 async def chore_states(session: AsyncSession, *, horizon_s: float) -> Sequence[ChoreState]:
     """Chores by kind; failures older than the horizon are history."""
     rows = await session.execute(_STATES, {"horizon_s": horizon_s})
-    return [
-        ChoreState(
-            task=row.task.removeprefix(f"{NAMESPACE}:"),
-            waiting=row.waiting,
-            waiting_s=_number(row.waiting_s),
-            running=row.running,
-            running_s=_number(row.running_s),
-            running_chore=row.running_chore,
-            failed=row.failed,
-            failed_s=_number(row.failed_s),
-            failed_chore=row.failed_chore,
-        )
-        for row in rows
-    ]
+    return [ChoreState(row.task.removeprefix(f"{NAMESPACE}:"), *row[1:]) for row in rows]
 
 
 async def live_workers(session: AsyncSession, *, within_s: float) -> int:
@@ -92,7 +79,3 @@ async def ready_chores(session: AsyncSession) -> int:
         )
     )
     return int(found or 0)
-
-
-def _number(value: object) -> float | None:
-    return None if value is None else float(str(value))

@@ -133,7 +133,7 @@ async def _top_up(database: Database, project_id: ProjectId | None = None) -> No
         projects = await backfills.projects_with_policy(session, project_id)
     for found_id, name, policy in projects:
         try:
-            wanted = backfills.wanted_of(BackfillPolicy.model_validate(policy))
+            wanted = BackfillPolicy.model_validate(policy)
             async with database.writing.begin() as session:
                 found = await backfills.backfill(session, found_id, wanted, dry_run=False)
         except (NotFoundError, ValidationError) as error:  # one project's policy keeps no other from being filled

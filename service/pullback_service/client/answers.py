@@ -38,8 +38,15 @@ class Content:
     headers: Mapping[str, str]
 
 
-class Page(Protocol, Generic[Item]):
+class PageOf(Answer, Generic[Item]):
     """One page of a list."""
+
+    items: list[Item]
+    next: str | None = None
+
+
+class Page(Protocol, Generic[Item]):
+    """A page of any list."""
 
     @property
     def items(self) -> "list[Item]":

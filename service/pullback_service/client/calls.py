@@ -2,12 +2,11 @@
 
 from datetime import datetime
 from typing import Literal
-from urllib.parse import quote
 from uuid import UUID
 
 from pullback_service.client import models
 from pullback_service.client.answers import Content
-from pullback_service.client.connection import Body, Call, Sender
+from pullback_service.client.connection import Body, Sender
 
 
 class Client(Sender):
@@ -15,38 +14,25 @@ class Client(Sender):
 
     def list_projects(self, *, limit: int | None = None, cursor: str | None = None) -> models.PageOfProjectSummary:
         """Projects by name."""
-        return self._ask(
-            models.PageOfProjectSummary,
-            Call("GET", "/api/v1/projects", query={"limit": limit, "cursor": cursor}, repeatable=True),
-        )
+        return self._ask(models.PageOfProjectSummary, "GET", "/api/v1/projects", locals())
 
     def create_project(self, statement: models.ProjectRequest) -> models.ProjectSummary:
         """Make a project before its first upload."""
-        return self._ask(models.ProjectSummary, Call("POST", "/api/v1/projects", body=statement))
+        return self._ask(models.ProjectSummary, "POST", "/api/v1/projects", locals())
 
     def read_project(self, name: str) -> models.ProjectSummary:
         """A project."""
-        return self._ask(models.ProjectSummary, Call("GET", f"/api/v1/projects/{quote(name)}", repeatable=True))
+        return self._ask(models.ProjectSummary, "GET", "/api/v1/projects/{name}", locals())
 
     def change_project(self, name: str, statement: models.ProjectChange) -> models.ProjectSummary:
         """Change what is said, leave the rest."""
-        return self._ask(
-            models.ProjectSummary, Call("PATCH", f"/api/v1/projects/{quote(name)}", body=statement, repeatable=True)
-        )
+        return self._ask(models.ProjectSummary, "PATCH", "/api/v1/projects/{name}", locals(), repeatable=True)
 
     def list_commits(
         self, *, project: str, branch: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> models.PageOfCommitSummary:
         """Commits of a project, newest in history first."""
-        return self._ask(
-            models.PageOfCommitSummary,
-            Call(
-                "GET",
-                "/api/v1/commits",
-                query={"project": project, "branch": branch, "limit": limit, "cursor": cursor},
-                repeatable=True,
-            ),
-        )
+        return self._ask(models.PageOfCommitSummary, "GET", "/api/v1/commits", locals())
 
     def tell_log(self, statement: models.LogStatement) -> models.BranchReceipt:
         """Tell what a branch is: its newest commit and that one's first parents.
@@ -56,61 +42,35 @@ class Client(Sender):
         Without a branch only the commits are stored, as for a check of a commit whose branch is not known yet. Commits
         that were on the branch and are contradicted by this leave it, as after a force-push.
         """
-        return self._ask(models.BranchReceipt, Call("POST", "/api/v1/commits", body=statement, repeatable=True))
+        return self._ask(models.BranchReceipt, "POST", "/api/v1/commits", locals(), repeatable=True)
 
     def list_branches(
         self, *, project: str, limit: int | None = None, cursor: str | None = None
     ) -> models.PageOfBranchSummary:
         """Branches of a project by name."""
-        return self._ask(
-            models.PageOfBranchSummary,
-            Call(
-                "GET", "/api/v1/branches", query={"project": project, "limit": limit, "cursor": cursor}, repeatable=True
-            ),
-        )
+        return self._ask(models.PageOfBranchSummary, "GET", "/api/v1/branches", locals())
 
     def find_merge_base(self, *, project: str, one: str, other: str) -> models.MergeBaseAnswer:
         """The newest commit that two commits both descend from."""
-        return self._ask(
-            models.MergeBaseAnswer,
-            Call("GET", "/api/v1/merge-base", query={"project": project, "one": one, "other": other}, repeatable=True),
-        )
+        return self._ask(models.MergeBaseAnswer, "GET", "/api/v1/merge-base", locals())
 
     def list_machines(self, *, limit: int | None = None, cursor: str | None = None) -> models.PageOfMachineSummary:
         """Machines in the order in which they were first seen."""
-        return self._ask(
-            models.PageOfMachineSummary,
-            Call("GET", "/api/v1/machines", query={"limit": limit, "cursor": cursor}, repeatable=True),
-        )
+        return self._ask(models.PageOfMachineSummary, "GET", "/api/v1/machines", locals())
 
     def change_machine(self, machine_id: int, statement: models.MachineChange) -> models.MachineSummary:
         """Say whether a machine runs untrusted jobs: approved ones of forks. What it is at work on is not touched."""
-        return self._ask(
-            models.MachineSummary, Call("PATCH", f"/api/v1/machines/{machine_id}", body=statement, repeatable=True)
-        )
+        return self._ask(models.MachineSummary, "PATCH", "/api/v1/machines/{machine_id}", locals(), repeatable=True)
 
     def read_noise(self, machine_id: int, *, days: int | None = None, metric: str | None = None) -> models.MachineNoise:
         """Read the noise of a machine: the differences between two runs of one commit, by its A/A comparisons."""
-        return self._ask(
-            models.MachineNoise,
-            Call(
-                "GET", f"/api/v1/machines/{machine_id}/noise", query={"days": days, "metric": metric}, repeatable=True
-            ),
-        )
+        return self._ask(models.MachineNoise, "GET", "/api/v1/machines/{machine_id}/noise", locals())
 
     def list_machine_changes(
         self, machine_id: int, *, limit: int | None = None, cursor: str | None = None
     ) -> models.PageOfFactsChange:
         """List the changes of a machine's facts, the last change first: another kernel, another NumPy, another name."""
-        return self._ask(
-            models.PageOfFactsChange,
-            Call(
-                "GET",
-                f"/api/v1/machines/{machine_id}/changes",
-                query={"limit": limit, "cursor": cursor},
-                repeatable=True,
-            ),
-        )
+        return self._ask(models.PageOfFactsChange, "GET", "/api/v1/machines/{machine_id}/changes", locals())
 
     def upload_report(
         self,
@@ -137,30 +97,7 @@ class Client(Sender):
         own reports say everything themselves, and the query only confirms it; for other tools' files the query says
         project, commit, branch and machine.
         """
-        return self._ask(
-            models.UploadReceipt,
-            Call(
-                "POST",
-                "/api/v1/reports",
-                query={
-                    "project": project,
-                    "commit": commit,
-                    "branch": branch,
-                    "machine": machine,
-                    "format": format,
-                    "variant": variant,
-                    "unit": unit,
-                    "direction": direction,
-                    "authored_at": authored_at,
-                    "dirty": dirty,
-                    "allow_dirty": allow_dirty,
-                    "dry_run": dry_run,
-                },
-                headers={"Idempotency-Key": idempotency_key},
-                body=content,
-                repeatable=True,
-            ),
-        )
+        return self._ask(models.UploadReceipt, "POST", "/api/v1/reports", locals(), repeatable=True)
 
     def list_reports(
         self,
@@ -171,31 +108,23 @@ class Client(Sender):
         cursor: str | None = None,
     ) -> models.PageOfReportSummary:
         """Reports, newest upload first."""
-        return self._ask(
-            models.PageOfReportSummary,
-            Call(
-                "GET",
-                "/api/v1/reports",
-                query={"project": project, "commit": commit, "limit": limit, "cursor": cursor},
-                repeatable=True,
-            ),
-        )
+        return self._ask(models.PageOfReportSummary, "GET", "/api/v1/reports", locals())
 
     def read_report(self, report_id: UUID) -> models.ReportDetail:
         """A report and its document, without the pyperf file it may have come in."""
-        return self._ask(models.ReportDetail, Call("GET", f"/api/v1/reports/{report_id}", repeatable=True))
+        return self._ask(models.ReportDetail, "GET", "/api/v1/reports/{report_id}", locals())
 
     def read_body_of_report(self, report_id: UUID) -> Content:
         """The uploaded file, decompressed, else byte for byte: `python -m pyperf stats` reads what pyperf wrote."""
-        return self._fetch(Call("GET", f"/api/v1/reports/{report_id}/body", repeatable=True))
+        return self._fetch("GET", "/api/v1/reports/{report_id}/body", locals())
 
     def withdraw_report(self, report_id: UUID) -> models.ReportSummary:
         """Take back a report that should never have come: it is kept, what it measured leaves history, and its incidents are judged anew."""
-        return self._ask(models.ReportSummary, Call("POST", f"/api/v1/reports/{report_id}/withdraw"))
+        return self._ask(models.ReportSummary, "POST", "/api/v1/reports/{report_id}/withdraw", locals())
 
     def read_rules(self, *, project: str) -> models.RulesAnswer:
         """The rules of a project that hold, in the order of its `pullback.toml`."""
-        return self._ask(models.RulesAnswer, Call("GET", "/api/v1/rules", query={"project": project}, repeatable=True))
+        return self._ask(models.RulesAnswer, "GET", "/api/v1/rules", locals())
 
     def replace_rules(
         self, statement: models.RulesStatement, *, project: str, dry_run: bool | None = None
@@ -205,10 +134,7 @@ class Client(Sender):
         Refused whole where a glob matches nothing that was uploaded, a budget is impossible, or a channel is not there:
         those that held go on. Incidents that were announced already stay announced.
         """
-        return self._ask(
-            models.RulesAnswer,
-            Call("PUT", "/api/v1/rules", query={"project": project, "dry_run": dry_run}, body=statement),
-        )
+        return self._ask(models.RulesAnswer, "PUT", "/api/v1/rules", locals())
 
     def list_series(
         self,
@@ -232,30 +158,7 @@ class Client(Sender):
 
         `?project=demo&metric=time&variant=native&variant=fused&param.n=1000&q=dens`
         """
-        return self._ask(
-            models.PageOfSeriesSummary,
-            Call(
-                "GET",
-                "/api/v1/series",
-                query={
-                    "branch": branch,
-                    "limit": limit,
-                    "cursor": cursor,
-                    "project": project,
-                    "workload": workload,
-                    "case": case,
-                    "dtype": dtype,
-                    "device": device,
-                    "variant": variant,
-                    "kind": kind,
-                    "metric": metric,
-                    "machine": machine,
-                    "param": param,
-                    "q": q,
-                },
-                repeatable=True,
-            ),
-        )
+        return self._ask(models.PageOfSeriesSummary, "GET", "/api/v1/series", locals())
 
     def count_series(
         self,
@@ -274,28 +177,7 @@ class Client(Sender):
         q: str | None = None,
     ) -> models.FacetsSummary:
         """Count series by the values of each dimension, under a choice of series."""
-        return self._ask(
-            models.FacetsSummary,
-            Call(
-                "GET",
-                "/api/v1/series/facets",
-                query={
-                    "branch": branch,
-                    "project": project,
-                    "workload": workload,
-                    "case": case,
-                    "dtype": dtype,
-                    "device": device,
-                    "variant": variant,
-                    "kind": kind,
-                    "metric": metric,
-                    "machine": machine,
-                    "param": param,
-                    "q": q,
-                },
-                repeatable=True,
-            ),
-        )
+        return self._ask(models.FacetsSummary, "GET", "/api/v1/series/facets", locals())
 
     def list_points(
         self,
@@ -316,26 +198,7 @@ class Client(Sender):
 
         Windows compose: `?from=c0ffee1&branch=main&last=500` are the newest 500 commits of main from that one on.
         """
-        return self._ask(
-            models.PointPage,
-            Call(
-                "GET",
-                f"/api/v1/series/{series_id}/points",
-                query={
-                    "marks": marks,
-                    "raw": raw,
-                    "limit": limit,
-                    "cursor": cursor,
-                    "from": from_,
-                    "to": to,
-                    "start": start,
-                    "end": end,
-                    "last": last,
-                    "branch": branch,
-                },
-                repeatable=True,
-            ),
-        )
+        return self._ask(models.PointPage, "GET", "/api/v1/series/{series_id}/points", locals())
 
     def list_points_of_series(
         self,
@@ -365,58 +228,14 @@ class Client(Sender):
 
         A page may be short, or empty, and still have a `next`. `?project=demo&metric=time&last=100&format=csv`
         """
-        return self._ask(
-            models.PageOfSeriesPoint,
-            Call(
-                "GET",
-                "/api/v1/points",
-                query={
-                    "raw": raw,
-                    "limit": limit,
-                    "cursor": cursor,
-                    "project": project,
-                    "workload": workload,
-                    "case": case,
-                    "dtype": dtype,
-                    "device": device,
-                    "variant": variant,
-                    "kind": kind,
-                    "metric": metric,
-                    "machine": machine,
-                    "param": param,
-                    "q": q,
-                    "from": from_,
-                    "to": to,
-                    "start": start,
-                    "end": end,
-                    "last": last,
-                    "branch": branch,
-                },
-                repeatable=True,
-            ),
-        )
+        return self._ask(models.PageOfSeriesPoint, "GET", "/api/v1/points", locals())
 
     def compare_commits(
         self,
         *,
         head: str,
         base: str | None = None,
-        outcome: list[
-            Literal[
-                "failed",
-                "slower",
-                "more",
-                "likely_slower",
-                "ambiguous",
-                "likely_faster",
-                "faster",
-                "less",
-                "same",
-                "equal",
-                "not_comparable",
-            ]
-        ]
-        | None = None,
+        outcome: list[models.Outcome] | None = None,
         merge_base: bool | None = None,
         head_machine: str | None = None,
         base_machine: str | None = None,
@@ -443,35 +262,7 @@ class Client(Sender):
         compares two machines at one commit: counts compare, times do not, but for their ratios to the baseline. Series
         are then called by the machine that is judged.
         """
-        return self._ask(
-            models.ComparisonPage,
-            Call(
-                "GET",
-                "/api/v1/comparisons",
-                query={
-                    "head": head,
-                    "base": base,
-                    "outcome": outcome,
-                    "merge_base": merge_base,
-                    "head_machine": head_machine,
-                    "base_machine": base_machine,
-                    "limit": limit,
-                    "cursor": cursor,
-                    "project": project,
-                    "workload": workload,
-                    "case": case,
-                    "dtype": dtype,
-                    "device": device,
-                    "variant": variant,
-                    "kind": kind,
-                    "metric": metric,
-                    "machine": machine,
-                    "param": param,
-                    "q": q,
-                },
-                repeatable=True,
-            ),
-        )
+        return self._ask(models.ComparisonPage, "GET", "/api/v1/comparisons", locals())
 
     def check_commit(
         self,
@@ -490,22 +281,7 @@ class Client(Sender):
         are those of `GET /comparisons`. Reading measures nothing: where `wants_job` is true, a job of the kind
         `compare` would (`POST /jobs`).
         """
-        return self._ask(
-            models.CheckAnswer,
-            Call(
-                "GET",
-                "/api/v1/checks",
-                query={
-                    "project": project,
-                    "head": head,
-                    "base": base,
-                    "suite": suite,
-                    "case": case,
-                    "variant": variant,
-                },
-                repeatable=True,
-            ),
-        )
+        return self._ask(models.CheckAnswer, "GET", "/api/v1/checks", locals())
 
     def read_matrix(
         self,
@@ -518,22 +294,7 @@ class Client(Sender):
         cursor: str | None = None,
     ) -> models.PageOfWorkloadSummary:
         """Every case of a project, each at the newest commit that has it on that machine, by workload."""
-        return self._ask(
-            models.PageOfWorkloadSummary,
-            Call(
-                "GET",
-                "/api/v1/matrix",
-                query={
-                    "project": project,
-                    "machine": machine,
-                    "metric": metric,
-                    "branch": branch,
-                    "limit": limit,
-                    "cursor": cursor,
-                },
-                repeatable=True,
-            ),
-        )
+        return self._ask(models.PageOfWorkloadSummary, "GET", "/api/v1/matrix", locals())
 
     def list_incidents(
         self,
@@ -554,50 +315,27 @@ class Client(Sender):
         machine: str | None = None,
     ) -> models.PageOfIncidentSummary:
         """List incidents, newest first. Improvements are of the kind `better`."""
-        return self._ask(
-            models.PageOfIncidentSummary,
-            Call(
-                "GET",
-                "/api/v1/incidents",
-                query={
-                    "limit": limit,
-                    "cursor": cursor,
-                    "project": project,
-                    "state": state,
-                    "kind": kind,
-                    "since": since,
-                    "assignee": assignee,
-                    "workload": workload,
-                    "case": case,
-                    "variant": variant,
-                    "machine": machine,
-                },
-                repeatable=True,
-            ),
-        )
+        return self._ask(models.PageOfIncidentSummary, "GET", "/api/v1/incidents", locals())
 
     def read_incident(self, incident_id: int) -> models.IncidentDetail:
         """An incident with all its changes, what happened to it, and what people said."""
-        return self._ask(models.IncidentDetail, Call("GET", f"/api/v1/incidents/{incident_id}", repeatable=True))
+        return self._ask(models.IncidentDetail, "GET", "/api/v1/incidents/{incident_id}", locals())
 
     def give_verdict(self, incident_id: int, statement: models.VerdictRequest) -> models.IncidentDetail:
         """Say what to think of an incident. One that became a part of another is a conflict that names the other."""
         return self._ask(
-            models.IncidentDetail,
-            Call("POST", f"/api/v1/incidents/{incident_id}/verdict", body=statement, repeatable=True),
+            models.IncidentDetail, "POST", "/api/v1/incidents/{incident_id}/verdict", locals(), repeatable=True
         )
 
     def revoke_verdict(self, incident_id: int) -> models.IncidentDetail:
         """Take back what was said of an incident; its state is again what the evidence says."""
         return self._ask(
-            models.IncidentDetail, Call("DELETE", f"/api/v1/incidents/{incident_id}/verdict", repeatable=True)
+            models.IncidentDetail, "DELETE", "/api/v1/incidents/{incident_id}/verdict", locals(), repeatable=True
         )
 
     def assign_incident(self, incident_id: int, statement: models.AssigneeRequest) -> models.IncidentDetail:
         """Assign an incident to a person, or remove the assignee."""
-        return self._ask(
-            models.IncidentDetail, Call("PUT", f"/api/v1/incidents/{incident_id}/assignee", body=statement)
-        )
+        return self._ask(models.IncidentDetail, "PUT", "/api/v1/incidents/{incident_id}/assignee", locals())
 
     def confirm_incident(self, incident_id: int) -> models.IncidentDetail:
         """Have both ends of an incident measured again in turns, now: `job_id` is the job.
@@ -606,7 +344,7 @@ class Client(Sender):
 
         A conflict where no agent can measure it.
         """
-        return self._ask(models.IncidentDetail, Call("POST", f"/api/v1/incidents/{incident_id}/confirm"))
+        return self._ask(models.IncidentDetail, "POST", "/api/v1/incidents/{incident_id}/confirm", locals())
 
     def bisect_incident(self, incident_id: int) -> models.IncidentDetail:
         """Search for the commit that caused a confirmed incident: jobs of the origin `bisect`, one after the other.
@@ -614,49 +352,41 @@ class Client(Sender):
         A search that goes on stays as it is; one that ended is begun anew, with what is stored. A conflict where the
         range is one commit, where the incident is not confirmed, or where no agent can measure it.
         """
-        return self._ask(models.IncidentDetail, Call("POST", f"/api/v1/incidents/{incident_id}/bisect"))
+        return self._ask(models.IncidentDetail, "POST", "/api/v1/incidents/{incident_id}/bisect", locals())
 
     def list_boards(self, *, limit: int | None = None, cursor: str | None = None) -> models.PageOfBoardSummary:
         """The caller's own boards, then those of projects, by name."""
-        return self._ask(
-            models.PageOfBoardSummary,
-            Call("GET", "/api/v1/boards", query={"limit": limit, "cursor": cursor}, repeatable=True),
-        )
+        return self._ask(models.PageOfBoardSummary, "GET", "/api/v1/boards", locals())
 
     def create_board(self, statement: models.BoardRequest) -> models.BoardSummary:
         """Make a board, one's own or a project's."""
-        return self._ask(models.BoardSummary, Call("POST", "/api/v1/boards", body=statement))
+        return self._ask(models.BoardSummary, "POST", "/api/v1/boards", locals())
 
     def read_board(self, board_id: UUID) -> models.BoardDetail:
         """A board with what is pinned to it. A personal board can be read by everyone who has its address."""
-        return self._ask(models.BoardDetail, Call("GET", f"/api/v1/boards/{board_id}", repeatable=True))
+        return self._ask(models.BoardDetail, "GET", "/api/v1/boards/{board_id}", locals())
 
     def rename_board(self, board_id: UUID, statement: models.BoardChange) -> models.BoardSummary:
         """Give a board another name."""
-        return self._ask(
-            models.BoardSummary, Call("PATCH", f"/api/v1/boards/{board_id}", body=statement, repeatable=True)
-        )
+        return self._ask(models.BoardSummary, "PATCH", "/api/v1/boards/{board_id}", locals(), repeatable=True)
 
     def remove_board(self, board_id: UUID) -> models.BoardSummary:
         """Remove a board and what is pinned to it; what it was is the answer."""
-        return self._ask(models.BoardSummary, Call("DELETE", f"/api/v1/boards/{board_id}"))
+        return self._ask(models.BoardSummary, "DELETE", "/api/v1/boards/{board_id}", locals())
 
     def pin_chart(self, board_id: UUID, statement: models.ChartRequest) -> models.PinReceipt:
         """Pin a chart at the end of a board. What is there already stays where it is."""
-        return self._ask(
-            models.PinReceipt, Call("POST", f"/api/v1/boards/{board_id}/charts", body=statement, repeatable=True)
-        )
+        return self._ask(models.PinReceipt, "POST", "/api/v1/boards/{board_id}/charts", locals(), repeatable=True)
 
     def change_chart(self, board_id: UUID, chart_id: int, statement: models.ChartChange) -> models.ChartSummary:
         """Give a pinned chart another title or another place."""
         return self._ask(
-            models.ChartSummary,
-            Call("PATCH", f"/api/v1/boards/{board_id}/charts/{chart_id}", body=statement, repeatable=True),
+            models.ChartSummary, "PATCH", "/api/v1/boards/{board_id}/charts/{chart_id}", locals(), repeatable=True
         )
 
     def remove_chart(self, board_id: UUID, chart_id: int) -> models.ChartSummary:
         """Take a chart off a board; what it was is the answer."""
-        return self._ask(models.ChartSummary, Call("DELETE", f"/api/v1/boards/{board_id}/charts/{chart_id}"))
+        return self._ask(models.ChartSummary, "DELETE", "/api/v1/boards/{board_id}/charts/{chart_id}", locals())
 
     def create_job(self, statement: models.JobRequest, *, force: bool | None = None) -> models.JobDetail:
         """Queue work: a suite at a commit, or two commits compared.
@@ -665,7 +395,7 @@ class Client(Sender):
 
         A commit of a fork makes the job untrusted: it waits for `POST /jobs/{job_id}/approve`.
         """
-        return self._ask(models.JobDetail, Call("POST", "/api/v1/jobs", query={"force": force}, body=statement))
+        return self._ask(models.JobDetail, "POST", "/api/v1/jobs", locals())
 
     def list_jobs(
         self,
@@ -682,38 +412,19 @@ class Client(Sender):
         awaits_approval: bool | None = None,
     ) -> models.PageOfJobSummary:
         """Jobs, newest first, by any of their properties."""
-        return self._ask(
-            models.PageOfJobSummary,
-            Call(
-                "GET",
-                "/api/v1/jobs",
-                query={
-                    "limit": limit,
-                    "cursor": cursor,
-                    "project": project,
-                    "commit": commit,
-                    "state": state,
-                    "suite": suite,
-                    "kind": kind,
-                    "origin": origin,
-                    "machine_id": machine_id,
-                    "awaits_approval": awaits_approval,
-                },
-                repeatable=True,
-            ),
-        )
+        return self._ask(models.PageOfJobSummary, "GET", "/api/v1/jobs", locals())
 
     def read_job(self, job_id: int) -> models.JobDetail:
         """A job with its attempts and its result."""
-        return self._ask(models.JobDetail, Call("GET", f"/api/v1/jobs/{job_id}", repeatable=True))
+        return self._ask(models.JobDetail, "GET", "/api/v1/jobs/{job_id}", locals())
 
     def change_job(self, job_id: int, statement: models.JobChange) -> models.JobDetail:
         """Change the priority of a job that has not ended."""
-        return self._ask(models.JobDetail, Call("PATCH", f"/api/v1/jobs/{job_id}", body=statement, repeatable=True))
+        return self._ask(models.JobDetail, "PATCH", "/api/v1/jobs/{job_id}", locals(), repeatable=True)
 
     def cancel_job(self, job_id: int) -> models.JobDetail:
         """Cancel a job: a waiting one at once, a running one at its next heartbeat; one that has ended otherwise is a conflict."""
-        return self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/cancel", repeatable=True))
+        return self._ask(models.JobDetail, "POST", "/api/v1/jobs/{job_id}/cancel", locals(), repeatable=True)
 
     def retry_job(self, job_id: int) -> models.JobDetail:
         """Queue a failed, lost or cancelled job again, with three more attempts; its history stays.
@@ -721,14 +432,14 @@ class Client(Sender):
         One that pauses after a failed attempt pauses no longer. One that waits or runs stays as it is, so repeating the
         request is harmless; one that is done, or being cancelled, is a conflict.
         """
-        return self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/retry", repeatable=True))
+        return self._ask(models.JobDetail, "POST", "/api/v1/jobs/{job_id}/retry", locals(), repeatable=True)
 
     def approve_job(self, job_id: int) -> models.JobDetail:
         """Let a fork's code run: an untrusted job, on a machine that accepts untrusted ones and on no other.
 
         Look at the commit first. Trusted and approved jobs stay as they are; one that has ended is a conflict.
         """
-        return self._ask(models.JobDetail, Call("POST", f"/api/v1/jobs/{job_id}/approve", repeatable=True))
+        return self._ask(models.JobDetail, "POST", "/api/v1/jobs/{job_id}/approve", locals(), repeatable=True)
 
     def read_log(
         self, job_id: int, *, offset: int | None = None, attempt: int | None = None, wait_s: float | None = None
@@ -740,35 +451,22 @@ class Client(Sender):
         when the attempt has ended. Where `Pullback-Job-State` is then `queued`, `leased` or `running`, the attempt with
         the next number follows.
         """
-        return self._fetch(
-            Call(
-                "GET",
-                f"/api/v1/jobs/{job_id}/log",
-                query={"offset": offset, "attempt": attempt, "wait_s": wait_s},
-                repeatable=True,
-                waits_s=wait_s or 0.0,
-            )
-        )
+        return self._fetch("GET", "/api/v1/jobs/{job_id}/log", locals(), waits_s=wait_s or 0.0)
 
     def heartbeat(self, job_id: int, number: int, statement: models.Heartbeat) -> models.HeartbeatAnswer:
         """Renew a lease, say how far the work is, and learn whether to go on."""
         return self._ask(
             models.HeartbeatAnswer,
-            Call("POST", f"/api/v1/jobs/{job_id}/attempts/{number}/heartbeat", body=statement, repeatable=True),
+            "POST",
+            "/api/v1/jobs/{job_id}/attempts/{number}/heartbeat",
+            locals(),
+            repeatable=True,
         )
 
     def append_log(self, job_id: int, number: int, content: Body, *, offset: int, lease: UUID) -> models.LogReceipt:
         """Store a piece of the log. A 416 says by `expected_offset` where to go on."""
         return self._ask(
-            models.LogReceipt,
-            Call(
-                "PUT",
-                f"/api/v1/jobs/{job_id}/attempts/{number}/log",
-                query={"offset": offset},
-                headers={"Pullback-Lease": str(lease)},
-                body=content,
-                repeatable=True,
-            ),
+            models.LogReceipt, "PUT", "/api/v1/jobs/{job_id}/attempts/{number}/log", locals(), repeatable=True
         )
 
     def report_result(
@@ -779,21 +477,13 @@ class Client(Sender):
         One whose lease was lost is stored too, as `late`.
         """
         return self._ask(
-            models.JobReceipt,
-            Call(
-                "POST",
-                f"/api/v1/jobs/{job_id}/attempts/{number}/report",
-                headers={"Pullback-Lease": str(lease), "Idempotency-Key": idempotency_key},
-                body=content,
-                repeatable=True,
-            ),
+            models.JobReceipt, "POST", "/api/v1/jobs/{job_id}/attempts/{number}/report", locals(), repeatable=True
         )
 
     def fail_attempt(self, job_id: int, number: int, statement: models.FailureStatement) -> models.FailureAnswer:
         """End an attempt without a result. Only `infra` faults called retryable are tried again, after a pause."""
         return self._ask(
-            models.FailureAnswer,
-            Call("POST", f"/api/v1/jobs/{job_id}/attempts/{number}/fail", body=statement, repeatable=True),
+            models.FailureAnswer, "POST", "/api/v1/jobs/{job_id}/attempts/{number}/fail", locals(), repeatable=True
         )
 
     def create_backfill(self, statement: models.BackfillRequest) -> models.BackfillAnswer:
@@ -801,113 +491,95 @@ class Client(Sender):
 
         Asking again makes nothing twice: at most `limit` of these jobs are under way at once.
         """
-        return self._ask(models.BackfillAnswer, Call("POST", "/api/v1/backfills", body=statement, repeatable=True))
+        return self._ask(models.BackfillAnswer, "POST", "/api/v1/backfills", locals(), repeatable=True)
 
     def enroll_agent(self, statement: models.Enrolment) -> models.Enrolled:
         """Become an agent; the same name on the same machine is the same agent again.
 
         With an enrolment code instead of a token the answer holds the agent's own token, this once.
         """
-        return self._ask(models.Enrolled, Call("POST", "/api/v1/agents/enroll", body=statement))
+        return self._ask(models.Enrolled, "POST", "/api/v1/agents/enroll", locals())
 
     def list_agents(self, *, limit: int | None = None, cursor: str | None = None) -> models.PageOfAgentSummary:
         """Agents in the order of their enrolment, and what they are doing."""
-        return self._ask(
-            models.PageOfAgentSummary,
-            Call("GET", "/api/v1/agents", query={"limit": limit, "cursor": cursor}, repeatable=True),
-        )
+        return self._ask(models.PageOfAgentSummary, "GET", "/api/v1/agents", locals())
 
     def claim_job(self, agent_id: int, asked: models.ClaimRequest) -> models.Claim | None:
         """Ask for a job and wait for one up to `wait_s`. No database connection is held while waiting."""
         return self._ask_or_none(
             models.Claim,
-            Call("POST", f"/api/v1/agents/{agent_id}/claim", body=asked, repeatable=True, waits_s=asked.wait_s or 0.0),
+            "POST",
+            "/api/v1/agents/{agent_id}/claim",
+            locals(),
+            repeatable=True,
+            waits_s=asked.wait_s or 0.0,
         )
 
     def create_token(self, statement: models.TokenRequest) -> models.NewToken:
         """Make a token. The answer is the only place its secret is ever shown."""
-        return self._ask(models.NewToken, Call("POST", "/api/v1/tokens", body=statement))
+        return self._ask(models.NewToken, "POST", "/api/v1/tokens", locals())
 
     def list_tokens(self, *, limit: int | None = None, cursor: str | None = None) -> models.PageOfTokenSummary:
         """Tokens without their secrets, oldest first, revoked ones too; with a token of one project those of that project."""
-        return self._ask(
-            models.PageOfTokenSummary,
-            Call("GET", "/api/v1/tokens", query={"limit": limit, "cursor": cursor}, repeatable=True),
-        )
+        return self._ask(models.PageOfTokenSummary, "GET", "/api/v1/tokens", locals())
 
     def revoke_token(self, token_id: int) -> models.TokenSummary:
         """End a token at once, and all logins made with it. Ending it again changes nothing."""
-        return self._ask(models.TokenSummary, Call("POST", f"/api/v1/tokens/{token_id}/revoke", repeatable=True))
+        return self._ask(models.TokenSummary, "POST", "/api/v1/tokens/{token_id}/revoke", locals(), repeatable=True)
 
     def create_enrolment_code(self, statement: models.CodeRequest) -> models.NewCode:
         """Make a code with which one agent introduces itself once. It then has a token of its own."""
-        return self._ask(models.NewCode, Call("POST", "/api/v1/enrolments", body=statement))
+        return self._ask(models.NewCode, "POST", "/api/v1/enrolments", locals())
 
     def tell_who_asks(self) -> models.Whoami:
         """Describe the token of the request: to try out a token, and to see its scopes."""
-        return self._ask(models.Whoami, Call("GET", "/api/v1/whoami", repeatable=True))
+        return self._ask(models.Whoami, "GET", "/api/v1/whoami", locals())
 
     def list_audit_lines(
         self, *, project: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> models.PageOfAuditLine:
         """List writes, newest first, with their callers."""
-        return self._ask(
-            models.PageOfAuditLine,
-            Call("GET", "/api/v1/audit", query={"project": project, "limit": limit, "cursor": cursor}, repeatable=True),
-        )
+        return self._ask(models.PageOfAuditLine, "GET", "/api/v1/audit", locals())
 
     def list_channels(
         self, *, project: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> models.PageOfChannelSummary:
         """Channels in the order of their making, without their secrets."""
-        return self._ask(
-            models.PageOfChannelSummary,
-            Call(
-                "GET", "/api/v1/channels", query={"project": project, "limit": limit, "cursor": cursor}, repeatable=True
-            ),
-        )
+        return self._ask(models.PageOfChannelSummary, "GET", "/api/v1/channels", locals())
 
     def create_channel(self, statement: models.ChannelRequest) -> models.NewChannel:
         """Make a channel. The answer is the only place where the secret of a webhook is ever shown."""
-        return self._ask(models.NewChannel, Call("POST", "/api/v1/channels", body=statement))
+        return self._ask(models.NewChannel, "POST", "/api/v1/channels", locals())
 
     def remove_channel(self, channel_id: int) -> models.ChannelSummary:
         """Remove a channel, with what is known of its deliveries; what it was is the answer."""
-        return self._ask(models.ChannelSummary, Call("DELETE", f"/api/v1/channels/{channel_id}"))
+        return self._ask(models.ChannelSummary, "DELETE", "/api/v1/channels/{channel_id}", locals())
 
     def test_channel(self, channel_id: int) -> models.DeliverySummary:
         """Send a test on a channel; its deliveries show the answer.
 
         One that was switched off is on again when a test arrives.
         """
-        return self._ask(models.DeliverySummary, Call("POST", f"/api/v1/channels/{channel_id}/test"))
+        return self._ask(models.DeliverySummary, "POST", "/api/v1/channels/{channel_id}/test", locals())
 
     def list_deliveries(
         self, channel_id: int, *, limit: int | None = None, cursor: str | None = None
     ) -> models.PageOfDeliverySummary:
         """Messages of a channel with their answers, newest first."""
-        return self._ask(
-            models.PageOfDeliverySummary,
-            Call(
-                "GET",
-                f"/api/v1/channels/{channel_id}/deliveries",
-                query={"limit": limit, "cursor": cursor},
-                repeatable=True,
-            ),
-        )
+        return self._ask(models.PageOfDeliverySummary, "GET", "/api/v1/channels/{channel_id}/deliveries", locals())
 
     def report_status(self) -> models.Status:
         """Report the state of the service: chores, jobs, leases; and sentences about what needs attention, with remedies."""
-        return self._ask(models.Status, Call("GET", "/status", repeatable=True))
+        return self._ask(models.Status, "GET", "/status", locals())
 
     def report_liveness(self) -> models.Health:
         """The process answers. Nothing else is looked at: a database that is away is no reason to restart us."""
-        return self._ask(models.Health, Call("GET", "/healthz", repeatable=True))
+        return self._ask(models.Health, "GET", "/healthz", locals())
 
     def report_readiness(self) -> models.Health:
         """The database answers and has the shape this release works with; asked once a second at most."""
-        return self._ask(models.Health, Call("GET", "/readyz", repeatable=True))
+        return self._ask(models.Health, "GET", "/readyz", locals())
 
     def report_metrics(self) -> Content:
         """Figures in Prometheus' text format; of jobs, those of the caller's projects."""
-        return self._fetch(Call("GET", "/metrics", repeatable=True))
+        return self._fetch("GET", "/metrics", locals())

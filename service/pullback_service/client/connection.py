@@ -5,9 +5,11 @@ A call that got no answer, or the answer to come back later, is repeated only wh
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
+from urllib.parse import quote
 
 import httpx
 import stamina
@@ -25,6 +27,11 @@ ATTEMPTS = 5
 LONGEST_WAIT_S = 20.0
 LONG_POLL_MARGIN_S = 15.0
 
+_IN_PATH = re.compile(r"{(\w+)}")
+_BODIES: Final = ("statement", "asked", "content")
+_HEADERS: Final = {"idempotency_key": "Idempotency-Key", "lease": "Pullback-Lease"}
+"""Arguments of methods that are no parameters of a query, by their names."""
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -33,7 +40,7 @@ class Call:
     method: str
     path: str
     query: Mapping[str, Any] = field(default_factory=dict)
-    headers: Mapping[str, str | None] = field(default_factory=dict)
+    headers: Mapping[str, Any] = field(default_factory=dict)
     body: BaseModel | Body | None = None
     repeatable: bool = False
     waits_s: float = 0.0
@@ -42,7 +49,7 @@ class Call:
     def request(self, http: httpx.Client) -> httpx.Request:
         """The request of this call."""
         content, media_type = _content(self.body)
-        headers = {name: value for name, value in self.headers.items() if value is not None}
+        headers = {name: str(value) for name, value in self.headers.items() if value is not None}
         if media_type is not None:
             headers.setdefault("Content-Type", media_type)
         query = {name: _text(value) for name, value in self.query.items() if value is not None}
@@ -138,15 +145,28 @@ class Sender:
                     raise self._no_answer(call, error) from error
         raise AssertionError("stamina raises what the last attempt raised")
 
-    def _ask(self, model: type[AnswerModel], call: Call) -> AnswerModel:
-        return self._model(model, self._send(call))
+    def _ask(self, model: type[AnswerModel], *call: Any, **options: Any) -> AnswerModel:
+        return self._model(model, self._send(call_of(*call, **options)))
 
-    def _ask_or_none(self, model: type[AnswerModel], call: Call) -> AnswerModel | None:
-        response = self._send(call)
+    def _ask_or_none(self, model: type[AnswerModel], *call: Any, **options: Any) -> AnswerModel | None:
+        response = self._send(call_of(*call, **options))
         return self._model(model, response) if response.content else None
 
-    def _fetch(self, call: Call) -> Content:
-        return _content_of(self._send(call))
+    def _fetch(self, *call: Any, **options: Any) -> Content:
+        return _content_of(self._send(call_of(*call, **options)))
+
+
+def call_of(
+    method: str, path: str, given: Mapping[str, Any], *, repeatable: bool = False, waits_s: float = 0.0
+) -> Call:
+    """The call of a method of the client, by the arguments that this was given."""
+    rest = {name: value for name, value in given.items() if name != "self"}
+    # Names may have slashes in them, which are part of the address.
+    place = {name: quote(str(rest.pop(name))) for name in _IN_PATH.findall(path)}
+    headers = {header: rest.pop(name) for name, header in _HEADERS.items() if name in rest}
+    body = next((rest.pop(name) for name in _BODIES if name in rest), None)
+    query = {name.removesuffix("_"): value for name, value in rest.items()}
+    return Call(method, path.format(**place), query, headers, body, repeatable or method == "GET", waits_s)
 
 
 def _object(response: httpx.Response) -> Mapping[str, Any]:

@@ -6,7 +6,22 @@ from uuid import UUID
 
 from pydantic import Field, JsonValue
 
-from pullback_service.client.answers import Answer, Statement
+from pullback_service.client.answers import Answer, PageOf, Statement
+
+Event = Literal["confirmed", "culprit", "grown", "resolved", "withdrawn", "likely", "wrong_gradient", "missing"]
+Outcome = Literal[
+    "failed",
+    "slower",
+    "more",
+    "likely_slower",
+    "ambiguous",
+    "likely_faster",
+    "faster",
+    "less",
+    "same",
+    "equal",
+    "not_comparable",
+]
 
 
 class SpoolStatement(Statement):
@@ -130,25 +145,9 @@ class BackfillPolicy(Statement):
     """The work is ended after so many seconds."""
 
 
-class BackfillRequest(Statement):
+class BackfillRequest(BackfillPolicy):
     """A backfill that somebody asks for."""
 
-    branch: str
-    suite: str
-    requires: dict[str, str | float | bool | list[str | float | bool | None] | None] | None = None
-    """Labels of the agents, as in jobs: without `device`, those of the CPU."""
-    order: Literal["newest", "bisect"] | None = None
-    limit: int | None = None
-    """Most jobs of this backfill that wait or run at once: asking again only tops them up.
-
-    Commits newer than all that were measured or asked for come besides, with a priority higher by 100.
-    """
-    depth: int | None = None
-    """Number of commits of the branch to look at, from the newest one backwards."""
-    priority: int | None = None
-    """Higher ones are given out first, among equals older ones."""
-    timeout_s: float | None = None
-    """The work is ended after so many seconds."""
     project: str
     dry_run: bool | None = None
     """Make no job; answer which would be made."""
@@ -188,31 +187,6 @@ class ChartSummary(Answer):
     place: int
 
 
-class BoardDetail(Answer):
-    """A board with its charts, in their order. Those of projects the caller may not read are not there."""
-
-    id: UUID
-    name: str
-    project: str | None
-    """The project of the board; null for a personal one."""
-    owner: str
-    """Who made it."""
-    own: bool
-    may_change: bool
-    charts: int
-    created_at: datetime
-    changed_at: datetime
-    pinned: list[ChartSummary]
-
-
-class BoardRequest(Statement):
-    """A board to be made: one's own, or with `project` that project's."""
-
-    name: str
-    project: str | None = None
-    """Left out, it is the caller's own."""
-
-
 class BoardSummary(Answer):
     """A board. `own`: it is the caller's; `may_change`: the caller may pin to it, and change it."""
 
@@ -227,6 +201,20 @@ class BoardSummary(Answer):
     charts: int
     created_at: datetime
     changed_at: datetime
+
+
+class BoardDetail(BoardSummary):
+    """A board with its charts, in their order. Those of projects the caller may not read are not there."""
+
+    pinned: list[ChartSummary]
+
+
+class BoardRequest(Statement):
+    """A board to be made: one's own, or with `project` that project's."""
+
+    name: str
+    project: str | None = None
+    """Left out, it is the caller's own."""
 
 
 class BranchSummary(Answer):
@@ -275,10 +263,7 @@ class ChannelRequest(Statement):
     """Of a webhook or of an incoming webhook of Slack: https."""
     to: list[str] | None = None
     """Who gets e-mails."""
-    events: (
-        list[Literal["confirmed", "culprit", "grown", "resolved", "withdrawn", "likely", "wrong_gradient", "missing"]]
-        | None
-    ) = None
+    events: list[Event] | None = None
     """Left out: all but `likely`, and that too while no agent can measure the project."""
 
 
@@ -293,10 +278,7 @@ class ChannelSummary(Answer):
     name: str
     kind: Literal["webhook", "slack", "email"]
     target: str
-    events: (
-        list[Literal["confirmed", "culprit", "grown", "resolved", "withdrawn", "likely", "wrong_gradient", "missing"]]
-        | None
-    )
+    events: list[Event] | None
     """Null: the usual ones."""
     state: Literal["on", "failing", "off"]
     created_at: datetime
@@ -361,19 +343,7 @@ class ElsewhereSummary(Answer):
     """The same case, variant and metric on another machine, with another outcome."""
 
     machine: str
-    outcome: Literal[
-        "failed",
-        "slower",
-        "more",
-        "likely_slower",
-        "ambiguous",
-        "likely_faster",
-        "faster",
-        "less",
-        "same",
-        "equal",
-        "not_comparable",
-    ]
+    outcome: Outcome
     evidence: Literal["paired", "exact", "ratios", "values"] | None
 
 
@@ -400,22 +370,7 @@ class CheckFinding(Answer):
     metric: str | None
     unit: str | None
     direction: Literal["smaller", "bigger"] | None
-    outcome: (
-        Literal[
-            "failed",
-            "slower",
-            "more",
-            "likely_slower",
-            "ambiguous",
-            "likely_faster",
-            "faster",
-            "less",
-            "same",
-            "equal",
-            "not_comparable",
-        ]
-        | None
-    )
+    outcome: Outcome | None
     evidence: Literal["paired", "exact", "ratios", "values"] | None
     base: float | None
     head: float | None
@@ -675,19 +630,7 @@ class ComparedSeries(Answer):
     machine: str
     machine_fingerprint: str
     series_id: int | None
-    outcome: Literal[
-        "failed",
-        "slower",
-        "more",
-        "likely_slower",
-        "ambiguous",
-        "likely_faster",
-        "faster",
-        "less",
-        "same",
-        "equal",
-        "not_comparable",
-    ]
+    outcome: Outcome
     evidence: Literal["paired", "exact", "ratios", "values"] | None
     kind: Literal["paired", "exact", "unpaired"] | None
     threshold: float | None
@@ -971,42 +914,6 @@ class IncidentEventSummary(Answer):
     details: dict[str, Any]
 
 
-class IncidentDetail(Answer):
-    """An incident with all its changes, events and verdicts."""
-
-    id: int
-    url: str
-    project: str
-    kind: Literal["worse", "better", "unsteady", "wrong_gradient", "failed", "missing"]
-    state: Literal["suspected", "confirming", "confirmed", "refuted", "unconfirmed", "likely", "resolved", "merged"]
-    sentence: str
-    reference: IncidentCommit
-    """The last commit that is known to be as it was before."""
-    commit: IncidentCommit
-    """The first commit that is known to be changed."""
-    ended: IncidentCommit | None
-    """The commit at which the level was back."""
-    cases: int
-    machines: int
-    changes: int
-    seen: bool
-    """True if it was found in results older than detection: it is not announced."""
-    verdict: VerdictSummary | None
-    assignee: str | None
-    """The person in charge."""
-    merged_into: int | None
-    job_id: int | None
-    """The newest job that measures it again."""
-    found_at: datetime
-    changed_at: datetime
-    rules: list[RuleHeld] = Field(default_factory=list)
-    """The rules that changed its announcement."""
-    evidence: list[IncidentChange]
-    events: list[IncidentEventSummary]
-    verdicts: list[VerdictSummary]
-    bisection: BisectionSummary | None
-
-
 class IncidentSummary(Answer):
     """An incident: changes of one cause, after `reference` and up to `commit`."""
 
@@ -1039,6 +946,15 @@ class IncidentSummary(Answer):
     """The rules that changed its announcement."""
 
 
+class IncidentDetail(IncidentSummary):
+    """An incident with all its changes, events and verdicts."""
+
+    evidence: list[IncidentChange]
+    events: list[IncidentEventSummary]
+    verdicts: list[VerdictSummary]
+    bisection: BisectionSummary | None
+
+
 class JobChange(Statement):
     """Changes to a job."""
 
@@ -1046,21 +962,15 @@ class JobChange(Statement):
     """Higher ones are given out first, among equals older ones."""
 
 
-class JobCommit(Statement):
+class JobCommit(CommitStatement):
     """The commit to be measured."""
 
-    sha: str
-    parents: list[str] | None = None
-    branch: str | None = None
-    author: str | None = None
-    authored_at: datetime | None = None
-    title: str | None = None
     fork: str | None = None
     """Repository a pull request comes from, where it is not the project's own: its code is untrusted."""
 
 
-class JobDetail(Answer):
-    """A job with its attempts and its accepted result."""
+class JobSummary(Answer):
+    """A job. An untrusted one `awaits_approval` until an administrator approves it; no agent is given it before."""
 
     id: int
     url: str
@@ -1097,6 +1007,11 @@ class JobDetail(Answer):
     approved_by: str | None
     not_before: datetime | None = None
     """While it pauses because an attempt failed: when it may be given out again."""
+
+
+class JobDetail(JobSummary):
+    """A job with its attempts and its accepted result."""
+
     history: list[AttemptSummary]
     report_id: UUID | None
 
@@ -1143,46 +1058,6 @@ class JobRequest(Statement):
     """Of the kind `compare`: how many times as long as usual is measured, in as many times as many groups."""
     machine_id: int | None = None
     """The one machine that may take it."""
-
-
-class JobSummary(Answer):
-    """A job. An untrusted one `awaits_approval` until an administrator approves it; no agent is given it before."""
-
-    id: int
-    url: str
-    project: str
-    commit: CommitSummary
-    suite: str
-    cases: list[str]
-    variants: list[str]
-    kind: str
-    state: Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
-    priority: int
-    requires: dict[str, Any]
-    timeout_s: float
-    effort: int
-    attempts: int
-    max_attempts: int
-    cancel_requested: bool
-    failure_kind: Literal["infra", "build", "workload", "timeout", "cancelled"] | None
-    failure_message: str | None
-    created_at: datetime
-    finished_at: datetime | None
-    reference: str | None
-    """The commit it is compared with, in jobs of the kind `compare`."""
-    machine_id: int | None
-    """The one machine that may take it."""
-    origin: Literal["asked", "backfill", "idle", "confirm", "bisect", "anchor"]
-    """Origin: a person, a backfill, a machine that was idle, an incident that is confirmed or bisected, or the anchor of the project.
-    """
-    asked_by: str | None
-    """Who asked, as the audit log names callers; null where workers did."""
-    trust: Literal["trusted", "untrusted"]
-    awaits_approval: bool
-    approved_at: datetime | None
-    approved_by: str | None
-    not_before: datetime | None = None
-    """While it pauses because an attempt failed: when it may be given out again."""
 
 
 class LogReceipt(Answer):
@@ -1337,28 +1212,9 @@ class MergeBaseAnswer(Answer):
     parents_unknown: list[str]
 
 
-class NewChannel(Answer):
+class NewChannel(ChannelSummary):
     """A channel that was just made. Nothing shows the secret again."""
 
-    id: int
-    project: str
-    name: str
-    kind: Literal["webhook", "slack", "email"]
-    target: str
-    events: (
-        list[Literal["confirmed", "culprit", "grown", "resolved", "withdrawn", "likely", "wrong_gradient", "missing"]]
-        | None
-    )
-    """Null: the usual ones."""
-    state: Literal["on", "failing", "off"]
-    created_at: datetime
-    created_by: str
-    failing_since: datetime | None
-    switched_off_at: datetime | None
-    switched_off_because: str | None
-    last_sent_at: datetime | None
-    waiting: int
-    """Messages that are not sent yet."""
     secret: str | None
     """The key of a webhook's signatures."""
 
@@ -1370,8 +1226,8 @@ class NewCode(Answer):
     expires_at: datetime
 
 
-class NewToken(Answer):
-    """A token that was just made. `token` is the secret, shown this once."""
+class TokenSummary(Answer):
+    """A token, without its secret. `last_used_at` is right to a minute."""
 
     id: int
     name: str
@@ -1384,84 +1240,45 @@ class NewToken(Answer):
     expires_at: datetime | None
     last_used_at: datetime | None
     revoked_at: datetime | None
+
+
+class NewToken(TokenSummary):
+    """A token that was just made. `token` is the secret, shown this once."""
+
     token: str
 
 
-class PageOfAgentSummary(Answer):
-    """One page of a list."""
-
-    items: list[AgentSummary]
-    next: str | None = None
+PageOfAgentSummary = PageOf[AgentSummary]
 
 
-class PageOfAuditLine(Answer):
-    """One page of a list."""
-
-    items: list[AuditLine]
-    next: str | None = None
+PageOfAuditLine = PageOf[AuditLine]
 
 
-class PageOfBoardSummary(Answer):
-    """One page of a list."""
-
-    items: list[BoardSummary]
-    next: str | None = None
+PageOfBoardSummary = PageOf[BoardSummary]
 
 
-class PageOfBranchSummary(Answer):
-    """One page of a list."""
-
-    items: list[BranchSummary]
-    next: str | None = None
+PageOfBranchSummary = PageOf[BranchSummary]
 
 
-class PageOfChannelSummary(Answer):
-    """One page of a list."""
-
-    items: list[ChannelSummary]
-    next: str | None = None
+PageOfChannelSummary = PageOf[ChannelSummary]
 
 
-class PageOfCommitSummary(Answer):
-    """One page of a list."""
-
-    items: list[CommitSummary]
-    next: str | None = None
+PageOfCommitSummary = PageOf[CommitSummary]
 
 
-class PageOfDeliverySummary(Answer):
-    """One page of a list."""
-
-    items: list[DeliverySummary]
-    next: str | None = None
+PageOfDeliverySummary = PageOf[DeliverySummary]
 
 
-class PageOfFactsChange(Answer):
-    """One page of a list."""
-
-    items: list[FactsChange]
-    next: str | None = None
+PageOfFactsChange = PageOf[FactsChange]
 
 
-class PageOfIncidentSummary(Answer):
-    """One page of a list."""
-
-    items: list[IncidentSummary]
-    next: str | None = None
+PageOfIncidentSummary = PageOf[IncidentSummary]
 
 
-class PageOfJobSummary(Answer):
-    """One page of a list."""
-
-    items: list[JobSummary]
-    next: str | None = None
+PageOfJobSummary = PageOf[JobSummary]
 
 
-class PageOfMachineSummary(Answer):
-    """One page of a list."""
-
-    items: list[MachineSummary]
-    next: str | None = None
+PageOfMachineSummary = PageOf[MachineSummary]
 
 
 class ProjectSummary(Answer):
@@ -1486,11 +1303,7 @@ class ProjectSummary(Answer):
     """The branch that is watched for changes; null: that of the backfill, or else main."""
 
 
-class PageOfProjectSummary(Answer):
-    """One page of a list."""
-
-    items: list[ProjectSummary]
-    next: str | None = None
+PageOfProjectSummary = PageOf[ProjectSummary]
 
 
 class ReportSummary(Answer):
@@ -1517,11 +1330,7 @@ class ReportSummary(Answer):
     received_at: datetime
 
 
-class PageOfReportSummary(Answer):
-    """One page of a list."""
-
-    items: list[ReportSummary]
-    next: str | None = None
+PageOfReportSummary = PageOf[ReportSummary]
 
 
 class SeriesSummary(Answer):
@@ -1601,41 +1410,13 @@ class SeriesPoint(Answer):
     point: PointSummary
 
 
-class PageOfSeriesPoint(Answer):
-    """One page of a list."""
-
-    items: list[SeriesPoint]
-    next: str | None = None
+PageOfSeriesPoint = PageOf[SeriesPoint]
 
 
-class PageOfSeriesSummary(Answer):
-    """One page of a list."""
-
-    items: list[SeriesSummary]
-    next: str | None = None
+PageOfSeriesSummary = PageOf[SeriesSummary]
 
 
-class TokenSummary(Answer):
-    """A token, without its secret. `last_used_at` is right to a minute."""
-
-    id: int
-    name: str
-    prefix: str
-    scopes: list[str]
-    project: str | None
-    agent_id: int | None
-    created_at: datetime
-    created_by: str
-    expires_at: datetime | None
-    last_used_at: datetime | None
-    revoked_at: datetime | None
-
-
-class PageOfTokenSummary(Answer):
-    """One page of a list."""
-
-    items: list[TokenSummary]
-    next: str | None = None
+PageOfTokenSummary = PageOf[TokenSummary]
 
 
 class WorkloadSummary(Answer):
@@ -1645,11 +1426,7 @@ class WorkloadSummary(Answer):
     cases: list[MatrixCase]
 
 
-class PageOfWorkloadSummary(Answer):
-    """One page of a list."""
-
-    items: list[WorkloadSummary]
-    next: str | None = None
+PageOfWorkloadSummary = PageOf[WorkloadSummary]
 
 
 class PinReceipt(Answer):
@@ -1720,28 +1497,9 @@ class QueueStatus(Answer):
     """Message of the newest of them, shortened."""
 
 
-class ReportDetail(Answer):
+class ReportDetail(ReportSummary):
     """A report with its document."""
 
-    id: UUID
-    project: str
-    commit: str
-    cases: int
-    points: int
-    failures: int
-    format: str
-    url: str
-    status: Literal["accepted", "late", "withdrawn"]
-    machine: str
-    suite: str | None
-    quality: Literal["clean", "contaminated"]
-    dirty: bool
-    job_id: int | None
-    attempt: int | None
-    body_bytes: int
-    started_at: datetime
-    duration_s: float | None
-    received_at: datetime
     document: dict[str, Any]
 
 

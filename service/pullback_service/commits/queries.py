@@ -120,6 +120,12 @@ class ToldCommit:
     authored_at: datetime | None = None
     title: str | None = None
 
+    @classmethod
+    def of(cls, statement: Any) -> "ToldCommit":
+        """The facts in the statement of a log or a job, or in the document of a report."""
+        parents = tuple(statement.parents)
+        return cls(statement.sha, parents, statement.branch, statement.author, statement.authored_at, statement.title)
+
 
 @dataclass(frozen=True, slots=True)
 class Learnt:

@@ -250,11 +250,7 @@ def names_to_choose(project_id: ProjectId, *, limit: int) -> Query[tuple[tuple[s
 
     Index: uq_branch_project_id_name, pk_branch_commit, ix_commit_history.
     """
-    return Query(_TO_CHOOSE, {"project": project_id, "limit": limit}, _pairs, width=2)
-
-
-def _pairs(rows: Rows) -> tuple[tuple[str, str], ...]:
-    return tuple((name, what) for name, what in rows)
+    return Query(_TO_CHOOSE, {"project": project_id, "limit": limit}, tuple, width=2)
 
 
 def has_results() -> Exists:

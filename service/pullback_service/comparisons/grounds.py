@@ -143,11 +143,8 @@ async def statements_about(
 
 def failures_at(commits: Sequence[int]) -> Query[Mapping[tuple[int, int, int, str | None], Failed]]:
     """The failures at commits; a wrong gradient before any other reason. Index: ix_failure_commit_id."""
-    return Query(_FAILED, {"commits": [*commits], "wrong": WRONG_GRADIENT, "most": MOST_FAILURES}, _failed, width=6)
-
-
-def _failed(rows: Rows) -> Mapping[tuple[int, int, int, str | None], Failed]:
-    return {row[:4]: Failed(*row[4:]) for row in rows}
+    values = {"commits": [*commits], "wrong": WRONG_GRADIENT, "most": MOST_FAILURES}
+    return Query(_FAILED, values, lambda rows: {row[:4]: Failed(*row[4:]) for row in rows}, width=6)
 
 
 class StatedRow(NamedTuple):

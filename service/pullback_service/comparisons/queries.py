@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import nan
-from typing import Any, Final, LiteralString, NamedTuple
+from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -42,43 +42,21 @@ from pullback_service.models.series import Series
 from pullback_service.readings.queries import readings_at, readings_of_pairs, several_reports
 from pullback_service.readings.reading import Reading
 from pullback_service.series.filters import SeriesChoice, conditions
-from pullback_service.statements import Query, Rows, Together
+from pullback_service.series.queries import CaseFacts, MachineFacts, cases_called, machines_called
+from pullback_service.statements import Together
 
 ON_TWO_MACHINES = "Measured on two machines, so not in the same groups: only ratios to the baseline are comparable."
 
-_CASES: Final[LiteralString] = """
-SELECT id, label, workload, params, dtype, device FROM "case" WHERE id = ANY (%(ids)s::bigint[])
-"""
-_MACHINES: Final[LiteralString] = "SELECT id, name, fingerprint FROM machine WHERE id = ANY (%(ids)s::bigint[])"
 _RESOLUTIONS: Final[LiteralString] = """
 SELECT series_id, resolution FROM series_state WHERE series_id = ANY (%(series)s::bigint[]) AND resolution IS NOT NULL
 """
 
 
-class NamedCase(NamedTuple):
-    """A case by its names."""
-
-    id: int
-    label: str
-    workload: str
-    params: Mapping[str, Any]
-    dtype: str | None
-    device: str | None
-
-
-class NamedMachine(NamedTuple):
-    """A machine by its names."""
-
-    id: int
-    name: str
-    fingerprint: str
-
-
 class Names(NamedTuple):
     """Cases and machines by their ids."""
 
-    cases: Mapping[int, NamedCase]
-    machines: Mapping[int, NamedMachine]
+    cases: Mapping[int, CaseFacts]
+    machines: Mapping[int, MachineFacts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +111,8 @@ class ShownSeries:
     """A compared series, in full."""
 
     compared: Compared
-    case: NamedCase
-    machine: NamedMachine
+    case: CaseFacts
+    machine: MachineFacts
     reference: ShownSide | None
     candidate: ShownSide | None
 
@@ -225,19 +203,8 @@ def in_full(
 
 def names_by_id(ask: Together, case_ids: Collection[int], machine_ids: Collection[int]) -> Callable[[], Names]:
     """The names of some cases and machines. Index: pk_case, pk_machine."""
-    cases = ask(Query(_CASES, {"ids": statements.array_of(case_ids)}, _cases, width=len(NamedCase._fields)))
-    machines = ask(
-        Query(_MACHINES, {"ids": statements.array_of(machine_ids)}, _machines, width=len(NamedMachine._fields))
-    )
+    cases, machines = ask(cases_called(case_ids)), ask(machines_called(machine_ids))
     return lambda: Names(cases.value, machines.value)
-
-
-def _cases(rows: Rows) -> Mapping[int, NamedCase]:
-    return {row[0]: NamedCase(*row) for row in rows}
-
-
-def _machines(rows: Rows) -> Mapping[int, NamedMachine]:
-    return {row[0]: NamedMachine(*row) for row in rows}
 
 
 async def groups_of(session: AsyncSession, reference: Commit, candidate: Commit, key: Key) -> Sequence[float]:

@@ -4,10 +4,9 @@ from datetime import datetime
 from typing import Literal, Self
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from pullback_service.commits.ref_names import NamedCommit
-from pullback_service.comparisons.judgements import MetricSummary, Span
 from pullback_service.comparisons.judging import UNPAIRED, Evidence, Outcome
 from pullback_service.comparisons.queries import ShownSeries
 from pullback_service.measured.schemas import MeasuredSummary, plain_measured
@@ -146,34 +145,23 @@ class SpanSummary(BaseModel):
     Changes from and to zero are counted and have no ratio.
     """
 
+    model_config = ConfigDict(from_attributes=True)
+
     count: int
     mean: float | None
     smallest: float | None
     largest: float | None
 
-    @classmethod
-    def of(cls, span: Span) -> Self:
-        """A span."""
-        return cls(count=span.count, mean=span.mean, smallest=span.smallest, largest=span.largest)
-
 
 class ComparedMetric(BaseModel):
     """One metric over all compared series. Metrics have no common mean: seconds and bytes do not add up."""
+
+    model_config = ConfigDict(from_attributes=True)
 
     metric: str
     outcomes: dict[Outcome, int]
     worse: SpanSummary
     better: SpanSummary
-
-    @classmethod
-    def of(cls, summary: MetricSummary) -> Self:
-        """The summary of a metric."""
-        return cls(
-            metric=summary.metric,
-            outcomes=dict(summary.outcomes),
-            worse=SpanSummary.of(summary.worse),
-            better=SpanSummary.of(summary.better),
-        )
 
 
 class ComparisonSummary(BaseModel):

@@ -3,7 +3,6 @@
 import time
 
 from fastapi import Request, Response
-from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.access.gate import KnownCaller, enrolment_code_of
@@ -28,7 +27,7 @@ from pullback_service.jobs.wakeups import Seat
 from pullback_service.listing import LISTED, KnownListing
 from pullback_service.machines.registration import ToldMachine, ensure_machine
 from pullback_service.models.projects import Project
-from pullback_service.paging import Page, page_of, read_cursor
+from pullback_service.paging import Page, id_in, page_of
 from pullback_service.plain_rows import filled
 from pullback_service.problems import documented
 from pullback_service.routers import api_router
@@ -38,8 +37,6 @@ from pullback_service.settings import Settings
 from pullback_service.tokens.queries import redeem_code, refuse_ended
 
 router = api_router(prefix=f"{API}/agents", tags=["agents"])
-
-Place = TypeAdapter(tuple[KnownId])
 
 
 @router.post("/enroll", status_code=201, responses=documented(ForbiddenError, InvalidInputError))
@@ -79,8 +76,7 @@ async def list_agents(asked: KnownListing) -> Response:
     """Agents in the order of their enrolment, and what they are doing."""
 
     async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[AgentSummary]:
-        place = read_cursor(cursor, Place)
-        rows = await queries.list_agents(session, after_id=place[0] if place else None, limit=limit + 1)
+        rows = await queries.list_agents(session, after_id=id_in(cursor), limit=limit + 1)
         return page_of(rows, limit, item=_summary, key=lambda row: (row.agent.id,))
 
     return await asked.give(read, AGENTS)

@@ -31,7 +31,7 @@ async def create_backfill(asked: BackfillRequest, response: Response, session: W
     Asking again makes nothing twice: at most `limit` of these jobs are under way at once.
     """
     project = await project_by_name(session, asked.project)
-    found = await queries.backfill(session, ProjectId(project.id), queries.wanted_of(asked), dry_run=asked.dry_run)
+    found = await queries.backfill(session, ProjectId(project.id), asked, dry_run=asked.dry_run)
     jobs = [filled(BackfilledCommit, commit, commit=commit.sha) for commit in found.chosen]
     answer = filled(BackfillAnswer, asked, found, jobs=jobs)
     is_changed = bool(answer.jobs) and not asked.dry_run

@@ -25,7 +25,7 @@ from pullback_service.notifications import queries
 from pullback_service.notifications.schemas import ChannelRequest, ChannelSummary, DeliverySummary, NewChannel
 from pullback_service.notifications.secrets import make_secret
 from pullback_service.notifications.targets import UnfitTargetError, fit_webhook
-from pullback_service.paging import Page, page_of, read_cursor
+from pullback_service.paging import Page, id_in, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.projects.queries import project_by_name
 from pullback_service.routers import api_router
@@ -35,7 +35,6 @@ from pullback_service.settings import Settings
 
 router = api_router(prefix=f"{API}/channels", tags=["channels"])
 
-Place = TypeAdapter(tuple[KnownId])
 DeliveryPlace = TypeAdapter(tuple[Time, UUID])
 
 
@@ -44,9 +43,7 @@ async def list_channels(asked: KnownListing, project: Annotated[Name | None, Que
     """Channels in the order of their making, without their secrets."""
 
     async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[ChannelSummary]:
-        place = read_cursor(cursor, Place)
-        after = place[0] if place else None
-        rows = await queries.list_channels(session, project=project, after_id=after, limit=limit + 1)
+        rows = await queries.list_channels(session, project=project, after_id=id_in(cursor), limit=limit + 1)
         return page_of(rows, limit, item=ChannelSummary.of, key=lambda row: (row.channel.id,))
 
     return await asked.give(read, CHANNELS)

@@ -139,5 +139,5 @@ def _summary(found: Outcomes) -> ComparisonSummary:
         ambiguous=counts.get("ambiguous", 0),
         not_comparable=counts.get("not_comparable", 0),
         failed=counts.get("failed", 0),
-        metrics=[ComparedMetric.of(metric) for metric in summarize(found)],
+        metrics=[ComparedMetric.model_validate(metric) for metric in summarize(found)],
     )

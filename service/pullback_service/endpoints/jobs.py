@@ -5,15 +5,14 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import Depends, Header, Path, Query, Request, Response
-from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.access.gate import KnownCaller
 from pullback_service.addresses import API
 from pullback_service.agents.queries import note_at_work, told_by
 from pullback_service.audit.trail import note
-from pullback_service.commits.queries import ToldCommit, parents_of
-from pullback_service.commits.schemas import CommitStatement, CommitSummary
+from pullback_service.commits.queries import parents_of
+from pullback_service.commits.schemas import CommitSummary
 from pullback_service.endpoints.receiving import OPENAPI_BODY, ReportBody, is_long, read_limited
 from pullback_service.endpoints.reports import IdempotencyKey, receipt_of
 from pullback_service.endpoints.tables import JOBS
@@ -27,9 +26,9 @@ from pullback_service.errors import (
     UnreadableBodyError,
 )
 from pullback_service.fields import LARGEST_COUNT, LARGEST_ID, KnownId, Name, Sha
-from pullback_service.ids import AgentId, JobId, MachineId
+from pullback_service.ids import AgentId, JobId
 from pullback_service.jobs import attempt_logs, leases, queries, steering
-from pullback_service.jobs.queries import JobChoice, StoredJob, WantedJob
+from pullback_service.jobs.queries import JobChoice, StoredJob
 from pullback_service.jobs.schemas import (
     AttemptSummary,
     FailureAnswer,
@@ -47,7 +46,7 @@ from pullback_service.jobs.schemas import (
     LogReceipt,
 )
 from pullback_service.listing import LISTED, KnownListing
-from pullback_service.paging import Page, page_of, read_cursor
+from pullback_service.paging import Page, id_in, page_of
 from pullback_service.plain_rows import filled
 from pullback_service.problems import documented
 from pullback_service.reports.insertion import ForJob
@@ -64,7 +63,6 @@ router = api_router(prefix=f"{API}/jobs", tags=["jobs"])
 
 LONGEST_LOG_PIECE = 1024 * 1024
 
-Place = TypeAdapter(tuple[KnownId])
 AttemptNumber = Annotated[int, Path(ge=1, le=LARGEST_COUNT)]
 Offset = Annotated[int, Query(ge=0, le=LARGEST_ID // 2, description="Bytes before the piece.")]
 LeaseHeader = Annotated[UUID, Header(alias="Pullback-Lease", description="The lease token of the claim.")]
@@ -88,33 +86,14 @@ async def create_job(
 
     A commit of a fork makes the job untrusted: it waits for `POST /jobs/{job_id}/approve`.
     """
-    told = wanted.commit
-    stored, created = await queries.create_job(
-        session,
-        WantedJob(
-            project=wanted.project,
-            commit=_told(told),
-            fork=told.fork,
-            reference=_told(wanted.reference) if wanted.reference is not None else None,
-            machine_id=MachineId(wanted.machine_id) if wanted.machine_id is not None else None,
-            suite=wanted.suite,
-            cases=wanted.cases,
-            variants=wanted.variants,
-            kind=wanted.kind,
-            priority=wanted.priority,
-            requires=wanted.requires,
-            timeout_s=wanted.timeout_s,
-            effort=wanted.effort,
-        ),
-        force=force,
-    )
+    stored, created = await queries.create_job(session, wanted, force=force)
     detail = await _detail(session, stored)
     note(
         session,
         changed=created,
         subject=f"job {stored.job.id}",
         project=wanted.project,
-        commit=told.sha,
+        commit=wanted.commit.sha,
         suite=wanted.suite,
         trust=stored.job.trust,
     )
@@ -155,8 +134,7 @@ async def list_jobs(asked: KnownListing, chosen: ChosenJobs) -> Response:
     """Jobs, newest first, by any of their properties."""
 
     async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[JobSummary]:
-        place = read_cursor(cursor, Place)
-        rows = await queries.list_jobs(session, choice=chosen, before_id=place[0] if place else None, limit=limit + 1)
+        rows = await queries.list_jobs(session, choice=chosen, before_id=id_in(cursor), limit=limit + 1)
         parents = await parents_of(session, [row.commit.id for row in rows])
         return page_of(
             rows,
@@ -377,10 +355,6 @@ async def fail_attempt(
     )
     await session.flush()
     return FailureAnswer(answer=answer, job_state=held.job.state)
-
-
-def _told(commit: CommitStatement) -> ToldCommit:
-    return ToldCommit(commit.sha, tuple(commit.parents), commit.branch, commit.author, commit.authored_at, commit.title)
 
 
 async def _steered(session: WriteSession, job_id: int, *, changed: bool, **details: int) -> JobDetail:

@@ -4,7 +4,6 @@ from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import Query, Response
-from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.addresses import API
@@ -24,7 +23,7 @@ from pullback_service.machines.schemas import (
     MetricNoise,
     WorkloadNoise,
 )
-from pullback_service.paging import Page, page_of, read_cursor
+from pullback_service.paging import Page, id_in, page_of
 from pullback_service.problems import documented
 from pullback_service.routers import api_router
 from pullback_service.runtime import KnownNoise
@@ -32,16 +31,13 @@ from pullback_service.sessions import ReadSession, WriteSession
 
 router = api_router(prefix=f"{API}/machines", tags=["machines"])
 
-Place = TypeAdapter(tuple[KnownId])
-
 
 @router.get("", response_model=Page[MachineSummary], responses=LISTED)
 async def list_machines(asked: KnownListing) -> Response:
     """Machines in the order in which they were first seen."""
 
     async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[MachineSummary]:
-        place = read_cursor(cursor, Place)
-        rows = await queries.list_machines(session, after_id=place[0] if place else None, limit=limit + 1)
+        rows = await queries.list_machines(session, after_id=id_in(cursor), limit=limit + 1)
         return page_of(rows, limit, item=MachineSummary.model_validate, key=lambda row: (row.id,))
 
     return await asked.give(read, MACHINES)
@@ -89,10 +85,7 @@ async def list_machine_changes(session: ReadSession, asked: KnownListing, machin
     machine = await queries.machine_by_id(session, MachineId(machine_id))
 
     async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[FactsChange]:
-        place = read_cursor(cursor, Place)
-        rows = await queries.changes_of(
-            session, MachineId(machine_id), before_id=place[0] if place else None, limit=limit + 1
-        )
+        rows = await queries.changes_of(session, MachineId(machine_id), before_id=id_in(cursor), limit=limit + 1)
         return page_of(rows, limit, item=FactsChange.model_validate, key=lambda row: (row.id,))
 
     return await asked.give(read, facts_of(machine), name=f"machine-{machine_id}")

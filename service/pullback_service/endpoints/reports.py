@@ -205,15 +205,7 @@ def summary_of(stored: queries.StoredReport) -> ReportSummary:
 def preview_of(parts: Parts) -> list[PointPreview]:
     """The first points of a report, with the units and directions they would be stored in."""
     return [
-        PointPreview(
-            case=parts.cases[point.series.case].label,
-            variant=point.series.variant,
-            metric=point.series.metric,
-            value=point.value,
-            unit=point.series.unit,
-            direction="smaller" if point.series.direction == "smaller" else "bigger",
-            method=point.method,
-        )
+        filled(PointPreview, point, point.series, case=parts.cases[point.series.case].label)
         for point in parts.points[:MOST_PREVIEWED]
     ]
 

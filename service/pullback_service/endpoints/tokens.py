@@ -1,7 +1,6 @@
 """Making, listing and revoking tokens; making enrolment codes; asking who one is."""
 
 from fastapi import Response
-from pydantic import TypeAdapter
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -13,7 +12,7 @@ from pullback_service.fields import KnownId
 from pullback_service.ids import TokenId
 from pullback_service.listing import LISTED, KnownListing
 from pullback_service.models.projects import Project
-from pullback_service.paging import Page, page_of, read_cursor
+from pullback_service.paging import Page, id_in, page_of
 from pullback_service.problems import documented
 from pullback_service.routers import api_router
 from pullback_service.sessions import ReadSession, WriteSession
@@ -21,8 +20,6 @@ from pullback_service.tokens import making, queries
 from pullback_service.tokens.schemas import CodeRequest, NewCode, NewToken, TokenRequest, TokenSummary, Whoami
 
 router = api_router(prefix=API, tags=["tokens"])
-
-Place = TypeAdapter(tuple[KnownId])
 
 
 @router.post(
@@ -42,8 +39,7 @@ async def list_tokens(asked: KnownListing) -> Response:
     """Tokens without their secrets, oldest first, revoked ones too; with a token of one project those of that project."""
 
     async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[TokenSummary]:
-        place = read_cursor(cursor, Place)
-        rows = await queries.list_tokens(session, after_id=place[0] if place else None, limit=limit + 1)
+        rows = await queries.list_tokens(session, after_id=id_in(cursor), limit=limit + 1)
         return page_of(rows, limit, item=TokenSummary.of, key=lambda row: (row.token.id,))
 
     return await asked.give(read, TOKENS)

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Generic, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Generic, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin
 from uuid import UUID
 
 import orjson
@@ -46,6 +47,16 @@ def table_of(name: str, model: type[Model], *columns: str | Column[Model]) -> Ta
     return Table(name, [_field_column(model, each) if isinstance(each, str) else each for each in columns])
 
 
+def columns_at(place: str, *columns: str) -> list[Column[Any]]:
+    """Columns of rows that are no models: `name`, `name=path` or `name:kind=path`, each path from a place on; text without a kind."""
+    found = []
+    for each in columns:
+        told, _, path = each.partition("=")
+        name, _, kind = told.partition(":")
+        found.append(_column(name, cast("ColumnKind", kind or "text"), place + (path or name)))
+    return found
+
+
 def written(document: Any) -> str | None:
     """A document in a cell: JSON text, with its members in one order; None for an empty cell."""
     return None if document is None else orjson.dumps(document, option=orjson.OPT_SORT_KEYS).decode()
@@ -57,14 +68,20 @@ def _field_column(model: type[BaseModel], text: str) -> Column[Any]:
     type_: Any = model
     for field in fields:
         type_ = _bare(type_.model_fields[field].annotation)
-    kind = _KINDS.get(type_, "text")
+    return _column(name, _KINDS.get(type_, "text"), path or name)
+
+
+def _column(name: str, kind: ColumnKind, path: str) -> Column[Any]:
+    get = attrgetter(path)
 
     def value(row: Any) -> object:
-        for field in fields:
-            if row is None:
-                return None
-            row = getattr(row, field)
-        return _as_text(row) if kind == "text" else row
+        try:
+            found = get(row)
+        except AttributeError:  # of null, perhaps
+            found = row
+            for field in path.split("."):
+                found = None if found is None else getattr(found, field)
+        return _as_text(found) if kind == "text" else found
 
     return Column(name, kind, value)
 

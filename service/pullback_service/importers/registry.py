@@ -19,6 +19,7 @@ from pullback_service.importers import (
 )
 from pullback_service.importers.contents import Source
 from pullback_service.importers.formats import Importer
+from pullback_service.importers.json_paths import refuse
 from pullback_service.importers.results import Imported, UploadOptions
 
 # The stricter ones first: Bencher's format is any object of objects of values.
@@ -45,8 +46,7 @@ def choose(source: Source, named: str | None = None) -> Importer:
         for importer in IMPORTERS:
             if importer.name == named:
                 return importer
-        message = f"must be one of pullback-report, {', '.join(NAMES)}"
-        raise InvalidInputError(f"query.format {message}.", errors=[FieldError(path="query.format", message=message)])
+        refuse("query.format", f"must be one of pullback-report, {', '.join(NAMES)}")
     for importer in IMPORTERS:
         if importer.recognises(source):
             return importer

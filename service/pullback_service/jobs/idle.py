@@ -6,6 +6,7 @@ gets one in so many hours at most.
 """
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from sqlalchemy import exists, func, select, update
 from sqlalchemy.dialects.postgresql import insert
@@ -48,16 +49,18 @@ async def occupy_idle_machines(
     due = await session.scalars(
         select(Machine.id)
         .where(
-            exists().where(Agent.machine_id == Machine.id, Agent.last_seen_at > now() - _seconds(SILENT_AFTER_S)),
+            exists().where(
+                Agent.machine_id == Machine.id, Agent.last_seen_at > now() - timedelta(seconds=SILENT_AFTER_S)
+            ),
             exists().where(Attempt.machine_id == Machine.id),
             ~exists().where(
                 Attempt.machine_id == Machine.id,
-                Attempt.state.in_(ACTIVE) | (Attempt.ended_at > now() - _seconds(idle_after_s)),
+                Attempt.state.in_(ACTIVE) | (Attempt.ended_at > now() - timedelta(seconds=idle_after_s)),
             ),
             ~exists().where(
                 Job.machine_id == Machine.id,
                 Job.origin == "idle",
-                Job.state.in_(UNFINISHED) | (Job.created_at > now() - _seconds(every_hours * 3600)),
+                Job.state.in_(UNFINISHED) | (Job.created_at > now() - timedelta(hours=every_hours)),
             ),
         )
         .order_by(Machine.id)
@@ -97,7 +100,7 @@ async def _give_up_waiting(session: AsyncSession, every_hours: float) -> None:
     stale = (
         select(Job.id)
         .where(
-            Job.origin == "idle", Job.state == "queued", Job.created_at < now() - _seconds(max(every_hours, 1) * 3600)
+            Job.origin == "idle", Job.state == "queued", Job.created_at < now() - timedelta(hours=max(every_hours, 1))
         )
         .with_for_update(skip_locked=True)
     )
@@ -161,7 +164,3 @@ async def _to_repeat(session: AsyncSession, machine_id: MachineId) -> Repeated |
         .limit(1)
     )
     return None if workload is None else Repeated(job, workload)
-
-
-def _seconds(seconds: float) -> object:
-    return func.make_interval(0, 0, 0, 0, 0, 0, seconds)

@@ -13,6 +13,7 @@ Rules that hold whatever agents and networks do:
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Literal
 from uuid import UUID, uuid4
 
@@ -198,7 +199,7 @@ async def heartbeat(
     await session.execute(update(Attempt).where(Attempt.id == attempt.id).values(**values))
     if job.cancel_requested_at is not None:
         return "cancel"
-    overdue = await session.scalar(select(now() > attempt.leased_at + _seconds(job.timeout_s + GRACE_S)))
+    overdue = await session.scalar(select(now() > attempt.leased_at + timedelta(seconds=job.timeout_s + GRACE_S)))
     return "cancel" if overdue else "continue"
 
 
@@ -362,8 +363,4 @@ async def _give_again(session: AsyncSession, held: Attempt, agent_id: AgentId, l
 
 
 def _from_now(seconds: float) -> ColumnElement[Any]:
-    return now() + _seconds(seconds)
-
-
-def _seconds(seconds: float) -> ColumnElement[Any]:
-    return func.make_interval(0, 0, 0, 0, 0, 0, seconds)
+    return now() + timedelta(seconds=seconds)

@@ -16,6 +16,7 @@ from pullback_service.errors import FieldError, InvalidInputError, Missing, NotF
 from pullback_service.ids import CommitId, JobId, MachineId, ProjectId
 from pullback_service.job_channel import ring
 from pullback_service.jobs.labels import column_with_device, with_device
+from pullback_service.jobs.schemas import JobRequest
 from pullback_service.jobs.trust import note_fork, trust_in
 from pullback_service.models.commits import Commit
 from pullback_service.models.jobs import Attempt, Job
@@ -31,6 +32,8 @@ STANDING = ("queued", "leased", "running", "done")
 ACTIVE = ("leased", "running")
 UNFINISHED = ("queued", *ACTIVE)
 
+_AS_ASKED = {"suite", "cases", "variants", "kind", "priority", "requires", "timeout_s", "effort", "machine_id"}
+
 AWAITS_APPROVAL = and_(Job.state == "queued", Job.trust == "untrusted", Job.approved_at.is_(None))
 
 Row = TypeVarTuple("Row")
@@ -45,26 +48,6 @@ SELECT id, suite, state, created_at
  ORDER BY id DESC
  LIMIT %(limit)s
 """
-
-
-@dataclass(frozen=True, slots=True)
-class WantedJob:
-    """Work as it is asked for."""
-
-    project: str
-    commit: ToldCommit
-    suite: str
-    kind: str
-    priority: int
-    requires: Mapping[str, Any]
-    timeout_s: float
-    fork: str | None = None
-    """Repository the commit comes from, where that is not the project's own."""
-    reference: ToldCommit | None = None
-    machine_id: MachineId | None = None
-    cases: Sequence[str] = ()
-    variants: Sequence[str] = ()
-    effort: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,34 +76,29 @@ class JobChoice:
     """Any of these, where it is not empty."""
 
 
-async def create_job(session: AsyncSession, wanted: WantedJob, *, force: bool) -> tuple[StoredJob, bool]:
+async def create_job(session: AsyncSession, wanted: JobRequest, *, force: bool) -> tuple[StoredJob, bool]:
     """Queue a job and ring the bell; or, unless forced, find the standing one for the same thing. Index: ix_job_commit."""
     project = await ensure_project(session, wanted.project)
     project_id = ProjectId(project.id)
     if wanted.machine_id is not None:
-        await _refuse_unknown_machine(session, wanted.machine_id)
-    told = wanted.commit if wanted.fork is None else replace(wanted.commit, branch=None)  # the branch is the fork's
+        await _refuse_unknown_machine(session, MachineId(wanted.machine_id))
+    told, fork = ToldCommit.of(wanted.commit), wanted.commit.fork
+    if fork is not None:
+        told = replace(told, branch=None)  # which is the fork's
     commit = await ensure_commit(session, project_id, told)
-    if wanted.fork is not None:
-        await note_fork(session, commit.id, wanted.fork)
-    reference = await ensure_commit(session, project_id, wanted.reference) if wanted.reference is not None else None
+    if fork is not None:
+        await note_fork(session, commit.id, fork)
+    other = None if wanted.reference is None else ToldCommit.of(wanted.reference)
+    reference = None if other is None else await ensure_commit(session, project_id, other)
     await keep_steps(session, project_id)
     commits = {commit.id} if reference is None else {commit.id, reference.id}
     job = Job(
         project_id=project_id,
         commit_id=commit.id,
         reference_id=None if reference is None else reference.id,
-        suite=wanted.suite,
-        cases=list(wanted.cases),
-        variants=list(wanted.variants),
-        kind=wanted.kind,
-        priority=wanted.priority,
-        requires=dict(wanted.requires),
-        timeout_s=wanted.timeout_s,
-        effort=wanted.effort,
-        machine_id=wanted.machine_id,
         trust=await trust_in(session, commits),
         asked_by=name_of_caller(session),
+        **wanted.model_dump(include=_AS_ASKED),
     )
     if not force:
         # Two callers who ask for the same job take turns here, and the second finds what the first made.

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, exists, func, or_, select, true
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -117,7 +117,7 @@ async def comparisons_with_itself(
                 Comparison.machine_id == machine_id,
                 Comparison.reference_id == Comparison.candidate_id,
                 Comparison.metric == metric,
-                Report.received_at > func.now() - func.make_interval(0, 0, 0, days),
+                Report.received_at > func.now() - timedelta(days=days),
             )
             .order_by(Comparison.id.desc())
             .limit(MOST_SELF_COMPARISONS + 1)
@@ -158,7 +158,7 @@ async def self_counts(session: AsyncSession, machine_id: MachineId, *, days: int
             Comparison.machine_id == machine_id,
             Comparison.reference_id == Comparison.candidate_id,
             Comparison.outcome != "failed",
-            Report.received_at > func.now() - func.make_interval(0, 0, 0, days),
+            Report.received_at > func.now() - timedelta(days=days),
         )
         .group_by(Comparison.metric)
         .order_by(Comparison.metric)

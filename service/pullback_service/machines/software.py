@@ -135,7 +135,11 @@ def software_at(
     came = ask(Query(_OF_COMMITS, values, _came, width=3))
     until = {"facts": list(_FACTS), "until": None if machines is None else _NOW}
     changes = ask(Query(_CHANGES_AT, {**values, **until}, _by_machine, width=4))
-    facts = None if machines is None else ask(Query(_MACHINES, {"machines": machines}, _facts, width=2))
+    facts = (
+        None
+        if machines is None
+        else ask(Query(_MACHINES, {"machines": machines}, dict[int, Mapping[str, Any]], width=2))
+    )
     return lambda: Software(came.value, changes.value, None if facts is None else facts.value)
 
 
@@ -188,10 +192,6 @@ def _by_machine(rows: Rows) -> Mapping[int, Sequence[_Change]]:
     for machine_id, *change in rows:
         changes[machine_id].append(_Change(*change))
     return dict(changes)
-
-
-def _facts(rows: Rows) -> Mapping[int, Mapping[str, Any]]:
-    return dict(rows)
 
 
 def _facts_of(variant: str) -> Sequence[str]:

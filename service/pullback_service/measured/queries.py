@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.ids import ProjectId
 from pullback_service.measured.code_identity import NOT_TOLD, Measured
-from pullback_service.statements import Query, Rows
+from pullback_service.statements import Query
 
 _GIVEN: LiteralString = """
 unnest(%(workloads)s::text[], %(subjects)s::text[], %(harnesses)s::text[]) given (workload, subject, harness)
@@ -50,11 +50,8 @@ async def read_measured(session: AsyncSession, ids: Iterable[int | None]) -> Map
 
 def measured_by_id(ids: Collection[int]) -> Query[Mapping[int, Measured]]:
     """The measured code, by id. Index: pk_measured."""
-    return Query(_READ, {"ids": statements.array_of(ids)}, _by_id, width=4)
-
-
-def _by_id(rows: Rows) -> Mapping[int, Measured]:
-    return {row[0]: Measured(*row[1:]) for row in rows}
+    values = {"ids": statements.array_of(ids)}
+    return Query(_READ, values, lambda rows: {row[0]: Measured(*row[1:]) for row in rows}, width=4)
 
 
 async def _find(session: AsyncSession, project_id: ProjectId, wanted: Collection[Measured]) -> dict[Measured, int]:

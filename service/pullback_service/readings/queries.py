@@ -67,27 +67,19 @@ async def readings_at(session: AsyncSession, pairs: Collection[tuple[int, int]])
 
 def readings_of_pairs(pairs: Collection[tuple[int, int]]) -> Query[Mapping[tuple[int, int], Reading]]:
     """Readings by (series, commit). Index: pk_reading."""
-    return Query(_AT_PAIRS, columns_of(pairs), _by_pair, width=WIDTH)
-
-
-def _by_pair(rows: Rows) -> Mapping[tuple[int, int], Reading]:
-    return {(row[0], row[1]): Reading.of(row) for row in rows}
+    return Query(_AT_PAIRS, columns_of(pairs), lambda rows: {row[:2]: Reading.of(row) for row in rows}, width=WIDTH)
 
 
 def newest_readings(series_ids: Collection[int], *, last: int) -> Query[list[Reading]]:
     """Series at their newest `last` commits, series by series, oldest first. Index: ix_reading_series_history."""
     values = {"series": statements.array_of(series_ids), "last": last}
-    return Query(_NEWEST_READINGS, values, _readings, width=WIDTH)
+    return Query(_NEWEST_READINGS, values, lambda rows: [*map(Reading.of, rows)], width=WIDTH)
 
 
 def newest_marks(series_ids: Collection[int], *, last: int) -> Query[list[Mark]]:
     """As `newest_readings`, with the columns that charts draw, which are all in the index."""
     values = {"series": statements.array_of(series_ids), "last": last}
     return Query(_NEWEST_MARKS, values, _marks, width=MARK_WIDTH)
-
-
-def _readings(rows: Rows) -> list[Reading]:
-    return [*map(Reading.of, rows)]
 
 
 def _marks(rows: Rows) -> list[Mark]:
@@ -113,11 +105,7 @@ async def reports_behind(
 
 def several_reports(pairs: Collection[tuple[int, int]]) -> Query[Mapping[tuple[int, int], tuple[str, ...]]]:
     """The reports behind readings of several, by (series, commit). Index: pk_reading, ix_point_commit_id_series_id."""
-    return Query(_REPORTS, columns_of(pairs), _reports)
-
-
-def _reports(rows: Rows) -> Mapping[tuple[int, int], tuple[str, ...]]:
-    return {(series_id, commit_id): tuple(reports) for series_id, commit_id, reports in rows}
+    return Query(_REPORTS, columns_of(pairs), lambda rows: {row[:2]: tuple(row[2]) for row in rows})
 
 
 async def processes_behind(session: AsyncSession, reading: Reading) -> tuple[float, ...]:

@@ -10,7 +10,7 @@ import orjson
 from pullback_service.errors import FieldError, IncompleteRequestError, InvalidInputError, UnreadableBodyError
 from pullback_service.importers import registry
 from pullback_service.importers.contents import Source
-from pullback_service.importers.json_paths import place_in_words
+from pullback_service.importers.json_paths import refuse
 from pullback_service.importers.results import Imported, UploadOptions
 from pullback_service.importers.unpacking import SEND_THE_FILE, decompress, in_utf8, refuse_too_many_values
 from pullback_service.reports.assembling import Place, assemble
@@ -88,10 +88,7 @@ def _is_own(source: Source) -> bool:
 def _refuse_needless(stated: UploadParameters) -> None:
     for name in ("variant", "unit", "direction"):
         if getattr(stated, name) is not None:
-            message = f"is for files of other tools: a {FORMAT} says the {name} itself"
-            raise InvalidInputError(
-                f"query.{name} {message}.", errors=[FieldError(path=f"query.{name}", message=message)]
-            )
+            refuse(f"query.{name}", f"is for files of other tools: a {FORMAT} says the {name} itself")
 
 
 def _place(stated: UploadParameters, imported: Imported, title: str) -> Place:
@@ -114,11 +111,11 @@ def _place(stated: UploadParameters, imported: Imported, title: str) -> Place:
     dirty = commit.dirty or stated.dirty
     if dirty and not stated.allow_dirty:
         path = "$" if commit.dirty else "query.dirty"
-        message = (
+        refuse(
+            path,
             "says that the tree had uncommitted changes: commit them and measure again, "
-            "or add allow_dirty=true to keep the report outside of the history"
+            "or add allow_dirty=true to keep the report outside of the history",
         )
-        raise InvalidInputError(f"{place_in_words(path)} {message}.", errors=[FieldError(path=path, message=message)])
     return Place(
         project=stated.project,
         sha=sha,
@@ -135,8 +132,10 @@ def _agreed(name: str, stated: str | None, said: str | None) -> str | None:
     if said is not None and (len(said) not in {40, 64} or set(said) - set("0123456789abcdef")):
         said = None
     if stated is not None and said is not None and stated != said:
-        message = f"is {stated}, but the file says {said}: leave {name}= out, or send the file of that {name}"
-        raise InvalidInputError(f"query.{name} {message}.", errors=[FieldError(path=f"query.{name}", message=message)])
+        refuse(
+            f"query.{name}",
+            f"is {stated}, but the file says {said}: leave {name}= out, or send the file of that {name}",
+        )
     return stated or said
 
 
@@ -153,10 +152,7 @@ def _by_metric(stated: str | None, name: str) -> Mapping[str | None, str]:
         key, colon, value = part.rpartition(":")
         value = value.strip()
         if not value or (colon and not key.strip()) or len(value) > _LONGEST_UNIT:
-            message = f"must be like {name}=ns or {name}=latency:ns,throughput:ops/s"
-            raise InvalidInputError(
-                f"query.{name} {message}.", errors=[FieldError(path=f"query.{name}", message=message)]
-            )
+            refuse(f"query.{name}", f"must be like {name}=ns or {name}=latency:ns,throughput:ops/s")
         found[key.strip() if colon else None] = value
     return found
 
@@ -165,9 +161,9 @@ def _directions(stated: str | None) -> Mapping[str | None, Literal["smaller", "b
     found = _by_metric(stated, "direction")
     for value in found.values():
         if value not in {"smaller", "bigger"}:
-            message = "must be smaller or bigger, or one of them for each metric: latency:smaller,throughput:bigger"
-            raise InvalidInputError(
-                f"query.direction {message}.", errors=[FieldError(path="query.direction", message=message)]
+            refuse(
+                "query.direction",
+                "must be smaller or bigger, or one of them for each metric: latency:smaller,throughput:bigger",
             )
     return cast("Mapping[str | None, Literal['smaller', 'bigger']]", found)
 

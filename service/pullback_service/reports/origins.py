@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service.commits.queries import PlacedCommit, ToldCommit, ensure_told
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.machines.registration import ToldMachine, ensure_machine
-from pullback_service.reports.schemas import CommitDocument, ReportHead
+from pullback_service.reports.schemas import ReportHead
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +33,9 @@ async def place(
     for at in in_one_order:
         if machines[at] is None:
             machines[at] = await ensure_machine(session, told[at])
-    commits = await ensure_told(session, project_id, [_told_by(head.commit) for head in heads])
+    commits = await ensure_told(session, project_id, [ToldCommit.of(head.commit) for head in heads])
     return [
         Place(machine_id, commits[head.commit.sha])
         for machine_id, head in zip(machines, heads, strict=True)
         if machine_id is not None
     ]
-
-
-def _told_by(commit: CommitDocument) -> ToldCommit:
-    return ToldCommit(commit.sha, tuple(commit.parents), commit.branch, commit.author, commit.authored_at, commit.title)

@@ -7,13 +7,13 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, NoReturn
+from typing import Any
 
 import orjson
 
 from pullback_service.errors import FieldError, InvalidInputError, UnreadableBodyError
 from pullback_service.fields import MOST_CASES
-from pullback_service.importers.json_paths import place_in_words
+from pullback_service.importers.json_paths import refuse
 from pullback_service.importers.unpacking import SEND_THE_FILE, refuse_too_many_values
 from pullback_service.importers.weighing import refuse_heavy
 from pullback_service.problems import json_path
@@ -77,9 +77,9 @@ def read_parsed(content: Any) -> ReadReport:
     """Validate a parsed upload, which is used up by that: a report is read case by case (`case_stream.py`)."""
     raw, root = unwrap(content)
     if raw.get("format") != FORMAT:
-        _refuse(f"{root}.format", f'must be "{FORMAT}", the format this release reads')
+        refuse(f"{root}.format", f'must be "{FORMAT}", the format this release reads')
     if not _is_of_our_version(raw):
-        _refuse(f"{root}.version", f"must be {VERSION}: this release reads no other version of {FORMAT}")
+        refuse(f"{root}.version", f"must be {VERSION}: this release reads no other version of {FORMAT}")
     try:
         gathered = gather(raw, root)
     except DoesNotHoldError as error:
@@ -91,7 +91,7 @@ def read_parsed(content: Any) -> ReadReport:
             f"The report is not valid at {errors[0]['path']}: {errors[0]['message'].rstrip('.')}{more}.", errors=errors
         ) from error
     except NestedTooDeeplyError as error:
-        _refuse(root, "is nested too deeply", cause=error)
+        refuse(root, "is nested too deeply", cause=error)
     return ReadReport(gathered.head, root, gathered.digest, gathered.parts, notes=_doubts(gathered.parts))
 
 
@@ -115,7 +115,7 @@ def _doubts(parts: Parts) -> tuple[str, ...]:
 def unwrap(content: Any) -> tuple[dict[str, Any], str]:
     """Our document and its JSON path."""
     if not isinstance(content, dict):
-        _refuse("$", "must be a JSON object")
+        refuse("$", "must be a JSON object")
     if "format" not in content and isinstance(content.get(WRAPPER), dict):
         return content[WRAPPER], f"$.{WRAPPER}"
     return content, "$"
@@ -132,7 +132,7 @@ def parse_json(body: bytes) -> Any:
             message = (
                 "is NaN or an infinity, which JSON does not have: send null for a value that could not be measured"
             )
-            _refuse(path, message, cause=error)
+            refuse(path, message, cause=error)
         raise UnreadableBodyError(
             f"The body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}: {SEND_THE_FILE}.",
             errors=[FieldError(path="$", message=error.msg)],
@@ -166,9 +166,3 @@ def _non_finite_paths(value: object, path: str) -> Iterator[str]:
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _non_finite_paths(item, f"{path}[{index}]")
-
-
-def _refuse(path: str, message: str, *, cause: Exception | None = None) -> NoReturn:
-    raise InvalidInputError(
-        f"{place_in_words(path)} {message}.", errors=[FieldError(path=path, message=message)]
-    ) from cause

@@ -10,9 +10,9 @@ doing it again finds nothing.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from uuid import UUID
 
-from sqlalchemy import ColumnElement, Double, Integer, cast, column, func, literal, or_, select, update
+from sqlalchemy import ColumnElement, Double, Integer, Select, cast, column, func, literal, or_, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
@@ -53,20 +53,7 @@ async def apply(database: Database) -> None:
 
 async def roll_up(session: AsyncSession, project_id: ProjectId, *, points_at_once: int = POINTS_AT_ONCE) -> bool:
     """Roll one batch of a project's old process values up; whether there may be more. Index: ix_report_raw."""
-    reports = (
-        await session.scalars(
-            select(Report.id)
-            .join(Project, Project.id == Report.project_id)
-            .where(
-                Report.project_id == project_id,
-                Report.rolled_up_at.is_(None),
-                Report.received_at < _days_ago(Project.raw_days),
-            )
-            .order_by(Report.received_at)
-            .limit(REPORTS_AT_ONCE)
-            .with_for_update(of=Report, skip_locked=True, key_share=True)
-        )
-    ).all()
+    reports = (await session.scalars(_old(project_id, Report.rolled_up_at.is_(None), Project.raw_days))).all()
     if not reports:
         return False
     raw = (
@@ -88,18 +75,7 @@ async def roll_up(session: AsyncSession, project_id: ProjectId, *, points_at_onc
 
 async def drop_bodies(session: AsyncSession, project_id: ProjectId) -> bool:
     """Drop one batch of a project's old files; whether there may be more. Index: ix_report_body."""
-    old = (
-        select(Report.id)
-        .join(Project, Project.id == Report.project_id)
-        .where(
-            Report.project_id == project_id,
-            Report.body.is_not(None),
-            Report.received_at < _days_ago(Project.body_days),
-        )
-        .order_by(Report.received_at)
-        .limit(REPORTS_AT_ONCE)
-        .with_for_update(of=Report, skip_locked=True, key_share=True)
-    )
+    old = _old(project_id, Report.body.is_not(None), Project.body_days)
     dropped = await session.execute(
         update(Report)
         .where(Report.id.in_((await session.scalars(old)).all()))
@@ -134,5 +110,17 @@ async def _write(ids: Sequence[int], spreads: Sequence[Spread], session: AsyncSe
     )
 
 
-def _days_ago(days: InstrumentedAttribute[int | None]) -> ColumnElement[Any]:
-    return now() - func.make_interval(0, 0, 0, cast(days, Integer))
+def _old(project_id: ProjectId, keeps: ColumnElement[bool], days: InstrumentedAttribute[int | None]) -> Select[UUID]:
+    """A batch of reports that keep something for longer than the project wants, the oldest first."""
+    return (
+        select(Report.id)
+        .join(Project, Project.id == Report.project_id)
+        .where(
+            Report.project_id == project_id,
+            keeps,
+            Report.received_at < now() - func.make_interval(0, 0, 0, cast(days, Integer)),
+        )
+        .order_by(Report.received_at)
+        .limit(REPORTS_AT_ONCE)
+        .with_for_update(of=Report, skip_locked=True, key_share=True)
+    )

@@ -108,11 +108,8 @@ def cases_of_workload(project_id: ProjectId, workload: str) -> Query[Mapping[Kno
 
     Index: ix_case_workload, uq_series_case_id_variant_metric_machine_id, ix_failure_case_history.
     """
-    return Query(_CASES, {"project": project_id, "workload": workload}, _cases)
-
-
-def _cases(rows: Rows) -> Mapping[KnownCase, frozenset[int]]:
-    return {KnownCase(*case): frozenset(machines) for *case, machines in rows}
+    values = {"project": project_id, "workload": workload}
+    return Query(_CASES, values, lambda rows: {KnownCase(*case): frozenset(machines) for *case, machines in rows})
 
 
 def series_of_workload(

@@ -12,7 +12,7 @@ from pullback_service.ids import SeriesId
 from pullback_service.readings.queries import newest_marks
 from pullback_service.readings.reading import Mark
 from pullback_service.series.thinning import thin
-from pullback_service.statements import Query, Rows
+from pullback_service.statements import Query
 
 T = TypeVar("T")
 _COMMITS: LiteralString = "SELECT id, sha FROM commit WHERE id = ANY (ARRAY (SELECT DISTINCT commit_id FROM marks))"
@@ -36,17 +36,13 @@ async def drawn_points(
     """
     query = newest_marks(series, last=last)
     async with statements.together(session, marks=query) as ask:
-        marks, shas = ask(query.given_as("marks")), ask(Query(_COMMITS, {}, _shas, width=2))
+        marks, shas = ask(query.given_as("marks")), ask(Query(_COMMITS, {}, dict[int, str], width=2))
         other = ask(beside)
     kept = {
         series_id: thinned([*group], at_most) for series_id, group in groupby(marks.value, key=attrgetter("series_id"))
     }
     points = {id_: [DrawnPoint(mark, shas.value[mark.commit_id]) for mark in kept.get(id_, ())] for id_ in series}
     return points, other.value
-
-
-def _shas(rows: Rows) -> Mapping[int, str]:
-    return dict(rows)
 
 
 def thinned(marks: Sequence[Mark], at_most: int) -> Sequence[Mark]:

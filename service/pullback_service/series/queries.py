@@ -185,11 +185,8 @@ def machines_of(project_id: ProjectId) -> Query[Sequence[MeasuringMachine]]:
 
     Of each machine its last uploads are looked at, so that this takes as long as there are machines.
     """
-    return Query(_MEASURING, {"project": project_id, "last": LAST_UPLOADS}, _machines, width=3)
-
-
-def _machines(rows: Rows) -> Sequence[MeasuringMachine]:
-    return [MeasuringMachine(MachineId(id_), name, newest) for id_, name, newest in rows]
+    values = {"project": project_id, "last": LAST_UPLOADS}
+    return Query(_MEASURING, values, lambda rows: [MeasuringMachine(*row) for row in rows], width=3)
 
 
 def is_measured_here(project_id: ProjectId) -> Query[bool]:
@@ -352,9 +349,9 @@ async def cells_of(session: AsyncSession, rows: Sequence[tuple[Any, ...]]) -> li
     """
     readings = [*map(Reading.of, rows)]
     case_ids, machine_ids = {row[WIDTH] for row in rows}, {row[WIDTH + 1] for row in rows}
-    cases = {row[0]: CaseFacts._make(row) for row in await _of_ids(session, _CASES, case_ids)}
+    cases = await statements.answer(session, cases_called(case_ids)) if rows else {}
     commits = {commit.id: commit for commit in await commits_of_ids(session, {each.commit_id for each in readings})}
-    machines = {row[0]: MachineFacts._make(row) for row in await _of_ids(session, _MACHINES, machine_ids)}
+    machines = await statements.answer(session, machines_called(machine_ids)) if rows else {}
     reports = await reports_behind(session, readings)
     cells = []
     for reading, row in zip(readings, rows, strict=True):
@@ -367,19 +364,28 @@ async def cells_of(session: AsyncSession, rows: Sequence[tuple[Any, ...]]) -> li
     return cells
 
 
-_CASES = 'SELECT id, workload, label, params, dtype, device FROM "case" WHERE id = ANY (%(ids)s)'
+_CASES: LiteralString = """
+SELECT id, workload, label, params, dtype, device FROM "case" WHERE id = ANY (%(ids)s::bigint[])
+"""
 _COMMITS: LiteralString = f"""
 SELECT {COMMIT_COLUMNS}
   FROM commit
  WHERE id = ANY (%(ids)s::bigint[])
  ORDER BY ordered_at, id
 """  # noqa: S608 - our own words
-_MACHINES = "SELECT id, name, fingerprint FROM machine WHERE id = ANY (%(ids)s)"
+_MACHINES: LiteralString = "SELECT id, name, fingerprint FROM machine WHERE id = ANY (%(ids)s::bigint[])"
 
 
-async def _of_ids(session: AsyncSession, statement: LiteralString, ids: Collection[Any]) -> list[tuple[Any, ...]]:
-    """Rows of which the first column is one of some keys."""
-    return await statements.rows(session, statement, {"ids": list(ids)}) if ids else []
+def cases_called(ids: Collection[int]) -> Query[Mapping[int, CaseFacts]]:
+    """Some cases by their ids. Index: pk_case."""
+    values = {"ids": statements.array_of(ids)}
+    return Query(_CASES, values, lambda rows: {row[0]: CaseFacts._make(row) for row in rows}, width=6)
+
+
+def machines_called(ids: Collection[int]) -> Query[Mapping[int, MachineFacts]]:
+    """Some machines by their ids. Index: pk_machine."""
+    values = {"ids": statements.array_of(ids)}
+    return Query(_MACHINES, values, lambda rows: {row[0]: MachineFacts._make(row) for row in rows}, width=3)
 
 
 async def commits_of_ids(session: AsyncSession, ids: Collection[int]) -> Sequence[CommitFacts]:

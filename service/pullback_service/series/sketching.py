@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import LiteralString, NamedTuple
 
-from pullback_service.statements import Query, Rows
+from pullback_service.statements import Query
 
 _SKETCHES: LiteralString = """
   WITH newest AS (
@@ -36,8 +36,4 @@ class Sketch(NamedTuple):
 def sketches_of(case_id: int, metric: str, machine_ids: Collection[int], *, last: int) -> Query[Sequence[Sketch]]:
     """The newest commits of a case in one metric on several machines. Index: ix_reading_series_history."""
     values = {"case": case_id, "metric": metric, "machines": list(machine_ids), "last": last}
-    return Query(_SKETCHES, values, _sketches)
-
-
-def _sketches(rows: Rows) -> Sequence[Sketch]:
-    return [*map(Sketch._make, rows)]
+    return Query(_SKETCHES, values, lambda rows: [*map(Sketch._make, rows)])

@@ -1,17 +1,14 @@
 """Series and points as tables to export."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp
-from typing import TypeVar
+from typing import Any
 
-from pullback_service.exports.tables import Column, Table, written
-from pullback_service.ratio import Ratio
+from pullback_service.exports.tables import Column, Table, columns_at
 from pullback_service.readings.reading import Reading
 from pullback_service.series.search import Facets, StoredSeries
 from pullback_service.series.windows import PooledPoint, RawPoint
-
-Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,110 +34,65 @@ class FacetRow:
     series: int
 
 
-def ratio_columns(of: Callable[[Row], Ratio]) -> Sequence[Column[Row]]:
-    """The columns of a row's ratio."""
-    return [
-        Column("log_ratio", "number", lambda row: of(row).log_ratio),
-        Column("low", "number", lambda row: of(row).low),
-        Column("high", "number", lambda row: of(row).high),
-        Column("factor", "number", lambda row: _factor(of(row).log_ratio)),
-        Column("n", "integer", lambda row: of(row).n),
-    ]
+def ratio_columns(place: str) -> Sequence[Column[Any]]:
+    """The columns of a ratio at a place of rows."""
+    *ratio, groups = columns_at(place, "log_ratio:number", "low:number", "high:number", "n:integer")
+    return [*ratio, Column("factor", "number", lambda row: _factor(ratio[0].value(row))), groups]
 
 
-def _factor(log_ratio: float | None) -> float | None:
+def _factor(log_ratio: Any) -> float | None:
     return None if log_ratio is None else exp(log_ratio)
 
 
-def series_columns(of: Callable[[Row], StoredSeries]) -> Sequence[Column[Row]]:
-    """The columns that describe a row's series."""
-    return [
-        Column("series_id", "integer", lambda row: of(row).series.id),
-        Column("project", "text", lambda row: of(row).project),
-        Column("workload", "text", lambda row: of(row).case.workload),
-        Column("case", "text", lambda row: of(row).case.label),
-        Column("params", "text", lambda row: written(of(row).case.params)),
-        Column("dtype", "text", lambda row: of(row).case.dtype),
-        Column("device", "text", lambda row: of(row).case.device),
-        Column("variant", "text", lambda row: of(row).series.variant),
-        Column("kind", "text", lambda row: of(row).series.variant_kind),
-        Column("metric", "text", lambda row: of(row).series.metric),
-        Column("unit", "text", lambda row: of(row).series.unit),
-        Column("direction", "text", lambda row: of(row).series.direction),
-        Column("exact", "flag", lambda row: of(row).series.exact),
-        Column("machine", "text", lambda row: of(row).machine.name),
-        Column("machine_fingerprint", "text", lambda row: of(row).machine.fingerprint),
-    ]
+def _series_columns(place: str) -> Sequence[Column[Any]]:
+    """The columns that describe a series at a place of rows."""
+    return columns_at(
+        place,
+        "series_id:integer=series.id", "project", "workload=case.workload", "case=case.label", "params=case.params", "dtype=case.dtype",
+        "device=case.device", "variant=series.variant", "kind=series.variant_kind", "metric=series.metric", "unit=series.unit",
+        "direction=series.direction", "exact:flag=series.exact", "machine=machine.name", "machine_fingerprint=machine.fingerprint",
+    )  # fmt: skip
 
 
-def _series(stored: StoredSeries) -> StoredSeries:
-    return stored
+SERIES: Table[StoredSeries] = Table("series", [*_series_columns(""), *columns_at("", "resolution:number")])
 
+FACETS: Table[FacetRow] = Table("facets", columns_at("", "dimension", "value", "series:integer"))
 
-def _of_point(row: ExportedPoint) -> StoredSeries:
-    return row.series
-
-
-def _ratio_of_point(row: ExportedPoint) -> Ratio:
-    return row.numbers.ratio
-
-
-SERIES: Table[StoredSeries] = Table(
-    "series", [*series_columns(_series), Column("resolution", "number", lambda row: row.resolution)]
+_COMMIT: Sequence[Column[ExportedPoint]] = columns_at(
+    "point.", "commit", "title", "ordered_at:time=reading.ordered_at", "position:integer"
 )
-
-FACETS: Table[FacetRow] = Table(
-    "facets",
-    [
-        Column("dimension", "text", lambda row: row.dimension),
-        Column("value", "text", lambda row: row.value),
-        Column("series", "integer", lambda row: row.series),
-    ],
-)
-
-_COMMIT: Sequence[Column[ExportedPoint]] = [
-    Column("commit", "text", lambda row: row.point.commit),
-    Column("title", "text", lambda row: row.point.title),
-    Column("ordered_at", "time", lambda row: row.point.reading.ordered_at),
-    Column("position", "integer", lambda row: row.point.position),
-]
 _RATIO: Sequence[Column[ExportedPoint]] = [
-    *ratio_columns(_ratio_of_point),
-    Column("outcome", "text", lambda row: row.numbers.outcome),
-    Column("quality", "text", lambda row: row.numbers.quality),
-    Column("dirty", "flag", lambda row: row.numbers.dirty),
-    Column("method", "text", lambda row: row.point.reading.method),
-    Column("program_hash", "text", lambda row: row.point.reading.program_hash),
+    *ratio_columns("numbers.ratio."),
+    *columns_at("numbers.", "outcome", "quality", "dirty:flag"),
+    *columns_at("point.reading.", "method", "program_hash"),
 ]
 POINTS: Table[ExportedPoint] = Table(
     "points",
     [
-        *series_columns(_of_point),
+        *_series_columns("series."),
         *_COMMIT,
-        Column("value", "number", lambda row: row.point.reading.value),
-        Column("processes", "integer", lambda row: row.point.reading.process_count),
-        Column("smallest", "number", lambda row: row.point.reading.process_low),
-        Column("q25", "number", lambda row: row.point.reading.process_q25),
-        Column("q75", "number", lambda row: row.point.reading.process_q75),
-        Column("largest", "number", lambda row: row.point.reading.process_high),
-        Column("baseline", "text", lambda row: row.point.reading.baseline),
+        *columns_at(
+            "point.reading.",
+            "value:number", "processes:integer=process_count", "smallest:number=process_low", "q25:number=process_q25",
+            "q75:number=process_q75", "largest:number=process_high", "baseline",
+        ),
         *_RATIO,
-        Column("reports", "integer", lambda row: row.point.reading.reports),
+        *columns_at("point.reading.", "reports:integer"),
         Column("workload_digest", "text", lambda row: row.point.measured.workload or None),
         Column("subject_digest", "text", lambda row: row.point.measured.subject or None),
         Column("harness", "text", lambda row: row.point.measured.harness or None),
     ],
-)
+)  # fmt: skip
 """One row for each series and commit, its reports pooled."""
 
 RAW_POINTS: Table[ExportedPoint] = Table(
     "raw-points",
     [
-        *series_columns(_of_point),
+        *_series_columns("series."),
         *_COMMIT,
-        Column("report_id", "text", lambda row: None if row.raw is None else str(row.raw.report_id)),
-        Column("value", "number", lambda row: row.numbers.value),
-        Column("process_values", "numbers", lambda row: None if row.raw is None else row.raw.process_values),
+        *columns_at(
+            "", "report_id=raw.report_id", "value:number=numbers.value", "process_values:numbers=raw.process_values"
+        ),
         *_RATIO,
     ],
 )

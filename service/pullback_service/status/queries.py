@@ -1,5 +1,6 @@
 """Reading how the service is doing."""
 
+from datetime import timedelta
 from textwrap import shorten
 
 from sqlalchemy import exists, func, select, text
@@ -39,15 +40,17 @@ async def read_status(session: AsyncSession) -> Status:
     """The state of the service, with remedies."""
     chores = await chore_states(session, horizon_s=RECENT_S)
     workers = await live_workers(session, within_s=WORKER_SILENT_AFTER_S)
-    agents = await session.scalar(select(func.count()).where(Agent.last_seen_at > now() - _seconds(SILENT_AFTER_S)))
+    agents = await session.scalar(
+        select(func.count()).where(Agent.last_seen_at > now() - timedelta(seconds=SILENT_AFTER_S))
+    )
     jobs = await _queue(session)
     unfollowed = await session.scalar(
         select(func.count()).where(
-            Report.followed_up_at.is_(None), Report.received_at < now() - _seconds(MISSED_AFTER_S)
+            Report.followed_up_at.is_(None), Report.received_at < now() - timedelta(seconds=MISSED_AFTER_S)
         )
     )
     overdue = await session.scalar(
-        select(func.count()).where(Attempt.state.in_(ACTIVE), Attempt.lease_expires_at < now() - _seconds(60))
+        select(func.count()).where(Attempt.state.in_(ACTIVE), Attempt.lease_expires_at < now() - timedelta(seconds=60))
     )
     found = [
         *about_workers(chores, workers=workers, unfollowed=unfollowed or 0, overdue=overdue or 0),
@@ -77,18 +80,18 @@ async def _queue(session: AsyncSession) -> QueueStatus:
     )
     offered = exists().where(
         Agent.machine_id == Machine.id,
-        Agent.last_seen_at > now() - _seconds(OFFERED_WITHIN_S),
+        Agent.last_seen_at > now() - timedelta(seconds=OFFERED_WITHIN_S),
         column_with_device(Job.requires).contained_by(column_with_device(Agent.labels)),
         (Job.machine_id.is_(None)) | (Job.machine_id == Machine.id),
         (Job.trust == "trusted") | ((Machine.accepts == "untrusted") & column_contains_strangers(Agent.labels)),
     )
-    anybody = exists().where(Agent.last_seen_at > now() - _seconds(OFFERED_WITHIN_S))
+    anybody = exists().where(Agent.last_seen_at > now() - timedelta(seconds=OFFERED_WITHIN_S))
     unservable = await session.scalar(
         select(func.count()).select_from(Job).where(text(CLAIMABLE), Job.origin != "idle", anybody, ~offered)
     )
     lost = await session.execute(
         select(Job.id, Job.failure_message)
-        .where(Job.state == "lost", Job.finished_at > now() - _seconds(RECENT_S))
+        .where(Job.state == "lost", Job.finished_at > now() - timedelta(seconds=RECENT_S))
         .order_by(Job.id.desc())
         .limit(MOST_LOST)
     )
@@ -101,7 +104,3 @@ async def _queue(session: AsyncSession) -> QueueStatus:
         lost=[row.id for row in found],
         lost_because=shorten(found[0].failure_message or "", MOST_SAID, placeholder="…") if found else None,
     )
-
-
-def _seconds(seconds: float) -> object:
-    return func.make_interval(0, 0, 0, 0, 0, 0, seconds)

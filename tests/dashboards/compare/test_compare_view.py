@@ -12,8 +12,9 @@ from pullback_dashboards.explore.view import Menu, MenuValue
 from pullback_dashboards.history import Commit
 from pullback_service.comparisons.judgements import summarize
 from pullback_service.comparisons.judging import Judgement
-from pullback_service.comparisons.queries import Compared, NamedCase, NamedMachine, ShownSeries, ShownSide
+from pullback_service.comparisons.queries import Compared, ShownSeries, ShownSide
 from pullback_service.ratio import Ratio
+from pullback_service.series.queries import CaseFacts, MachineFacts
 
 OLD, NEW = Commit("a" * 40), Commit("b" * 40, "Add <a> copy")
 WORKLOAD = "dense"
@@ -58,9 +59,9 @@ def likely(outcome, ratio, **about):
 
 
 def shown(each):
-    case = NamedCase(1, "dense[n=8,f4,cpu]", WORKLOAD, {"n": 8}, "f4", "cpu")
+    case = CaseFacts(1, WORKLOAD, "dense[n=8,f4,cpu]", {"n": 8}, "f4", "cpu")
     sides = [None if side is None else ShownSide(side, ()) for side in (each.reference, each.candidate)]
-    return ShownSeries(each, case, NamedMachine(1, "lab", "f"), *sides)
+    return ShownSeries(each, case, MachineFacts(1, "lab", "f"), *sides)
 
 
 def row(each):

@@ -3,7 +3,7 @@ import json
 import httpx
 import pytest
 
-from pullback_runners.agent.client import Lease, ServiceClient, Waiting
+from pullback_runners.agent.client import Lease, ServiceClient, SpoolStatement
 from pullback_runners.agent.errors import PermanentError, RefusedError, TransientError
 from pullback_runners.progress import Progress
 
@@ -17,7 +17,7 @@ def _client(answer):
 @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504])
 def test_a_busy_or_broken_service_is_a_transient_error(status):
     with _client(lambda _: httpx.Response(status)) as client, pytest.raises(TransientError, match=str(status)):
-        client.claim("1", labels={}, wait_s=0)
+        client.claim(1, labels={}, wait_s=0)
 
 
 def test_no_connection_is_a_transient_error():
@@ -25,14 +25,14 @@ def test_no_connection_is_a_transient_error():
         raise httpx.ConnectError("refused", request=request)
 
     with _client(fail) as client, pytest.raises(TransientError, match=r"http://service\.test does not answer"):
-        client.claim("1", labels={}, wait_s=0)
+        client.claim(1, labels={}, wait_s=0)
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 422])
 def test_a_refusal_is_permanent_and_says_why(status):
     answer = httpx.Response(status, json={"detail": "The agent is not known: enroll it."})
     with _client(lambda _: answer) as client, pytest.raises(RefusedError, match="enroll it") as caught:
-        client.claim("1", labels={}, wait_s=0)
+        client.claim(1, labels={}, wait_s=0)
     assert caught.value.status == status
 
 
@@ -46,7 +46,7 @@ def test_something_that_is_no_pullback_service_is_named_as_such():
 
 def test_no_job_is_no_claim():
     with _client(lambda _: httpx.Response(204)) as client:
-        assert client.claim("1", labels={}, wait_s=0) is None
+        assert client.claim(1, labels={}, wait_s=0) is None
 
 
 def test_a_suite_may_be_narrowed_to_cases():
@@ -68,7 +68,7 @@ def test_a_suite_may_be_narrowed_to_cases():
         "heartbeat_s": 15,
     }
     with _client(lambda _: httpx.Response(200, json=answer)) as client:
-        claim = client.claim("1", labels={}, wait_s=0)
+        claim = client.claim(1, labels={}, wait_s=0)
     assert (claim.job.suite, claim.job.cases, claim.job.effort) == ("quick", ("poly9*", "mul*"), 1)
     assert claim.lease.path == "/api/v1/jobs/7/attempts/1"
 
@@ -106,7 +106,7 @@ def test_a_claim_says_what_the_agent_can_do_and_brings_the_commit_to_compare_wit
         return httpx.Response(200, json=answer)
 
     with _client(serve) as client:
-        claim = client.claim("1", labels={}, wait_s=0)
+        claim = client.claim(1, labels={}, wait_s=0)
     assert asked[0]["kinds"] == ["run", "compare"]
     assert claim.job.reference == claim.job.commit
     assert claim.job.device == "cpu"
@@ -127,7 +127,10 @@ def test_a_heartbeat_sends_progress_and_brings_the_answer_back():
         return httpx.Response(200, json={"answer": "cancel", "heartbeat_s": 3})
 
     with _client(answer) as client:
-        assert client.heartbeat(LEASE, Progress("measure", 1, 2, "m"), Waiting(2, 4096)) == ("cancel", 3.0)
+        assert client.heartbeat(LEASE, Progress("measure", 1, 2, "m"), SpoolStatement(waiting=2, bytes=4096)) == (
+            "cancel",
+            3.0,
+        )
     assert seen == [
         {
             "lease_token": LEASE.token,

@@ -1,18 +1,17 @@
 """gmm: the log-posterior of a mixture of Gaussians, and its gradient by all parameters."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import pullback as pb
-from pullback_runners.gradbench.module import Input, Module, array, listed, whole
+from pullback_runners.gradbench.module import Input, Module, Planned, array, listed, whole
 from pullback_runners.workloads.gmm import log_posterior
 
 MODULE = Module("gmm")
 _PARAMETERS = ("alpha", "mu", "q", "l")
 
 
-def _read(given: Input) -> tuple[tuple[Any, ...], Callable[[], Callable[..., Any]], tuple[Any, ...]]:
+def _read(given: Input) -> Planned:
     d, k, n = (whole(given, name) for name in ("d", "k", "n"))
     sizes, gamma = {"d": d, "k": k, "n": n, "m": whole(given, "m", least=0)}, float(given["gamma"])
     below = d * (d - 1) // 2

@@ -1,10 +1,7 @@
 """hello: the square of a number, and its derivative."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pullback as pb
-from pullback_runners.gradbench.module import Input, Module
+from pullback_runners.gradbench.module import Input, Module, Planned
 
 MODULE = Module("hello")
 
@@ -13,7 +10,7 @@ def _square(x: float) -> float:
     return x * x
 
 
-def _read(given: Input) -> tuple[tuple[()], Callable[[], Callable[..., Any]], tuple[float]]:
+def _read(given: Input) -> Planned:
     return (), lambda: _square, (float(given),)
 
 

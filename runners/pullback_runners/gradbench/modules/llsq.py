@@ -1,16 +1,13 @@
 """llsq: the distance of a polynomial from the sign function, and its gradient by the coefficients."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pullback as pb
-from pullback_runners.gradbench.module import Input, Module, array, listed, whole
+from pullback_runners.gradbench.module import Input, Module, Planned, array, listed, whole
 from pullback_runners.workloads.llsq import llsq
 
 MODULE = Module("llsq")
 
 
-def _read(given: Input) -> tuple[tuple[int, int], Callable[[], Callable[..., Any]], tuple[Any]]:
+def _read(given: Input) -> Planned:
     x, n = array(given, "x", None), whole(given, "n", least=2)
     return (n, len(x)), lambda: llsq(n=n, m=len(x)), (x,)
 

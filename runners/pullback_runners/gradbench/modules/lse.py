@@ -1,16 +1,13 @@
 """lse: the logarithm of a sum of exponentials, and its gradient."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pullback as pb
-from pullback_runners.gradbench.module import Input, Module, array, listed
+from pullback_runners.gradbench.module import Input, Module, Planned, array, listed
 from pullback_runners.workloads.lse import lse
 
 MODULE = Module("lse")
 
 
-def _read(given: Input) -> tuple[tuple[int], Callable[[], Callable[..., Any]], tuple[Any]]:
+def _read(given: Input) -> Planned:
     x = array(given, "x", None)
     return (len(x),), lambda: lse(n=len(x)), (x,)
 

@@ -1,19 +1,18 @@
 """lstm: loss of ADBench's language model, and its gradient by all parameters as one list."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 import pullback as pb
-from pullback_runners.gradbench.module import Input, Module, array, listed
+from pullback_runners.gradbench.module import Input, Module, Planned, array, listed
 from pullback_runners.workloads.lstm_lm import lstm_lm
 
 MODULE = Module("lstm")
 
 
-def _read(given: Input) -> tuple[tuple[int, ...], Callable[[], Callable[..., Any]], tuple[Any, ...]]:
+def _read(given: Input) -> Planned:
     x = array(given, "sequence", None, None)
     steps, units = x.shape
     main = array(given, "main_params", None, 4 * units)

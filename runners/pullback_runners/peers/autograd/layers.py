@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 from pullback_runners.peers.autograd.adapter import PEER
-from pullback_runners.workloads import Inputs
 from pullback_runners.workloads.activations import GELU_CUBIC, GELU_SCALE
 
 
@@ -21,23 +20,20 @@ def _activation(autograd: Any, act: str) -> Callable[[Any], Any]:
 
 
 @PEER.form("dense_bias_act")
-def _(autograd: Any, inputs: Inputs, /, *, act: str, **_: Any) -> Any:
-    del inputs
+def _(autograd: Any, /, *, act: str, **_: Any) -> Any:
     anp = autograd.numpy
     activated = _activation(autograd, act)
     return lambda w, x, b: anp.sum(activated(anp.dot(w, x) + b[:, None]) ** 2)
 
 
 @PEER.form("bias_act")
-def _(autograd: Any, inputs: Inputs, /, *, act: str, **_: Any) -> Any:
-    del inputs
+def _(autograd: Any, /, *, act: str, **_: Any) -> Any:
     activated = _activation(autograd, act)
     return lambda x, b: autograd.numpy.sum(activated(x + b[:, None]) ** 2)
 
 
 @PEER.form("attention_head")
-def _(autograd: Any, inputs: Inputs, /, *, size: int, **_: Any) -> Any:
-    del inputs
+def _(autograd: Any, /, *, size: int, **_: Any) -> Any:
     anp = autograd.numpy
     scale = float(size) ** -0.5
 

@@ -5,13 +5,11 @@ from typing import Any
 import numpy as np
 
 from pullback_runners.peers.autograd.adapter import PEER
-from pullback_runners.workloads import Inputs
 from pullback_runners.workloads.gmm_likelihood import positions_below_diagonal
 
 
 @PEER.form("gmm_likelihood")
-def _(autograd: Any, inputs: Inputs, /, *, d: int, k: int, n: int) -> Any:
-    del inputs
+def _(autograd: Any, /, *, d: int, k: int, n: int) -> Any:
     anp, logsumexp = autograd.numpy, autograd.scipy.special.logsumexp
     rows, columns = positions_below_diagonal(d)
     places = np.full((d, d), len(rows))

@@ -5,12 +5,10 @@ from typing import Any
 import numpy as np
 
 from pullback_runners.peers.autograd.adapter import PEER
-from pullback_runners.workloads import Inputs
 
 
 @PEER.form("mlp_step")
-def _(autograd: Any, inputs: Inputs, /, **_: Any) -> Any:
-    del inputs
+def _(autograd: Any, /, **_: Any) -> Any:
     anp = autograd.numpy
 
     def loss(w1: Any, b1: Any, w2: Any, b2: Any, w3: Any, b3: Any, x: Any, labels: Any) -> Any:
@@ -23,8 +21,7 @@ def _(autograd: Any, inputs: Inputs, /, **_: Any) -> Any:
 
 
 @PEER.form("generator_only")
-def _(autograd: Any, inputs: Inputs, /, **_: Any) -> Any:
-    del inputs
+def _(autograd: Any, /, **_: Any) -> Any:
     anp = autograd.numpy
 
     def loss(w1: Any, b1: Any, w2: Any, b2: Any, v1: Any, c1: Any, v2: Any, c2: Any, z: Any) -> Any:

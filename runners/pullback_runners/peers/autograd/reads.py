@@ -3,19 +3,15 @@
 from typing import Any
 
 from pullback_runners.peers.autograd.adapter import PEER
-from pullback_runners.workloads import Inputs
 
 
 @PEER.form("touch_large_array")
-def _(autograd: Any, inputs: Inputs, /, *, form: str, **_: Any) -> Any:
-    del inputs
+def _(autograd: Any, /, *, form: str, **_: Any) -> Any:
     return (lambda p, c: c[1] * p) if form == "index" else (lambda p, c, e: autograd.numpy.dot(c, e) * p)
 
 
 @PEER.form("scalar_reads")
-def _(autograd: Any, inputs: Inputs, /, *, n: int) -> Any:
-    del autograd, inputs
-
+def _(_autograd: Any, /, *, n: int) -> Any:
     def polynomial(c: Any, x: Any) -> Any:
         y = c[n - 1]
         for k in range(n - 2, -1, -1):
@@ -26,6 +22,5 @@ def _(autograd: Any, inputs: Inputs, /, *, n: int) -> Any:
 
 
 @PEER.form("constant_matrix")
-def _(autograd: Any, inputs: Inputs, /, **_: Any) -> Any:
-    del inputs
+def _(autograd: Any, /, **_: Any) -> Any:
     return lambda x, a: autograd.numpy.sum(autograd.numpy.dot(a, x) ** 2)

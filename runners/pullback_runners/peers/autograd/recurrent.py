@@ -1,26 +1,20 @@
 """Recurrent layers over a sequence, written for HIPS autograd."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from pullback_runners.peers.autograd.adapter import PEER
 from pullback_runners.peers.peer import Form
-from pullback_runners.peers.recurrent_weights import (
-    gru_gradient,
-    gru_weights,
-    lstm_gradient,
-    lstm_weights,
-    rnn_gradient,
-    rnn_weights,
-)
+from pullback_runners.peers.recurrent_weights import gradient_of, weights_of
 from pullback_runners.workloads import Inputs
 
 
-@PEER.form("rnn")
+@PEER.form("rnn", with_inputs=True)
 def _(autograd: Any, inputs: Inputs, /, *, steps: int, batch: int, hidden: int, **_: Any) -> Form:
     anp = autograd.numpy
-    params = inputs["params"]
 
     def loss(wi: Any, wh: Any, *rest: Any) -> Any:
         *bias, x = rest
@@ -31,18 +25,13 @@ def _(autograd: Any, inputs: Inputs, /, *, steps: int, batch: int, hidden: int, 
             total = total + anp.sum(h**2)
         return total
 
-    return Form(
-        loss, {**rnn_weights(params), "x": inputs["x"]}, tuple(params), lambda found: rnn_gradient(params, found)
-    )
+    return _form("rnn", loss, inputs)
 
 
-@PEER.form("lstm")
+@PEER.form("lstm", with_inputs=True)
 def _(autograd: Any, inputs: Inputs, /, *, steps: int, batch: int, hidden: int, **_: Any) -> Form:
     anp = autograd.numpy
-    params = inputs["params"]
-
-    def sigmoid(z: Any) -> Any:
-        return 0.5 * (anp.tanh(0.5 * z) + 1.0)
+    sigmoid = partial(_sigmoid, anp)
 
     def loss(wi: Any, wh: Any, *rest: Any) -> Any:
         *bias, x = rest
@@ -57,18 +46,13 @@ def _(autograd: Any, inputs: Inputs, /, *, steps: int, batch: int, hidden: int, 
             total = total + anp.sum(h**2)
         return total
 
-    return Form(
-        loss, {**lstm_weights(params), "x": inputs["x"]}, tuple(params), lambda found: lstm_gradient(params, found)
-    )
+    return _form("lstm", loss, inputs)
 
 
-@PEER.form("gru")
+@PEER.form("gru", with_inputs=True)
 def _(autograd: Any, inputs: Inputs, /, *, steps: int, batch: int, hidden: int, **_: Any) -> Form:
     anp = autograd.numpy
-    params = inputs["params"]
-
-    def sigmoid(z: Any) -> Any:
-        return 0.5 * (anp.tanh(0.5 * z) + 1.0)
+    sigmoid = partial(_sigmoid, anp)
 
     def loss(wi: Any, wh: Any, *rest: Any) -> Any:
         *bias, x = rest
@@ -84,6 +68,14 @@ def _(autograd: Any, inputs: Inputs, /, *, steps: int, batch: int, hidden: int, 
             total = total + anp.sum(h**2)
         return total
 
-    return Form(
-        loss, {**gru_weights(params), "x": inputs["x"]}, tuple(params), lambda found: gru_gradient(params, found)
-    )
+    return _form("gru", loss, inputs)
+
+
+def _sigmoid(anp: Any, z: Any) -> Any:
+    return 0.5 * (anp.tanh(0.5 * z) + 1.0)
+
+
+def _form(layer: str, loss: Callable[..., Any], inputs: Inputs) -> Form:
+    params = inputs["params"]
+    arguments = {**weights_of(layer, params), "x": inputs["x"]}
+    return Form(loss, arguments, tuple(params), partial(gradient_of, layer, params))

@@ -3,14 +3,12 @@
 from typing import Any
 
 from pullback_runners.peers.autograd.adapter import PEER
-from pullback_runners.workloads import Inputs
 from pullback_runners.workloads.black_scholes import ROOT_HALF
 from pullback_runners.workloads.logistic_regression import RIDGE
 
 
 @PEER.form("black_scholes")
-def _(autograd: Any, inputs: Inputs, /, **_: Any) -> Any:
-    del inputs
+def _(autograd: Any, /, **_: Any) -> Any:
     anp, erf = autograd.numpy, autograd.scipy.special.erf
 
     def total(s: Any, v: Any, r: Any, k: Any, t: Any) -> Any:
@@ -23,8 +21,7 @@ def _(autograd: Any, inputs: Inputs, /, **_: Any) -> Any:
 
 
 @PEER.form("logistic_regression")
-def _(autograd: Any, inputs: Inputs, /, **_: Any) -> Any:
-    del inputs
+def _(autograd: Any, /, **_: Any) -> Any:
     anp = autograd.numpy
 
     def loss(w: Any, b: Any, x: Any, y: Any) -> Any:

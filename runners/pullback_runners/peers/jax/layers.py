@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 from pullback_runners.peers.jax.adapter import PEER
-from pullback_runners.workloads import Inputs
 
 
 def _activation(jax: Any, act: str) -> Callable[[Any], Any]:
@@ -13,22 +12,19 @@ def _activation(jax: Any, act: str) -> Callable[[Any], Any]:
 
 
 @PEER.form("dense_bias_act")
-def _(jax: Any, inputs: Inputs, /, *, act: str, **_: Any) -> Any:
-    del inputs
+def _(jax: Any, /, *, act: str, **_: Any) -> Any:
     activated = _activation(jax, act)
     return lambda w, x, b: jax.numpy.sum(activated(w @ x + b[:, None]) ** 2)
 
 
 @PEER.form("bias_act")
-def _(jax: Any, inputs: Inputs, /, *, act: str, **_: Any) -> Any:
-    del inputs
+def _(jax: Any, /, *, act: str, **_: Any) -> Any:
     activated = _activation(jax, act)
     return lambda x, b: jax.numpy.sum(activated(x + b[:, None]) ** 2)
 
 
 @PEER.form("conv_bias_act")
-def _(jax: Any, inputs: Inputs, /, *, act: str, axes: int = 2, stride: int = 1, **_: Any) -> Any:
-    del inputs
+def _(jax: Any, /, *, act: str, axes: int = 2, stride: int = 1, **_: Any) -> Any:
     activated = _activation(jax, act)
 
     def loss(w: Any, x: Any, b: Any) -> Any:
@@ -39,8 +35,7 @@ def _(jax: Any, inputs: Inputs, /, *, act: str, axes: int = 2, stride: int = 1, 
 
 
 @PEER.form("attention_head")
-def _(jax: Any, inputs: Inputs, /, *, size: int, **_: Any) -> Any:
-    del inputs
+def _(jax: Any, /, *, size: int, **_: Any) -> Any:
     jnp = jax.numpy
 
     def loss(wq: Any, wk: Any, wv: Any, x: Any) -> Any:

@@ -3,13 +3,11 @@
 from typing import Any
 
 from pullback_runners.peers.jax.adapter import PEER
-from pullback_runners.workloads import Inputs
 from pullback_runners.workloads.gmm_likelihood import positions_below_diagonal
 
 
 @PEER.form("gmm_likelihood")
-def _(jax: Any, inputs: Inputs, /, *, d: int, k: int, n: int) -> Any:
-    del inputs
+def _(jax: Any, /, *, d: int, k: int, n: int) -> Any:
     jnp = jax.numpy
     rows, columns = positions_below_diagonal(d)
 

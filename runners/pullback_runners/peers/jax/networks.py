@@ -3,12 +3,10 @@
 from typing import Any
 
 from pullback_runners.peers.jax.adapter import PEER
-from pullback_runners.workloads import Inputs
 
 
 @PEER.form("mlp_step")
-def _(jax: Any, inputs: Inputs, /, **_: Any) -> Any:
-    del inputs
+def _(jax: Any, /, **_: Any) -> Any:
     jnp = jax.numpy
 
     def loss(w1: Any, b1: Any, w2: Any, b2: Any, w3: Any, b3: Any, x: Any, labels: Any) -> Any:
@@ -21,8 +19,7 @@ def _(jax: Any, inputs: Inputs, /, **_: Any) -> Any:
 
 
 @PEER.form("generator_only")
-def _(jax: Any, inputs: Inputs, /, **_: Any) -> Any:
-    del inputs
+def _(jax: Any, /, **_: Any) -> Any:
     jnp = jax.numpy
 
     def loss(w1: Any, b1: Any, w2: Any, b2: Any, v1: Any, c1: Any, v2: Any, c2: Any, z: Any) -> Any:
@@ -34,8 +31,7 @@ def _(jax: Any, inputs: Inputs, /, **_: Any) -> Any:
 
 
 @PEER.form("lenet_step")
-def _(jax: Any, inputs: Inputs, /, *, batch: int) -> Any:
-    del inputs
+def _(jax: Any, /, *, batch: int) -> Any:
     jnp = jax.numpy
 
     def layer(k: Any, x: Any, c: Any) -> Any:

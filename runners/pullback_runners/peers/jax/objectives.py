@@ -32,26 +32,22 @@ def _mixture(jax: Any, d: int, k: int, n: int, prior_sign: float) -> Any:
 
 
 @PEER.form("gmm")
-def _(jax: Any, inputs: Inputs, /, *, d: int, k: int, n: int) -> Any:
-    del inputs
+def _(jax: Any, /, *, d: int, k: int, n: int) -> Any:
     return _mixture(jax, d, k, n, 1.0)
 
 
 @PEER.form("gmm_adbench")
-def _(jax: Any, inputs: Inputs, /, *, d: int, k: int, n: int) -> Any:
-    del inputs
+def _(jax: Any, /, *, d: int, k: int, n: int) -> Any:
     return _mixture(jax, d, k, n, -1.0)
 
 
 @PEER.form("lse")
-def _(jax: Any, inputs: Inputs, /, **_: Any) -> Any:
-    del inputs
+def _(jax: Any, /, **_: Any) -> Any:
     return jax.nn.logsumexp
 
 
 @PEER.form("llsq")
-def _(jax: Any, inputs: Inputs, /, *, n: int, m: int) -> Any:
-    del inputs, m
+def _(jax: Any, /, *, n: int, **_: Any) -> Any:
     jnp = jax.numpy
 
     def distance(x: Any) -> Any:
@@ -62,7 +58,7 @@ def _(jax: Any, inputs: Inputs, /, *, n: int, m: int) -> Any:
     return distance
 
 
-@PEER.form("kmeans")
+@PEER.form("kmeans", with_inputs=True)
 def _(jax: Any, inputs: Inputs, /, **_: Any) -> Form:
     jnp = jax.numpy
 
@@ -79,7 +75,7 @@ def _(jax: Any, inputs: Inputs, /, **_: Any) -> Form:
     return Form(cost, inputs, ("centroids",), derivative=newton)
 
 
-@PEER.form("ba")
+@PEER.form("ba", with_inputs=True)
 def _(jax: Any, inputs: Inputs, /, **_: Any) -> Form:
     jnp = jax.numpy
 
@@ -106,8 +102,7 @@ def _(jax: Any, inputs: Inputs, /, **_: Any) -> Form:
 
 
 @PEER.form("lstm_lm")
-def _(jax: Any, inputs: Inputs, /, *, layers: int, steps: int, units: int) -> Any:
-    del inputs
+def _(jax: Any, /, *, layers: int, steps: int, units: int) -> Any:
     jnp = jax.numpy
 
     def loss(main: Any, extra: Any, state: Any, x: Any) -> Any:
@@ -132,8 +127,7 @@ def _(jax: Any, inputs: Inputs, /, *, layers: int, steps: int, units: int) -> An
 
 
 @PEER.form("ode")
-def _(jax: Any, inputs: Inputs, /, *, n: int, steps: int) -> Any:
-    del inputs, n
+def _(jax: Any, /, *, steps: int, **_: Any) -> Any:
     jnp = jax.numpy
     size = END / steps
 
@@ -153,9 +147,7 @@ def _(jax: Any, inputs: Inputs, /, *, n: int, steps: int) -> Any:
 
 
 @PEER.form("det")
-def _(jax: Any, inputs: Inputs, /, *, n: int) -> Any:
-    del inputs
-
+def _(jax: Any, /, *, n: int) -> Any:
     def expand(a: Any) -> Any:
         found = a[n - 1]
         for size, (columns, needed) in enumerate(minors(n)[1:], start=2):

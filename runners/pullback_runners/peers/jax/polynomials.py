@@ -3,13 +3,10 @@
 from typing import Any
 
 from pullback_runners.peers.jax.adapter import PEER
-from pullback_runners.workloads import Inputs
 
 
 @PEER.form("poly9_broadcast")
-def _(jax: Any, inputs: Inputs, /, **_: Any) -> Any:
-    del inputs
-
+def _(jax: Any, /, **_: Any) -> Any:
     def total(x: Any, *coefficients: Any) -> Any:
         y = coefficients[9] * x + coefficients[8]
         for c in reversed(coefficients[:8]):
@@ -20,6 +17,5 @@ def _(jax: Any, inputs: Inputs, /, **_: Any) -> Any:
 
 
 @PEER.form("poly9_powers")
-def _(jax: Any, inputs: Inputs, /, **_: Any) -> Any:
-    del inputs
+def _(jax: Any, /, **_: Any) -> Any:
     return lambda x, c0, *higher: jax.numpy.sum(sum((c * x**power for power, c in enumerate(higher, start=1)), c0))

@@ -3,19 +3,15 @@
 from typing import Any
 
 from pullback_runners.peers.jax.adapter import PEER
-from pullback_runners.workloads import Inputs
 
 
 @PEER.form("touch_large_array")
-def _(jax: Any, inputs: Inputs, /, *, form: str, **_: Any) -> Any:
-    del jax, inputs
+def _(_jax: Any, /, *, form: str, **_: Any) -> Any:
     return (lambda p, c: c[1] * p) if form == "index" else (lambda p, c, e: (c @ e) * p)
 
 
 @PEER.form("scalar_reads")
-def _(jax: Any, inputs: Inputs, /, **_: Any) -> Any:
-    del inputs
-
+def _(jax: Any, /, **_: Any) -> Any:
     # One read a step; written out, a thousand reads take minutes to compile.
     def polynomial(c: Any, x: Any) -> Any:
         y, _ = jax.lax.scan(lambda y, each: (y * x + each, None), jax.numpy.zeros_like(x), c, reverse=True)
@@ -25,6 +21,5 @@ def _(jax: Any, inputs: Inputs, /, **_: Any) -> Any:
 
 
 @PEER.form("constant_matrix")
-def _(jax: Any, inputs: Inputs, /, **_: Any) -> Any:
-    del inputs
+def _(jax: Any, /, **_: Any) -> Any:
     return lambda x, a: jax.numpy.sum((a @ x) ** 2)

@@ -7,21 +7,13 @@ import numpy as np
 
 from pullback_runners.peers.jax.adapter import PEER
 from pullback_runners.peers.peer import Form
-from pullback_runners.peers.recurrent_weights import (
-    gru_gradient,
-    gru_weights,
-    lstm_gradient,
-    lstm_weights,
-    rnn_gradient,
-    rnn_weights,
-)
+from pullback_runners.peers.recurrent_weights import gradient_of, weights_of
 from pullback_runners.workloads import Inputs
 
 
-@PEER.form("rnn")
+@PEER.form("rnn", with_inputs=True)
 def _(jax: Any, inputs: Inputs, /, *, batch: int, hidden: int, **_: Any) -> Form:
     jnp = jax.numpy
-    params = inputs["params"]
 
     # The product with x before the loop, as someone who cares about speed writes it.
     def loss(wi: Any, wh: Any, *rest: Any) -> Any:
@@ -34,13 +26,12 @@ def _(jax: Any, inputs: Inputs, /, *, batch: int, hidden: int, **_: Any) -> Form
         _, states = jax.lax.scan(step, jnp.zeros((batch, hidden), x.dtype), before)
         return jnp.sum(states**2)
 
-    return _transposed(loss, rnn_weights(params), inputs["x"], lambda found: rnn_gradient(params, found))
+    return _transposed("rnn", loss, inputs)
 
 
-@PEER.form("lstm")
+@PEER.form("lstm", with_inputs=True)
 def _(jax: Any, inputs: Inputs, /, *, batch: int, hidden: int, **_: Any) -> Form:
     jnp = jax.numpy
-    params = inputs["params"]
 
     def loss(wi: Any, wh: Any, *rest: Any) -> Any:
         before, x = _product_with_input(wi, rest)
@@ -56,13 +47,12 @@ def _(jax: Any, inputs: Inputs, /, *, batch: int, hidden: int, **_: Any) -> Form
         _, states = jax.lax.scan(step, (zeros, zeros), before)
         return jnp.sum(states**2)
 
-    return _transposed(loss, lstm_weights(params), inputs["x"], lambda found: lstm_gradient(params, found))
+    return _transposed("lstm", loss, inputs)
 
 
-@PEER.form("gru")
+@PEER.form("gru", with_inputs=True)
 def _(jax: Any, inputs: Inputs, /, *, batch: int, hidden: int, **_: Any) -> Form:
     jnp = jax.numpy
-    params = inputs["params"]
 
     def loss(wi: Any, wh: Any, *rest: Any) -> Any:
         before, x = _product_with_input(wi, rest)
@@ -77,7 +67,7 @@ def _(jax: Any, inputs: Inputs, /, *, batch: int, hidden: int, **_: Any) -> Form
         _, states = jax.lax.scan(step, jnp.zeros((batch, hidden), x.dtype), before)
         return jnp.sum(states**2)
 
-    return _transposed(loss, gru_weights(params), inputs["x"], lambda found: gru_gradient(params, found))
+    return _transposed("gru", loss, inputs)
 
 
 def _product_with_input(wi: Any, rest: Any) -> tuple[Any, Any]:
@@ -86,15 +76,13 @@ def _product_with_input(wi: Any, rest: Any) -> tuple[Any, Any]:
     return sum(bias, x @ wi), x
 
 
-def _transposed(
-    loss: Callable[..., Any],
-    weights: dict[str, Any],
-    x: Any,
-    gradients: Callable[[dict[str, Any]], dict[str, Any]],
-) -> Form:
+def _transposed(layer: str, loss: Callable[..., Any], inputs: Inputs) -> Form:
     """A form whose matrices are (inputs, outputs), JAX's own custom."""
+    params = inputs["params"]
+    weights = weights_of(layer, params)
 
     def turned(arrays: dict[str, Any]) -> dict[str, Any]:
         return {name: np.ascontiguousarray(array.T) for name, array in arrays.items()}
 
-    return Form(loss, {**turned(weights), "x": x}, tuple(weights), lambda found: gradients(turned(found)))
+    arguments = {**turned(weights), "x": inputs["x"]}
+    return Form(loss, arguments, tuple(weights), lambda found: gradient_of(layer, params, turned(found)))

@@ -3,14 +3,12 @@
 from typing import Any
 
 from pullback_runners.peers.jax.adapter import PEER
-from pullback_runners.workloads import Inputs
 from pullback_runners.workloads.black_scholes import ROOT_HALF
 from pullback_runners.workloads.logistic_regression import RIDGE
 
 
 @PEER.form("black_scholes")
-def _(jax: Any, inputs: Inputs, /, **_: Any) -> Any:
-    del inputs
+def _(jax: Any, /, **_: Any) -> Any:
     jnp = jax.numpy
 
     def total(s: Any, v: Any, r: Any, k: Any, t: Any) -> Any:
@@ -23,7 +21,6 @@ def _(jax: Any, inputs: Inputs, /, **_: Any) -> Any:
 
 
 @PEER.form("logistic_regression")
-def _(jax: Any, inputs: Inputs, /, **_: Any) -> Any:
-    del inputs
+def _(jax: Any, /, **_: Any) -> Any:
     jnp = jax.numpy
     return lambda w, b, x, y: jnp.mean(jax.nn.softplus(-y * (x @ w + b))) + 0.5 * RIDGE * jnp.sum(w**2)

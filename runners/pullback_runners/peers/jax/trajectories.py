@@ -3,14 +3,11 @@
 from typing import Any
 
 from pullback_runners.peers.jax.adapter import PEER
-from pullback_runners.workloads import Inputs
 from pullback_runners.workloads.lotka_volterra import runge_kutta_step
 
 
 @PEER.form("lotka_volterra")
-def _(jax: Any, inputs: Inputs, /, *, steps: int) -> Any:
-    del inputs
-
+def _(jax: Any, /, *, steps: int) -> Any:
     def end(rates: Any, start: Any) -> Any:
         numbers = tuple(rates)
 

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any
 
 from pullback_runners.peers.torch.adapter import PEER
-from pullback_runners.workloads import Inputs
 
 
 def _activation(torch: Any, act: str) -> Callable[[Any], Any]:
@@ -22,29 +21,25 @@ def _activation(torch: Any, act: str) -> Callable[[Any], Any]:
 
 
 @PEER.form("dense_bias_act")
-def _(torch: Any, inputs: Inputs, /, *, act: str, **_: Any) -> Any:
-    del inputs
+def _(torch: Any, /, *, act: str, **_: Any) -> Any:
     activated = _activation(torch, act)
     return lambda w, x, b: (activated(w @ x + b[:, None]) ** 2).sum()
 
 
 @PEER.form("bias_act")
-def _(torch: Any, inputs: Inputs, /, *, act: str, **_: Any) -> Any:
-    del inputs
+def _(torch: Any, /, *, act: str, **_: Any) -> Any:
     activated = _activation(torch, act)
     return lambda x, b: (activated(x + b[:, None]) ** 2).sum()
 
 
 @PEER.form("conv_bias_act")
-def _(torch: Any, inputs: Inputs, /, *, act: str, axes: int = 2, stride: int = 1, **_: Any) -> Any:
-    del inputs
+def _(torch: Any, /, *, act: str, axes: int = 2, stride: int = 1, **_: Any) -> Any:
     activated, functional = _activation(torch, act), torch.nn.functional
     conv = {1: functional.conv1d, 2: functional.conv2d}[axes]
     return lambda w, x, b: (activated(conv(x, w, b, stride=stride, padding=1)) ** 2).sum()
 
 
 @PEER.form("attention_head")
-def _(torch: Any, inputs: Inputs, /, **_: Any) -> Any:
-    del inputs
+def _(torch: Any, /, **_: Any) -> Any:
     attention = torch.nn.functional.scaled_dot_product_attention
     return lambda wq, wk, wv, x: (attention(x @ wq, x @ wk, x @ wv) ** 2).sum()

@@ -3,13 +3,11 @@
 from typing import Any
 
 from pullback_runners.peers.torch.adapter import PEER, tensor_of
-from pullback_runners.workloads import Inputs
 from pullback_runners.workloads.gmm_likelihood import positions_below_diagonal
 
 
 @PEER.form("gmm_likelihood")
-def _(torch: Any, inputs: Inputs, /, *, d: int, k: int, n: int) -> Any:
-    del inputs
+def _(torch: Any, /, *, d: int, k: int, n: int) -> Any:
     rows, columns = (tensor_of(torch, part) for part in positions_below_diagonal(d))
 
     def likelihood(weights: Any, means: Any, factors: Any, x: Any) -> Any:

@@ -10,7 +10,7 @@ from pullback_runners.workloads import Inputs
 from pullback_runners.workloads.generator_only import WANTED
 
 
-@PEER.form("mlp_step")
+@PEER.form("mlp_step", with_inputs=True)
 def _(torch: Any, inputs: Inputs, /, **_: Any) -> Form:
     functional = torch.nn.functional
 
@@ -23,7 +23,7 @@ def _(torch: Any, inputs: Inputs, /, **_: Any) -> Form:
     return Form(loss, {**inputs, "x": np.ascontiguousarray(inputs["x"].T)}, ("w1", "b1", "w2", "b2", "w3", "b3"))
 
 
-@PEER.form("generator_only")
+@PEER.form("generator_only", with_inputs=True)
 def _(torch: Any, inputs: Inputs, /, **_: Any) -> Form:
     functional = torch.nn.functional
 
@@ -36,8 +36,7 @@ def _(torch: Any, inputs: Inputs, /, **_: Any) -> Form:
 
 
 @PEER.form("lenet_step")
-def _(torch: Any, inputs: Inputs, /, *, batch: int) -> Any:
-    del inputs
+def _(torch: Any, /, *, batch: int) -> Any:
     functional = torch.nn.functional
 
     def loss(

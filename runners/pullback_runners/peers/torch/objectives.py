@@ -29,24 +29,21 @@ def _mixture(torch: Any, d: int, k: int, n: int, prior_sign: float) -> Any:
 
 
 @PEER.form("gmm")
-def _(torch: Any, inputs: Inputs, /, *, d: int, k: int, n: int) -> Any:
-    del inputs
+def _(torch: Any, /, *, d: int, k: int, n: int) -> Any:
     return _mixture(torch, d, k, n, 1.0)
 
 
 @PEER.form("gmm_adbench")
-def _(torch: Any, inputs: Inputs, /, *, d: int, k: int, n: int) -> Any:
-    del inputs
+def _(torch: Any, /, *, d: int, k: int, n: int) -> Any:
     return _mixture(torch, d, k, n, -1.0)
 
 
 @PEER.form("lse")
-def _(torch: Any, inputs: Inputs, /, **_: Any) -> Any:
-    del inputs
+def _(torch: Any, /, **_: Any) -> Any:
     return lambda x: torch.logsumexp(x, 0)
 
 
-@PEER.form("llsq")
+@PEER.form("llsq", with_inputs=True)
 def _(torch: Any, inputs: Inputs, /, *, n: int, m: int) -> Any:
     t = tensor_of(torch, points(n).astype(inputs["x"].dtype))
     signs = torch.sign(t)
@@ -61,8 +58,7 @@ def _(torch: Any, inputs: Inputs, /, *, n: int, m: int) -> Any:
 
 
 @PEER.form("det")
-def _(torch: Any, inputs: Inputs, /, *, n: int) -> Any:
-    del inputs
+def _(torch: Any, /, *, n: int) -> Any:
     tables = [
         tuple(tensor_of(torch, table) for table in (np.where(np.arange(size) % 2, -1, 1), columns, needed))
         for size, (columns, needed) in enumerate(minors(n)[1:], start=2)

@@ -3,19 +3,15 @@
 from typing import Any
 
 from pullback_runners.peers.torch.adapter import PEER
-from pullback_runners.workloads import Inputs
 
 
 @PEER.form("touch_large_array")
-def _(torch: Any, inputs: Inputs, /, *, form: str, **_: Any) -> Any:
-    del torch, inputs
+def _(_torch: Any, /, *, form: str, **_: Any) -> Any:
     return (lambda p, c: c[1] * p) if form == "index" else (lambda p, c, e: (c @ e) * p)
 
 
 @PEER.form("scalar_reads")
-def _(torch: Any, inputs: Inputs, /, *, n: int) -> Any:
-    del torch, inputs
-
+def _(_torch: Any, /, *, n: int) -> Any:
     def polynomial(c: Any, x: Any) -> Any:
         y = c[n - 1]
         for k in range(n - 2, -1, -1):
@@ -26,6 +22,5 @@ def _(torch: Any, inputs: Inputs, /, *, n: int) -> Any:
 
 
 @PEER.form("constant_matrix")
-def _(torch: Any, inputs: Inputs, /, **_: Any) -> Any:
-    del torch, inputs
+def _(_torch: Any, /, **_: Any) -> Any:
     return lambda x, a: ((a @ x) ** 2).sum()

@@ -3,14 +3,11 @@
 from typing import Any
 
 from pullback_runners.peers.torch.adapter import PEER
-from pullback_runners.workloads import Inputs
 from pullback_runners.workloads.lotka_volterra import runge_kutta_step
 
 
 @PEER.form("lotka_volterra")
-def _(torch: Any, inputs: Inputs, /, *, steps: int) -> Any:
-    del torch, inputs
-
+def _(_torch: Any, /, *, steps: int) -> Any:
     def end(rates: Any, start: Any) -> Any:
         numbers, (u, v) = rates.unbind(), start.unbind()
         for _ in range(steps):
