@@ -26,7 +26,7 @@ from benchmarks.peak_rates import fma_peak
 from benchmarks.turns import take_turns
 
 from pullback.backends.llvm.writing.llvm_module import Module
-from pullback.backends.native.emission import EMITTERS, Emission, Stored
+from pullback.backends.native.emission import EMITTERS, Emission, Site, Stored
 from pullback.backends.native.linking import forced_width, host_target, load
 from pullback.core.primitive import Primitive
 from pullback.core.types import type_of
@@ -84,7 +84,7 @@ class Native:
                 Stored.in_order(pointer, type_) for pointer, type_ in zip(pointers[:-1], [*types, result], strict=True)
             ]
             with function.loop(0, self.repeats):
-                emitter.emit(Emission(module, function), node, stored[:-1], stored[-1:], pointers[-1])
+                emitter.emit(Emission(module, function), node, Site(stored[:-1], stored[-1:], pointers[-1]))
             text = module.text()
             self._loaded = load(text)
             self.compile_ms = (time.process_time() - start) * 1e3

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pullback_cli.options import DEFAULT_SERVER, AsJson, Server, TokenFile
-from pullback_cli.usage_errors import RefusalError, needs, note
+from pullback_cli.jobs.showing import show_json
+from pullback_cli.service_commands import asks
+from pullback_cli.usage_errors import RefusalError, note
 
 if TYPE_CHECKING:
     from pullback_service.client import Client, models
@@ -35,9 +36,14 @@ def channel() -> None:
     """
 
 
+def _show_made(made: "models.NewChannel") -> None:
+    typer.echo(made.secret or f"channel {made.id}: try it with `pullback channel test {made.id}`")
+
+
 @app.command()
-@needs("runner", "channel add")
+@asks("channel add", _show_made)
 def add(
+    service: "Client",
     *,
     name: Annotated[str, typer.Argument(help="What the channel is called.")],
     project: Annotated[str, typer.Option(help="Project whose notifications it gets.")],
@@ -55,10 +61,7 @@ def add(
             help="Only these, repeatable: confirmed, culprit, grown, resolved, withdrawn, likely, wrong_gradient, missing."
         ),
     ] = None,
-    server: Server = DEFAULT_SERVER,
-    token_file: TokenFile = None,
-    as_json: AsJson = False,
-) -> None:
+) -> "models.NewChannel":
     """Make a channel. For a webhook the key of its signatures is printed, this once.
 
     Exit status: 0 where it was made, 2 where it was refused.
@@ -72,8 +75,6 @@ def add(
     """
     from pydantic import ValidationError
 
-    from pullback_cli.jobs.showing import show_json
-    from pullback_cli.services import asking
     from pullback_service.client import models
 
     kind, target = _target(webhook, slack, email)
@@ -82,23 +83,35 @@ def add(
         statement = models.ChannelRequest.model_validate(wanted)
     except ValidationError as error:
         raise RefusalError(_refusal(error)) from error
-    with asking(server, token_file) as service:
-        made = service.create_channel(statement)
-    if as_json:
-        show_json(made)
-    else:
-        typer.echo(made.secret or f"channel {made.id}: try it with `pullback channel test {made.id}`")
+    return service.create_channel(statement)
+
+
+def _line(each: "models.ChannelSummary") -> str:
+    state: str = each.state
+    if each.switched_off_at is not None:
+        state = f"off since {each.switched_off_at:%Y-%m-%d %H:%M}: {each.switched_off_because}"
+    elif each.failing_since is not None:
+        state = f"failing since {each.failing_since:%Y-%m-%d %H:%M}"
+    last = f"last sent {each.last_sent_at:%Y-%m-%d %H:%M}" if each.last_sent_at else "nothing sent yet"
+    waiting = f"  {each.waiting} waiting" if each.waiting else ""
+    events = "usual events" if each.events is None else ",".join(each.events)
+    return f"{each.id}  {each.project}  {each.name}  {each.kind}  {each.target}  [{events}]  {state}  {last}{waiting}"
+
+
+def _show_found(channels: "list[models.ChannelSummary]") -> None:
+    if not channels:
+        typer.echo("there are no channels: make one with `pullback channel add`")
+    for each in channels:
+        typer.echo(_line(each))
 
 
 @app.command("list")
-@needs("runner", "channel list")
+@asks("channel list", _show_found)
 def list_(
+    service: "Client",
     *,
     project: Annotated[str | None, typer.Option(help="Only of this project.")] = None,
-    server: Server = DEFAULT_SERVER,
-    token_file: TokenFile = None,
-    as_json: AsJson = False,
-) -> None:
+) -> "list[models.ChannelSummary]":
     """List channels: where they lead, and whether messages arrive there.
 
     Examples:
@@ -106,31 +119,14 @@ def list_(
 
     pullback channel list --json | jq '.[] | select(.state != "on")'
     """
-    from pullback_cli.jobs.showing import show_json
-    from pullback_cli.services import asking
     from pullback_service.client import every
 
-    with asking(server, token_file) as service:
-        channels = list(every(service.list_channels, project=project))
-    if as_json:
-        show_json(channels)
-        return
-    if not channels:
-        typer.echo("there are no channels: make one with `pullback channel add`")
-    for each in channels:
-        typer.echo(_line(each))
+    return list(every(service.list_channels, project=project))
 
 
 @app.command()
-@needs("runner", "channel show")
-def show(
-    *,
-    channel: Named,
-    project: Project = None,
-    server: Server = DEFAULT_SERVER,
-    token_file: TokenFile = None,
-    as_json: AsJson = False,
-) -> None:
+@asks("channel show")
+def show(service: "Client", *, channel: Named, project: Project = None, as_json: bool) -> None:
     """Show the last messages of a channel, newest first, with what the other side answered.
 
     Examples:
@@ -138,12 +134,8 @@ def show(
 
     pullback channel show team --project demo --json | jq '.[] | select(.state == "failed")'
     """
-    from pullback_cli.jobs.showing import show_json
-    from pullback_cli.services import asking
-
-    with asking(server, token_file) as service:
-        found = _channel(service, channel, project)
-        deliveries = service.list_deliveries(found.id, limit=SHOWN_DELIVERIES).items
+    found = _channel(service, channel, project)
+    deliveries = service.list_deliveries(found.id, limit=SHOWN_DELIVERIES).items
     if as_json:
         show_json(deliveries)
         return
@@ -154,15 +146,14 @@ def show(
 
 
 @app.command("test")
-@needs("runner", "channel test")
+@asks("channel test")
 def try_out(
+    service: "Client",
     *,
     channel: Named,
     project: Project = None,
     wait: Annotated[float, typer.Option(min=0, max=600, help="Seconds to wait for the answer.")] = 60,
-    server: Server = DEFAULT_SERVER,
-    token_file: TokenFile = None,
-    as_json: AsJson = False,
+    as_json: bool,
 ) -> None:
     """Send a test and wait for the answer. A channel that was switched off is on again when it arrives.
 
@@ -173,17 +164,13 @@ def try_out(
 
     pullback channel test team --project demo --wait 10 --json
     """
-    from pullback_cli.jobs.showing import show_json
-    from pullback_cli.services import asking
-
-    with asking(server, token_file) as service:
-        found = _channel(service, channel, project)
-        sent = service.test_channel(found.id)
-        until = time.monotonic() + wait
-        while sent.state == "waiting" and time.monotonic() < until:
-            time.sleep(LOOK_S)
-            newest = service.list_deliveries(found.id, limit=SHOWN_DELIVERIES).items
-            sent = next((each for each in newest if each.id == sent.id), sent)
+    found = _channel(service, channel, project)
+    sent = service.test_channel(found.id)
+    until = time.monotonic() + wait
+    while sent.state == "waiting" and time.monotonic() < until:
+        time.sleep(LOOK_S)
+        newest = service.list_deliveries(found.id, limit=SHOWN_DELIVERIES).items
+        sent = next((each for each in newest if each.id == sent.id), sent)
     if as_json:
         show_json(sent)
     elif sent.state == "sent":
@@ -195,16 +182,13 @@ def try_out(
         raise typer.Exit(NOT_DELIVERED)
 
 
+def _show_removed(removed: "models.ChannelSummary") -> None:
+    typer.echo(f"channel {removed.name} of {removed.project} is removed")
+
+
 @app.command()
-@needs("runner", "channel remove")
-def remove(
-    *,
-    channel: Named,
-    project: Project = None,
-    server: Server = DEFAULT_SERVER,
-    token_file: TokenFile = None,
-    as_json: AsJson = False,
-) -> None:
+@asks("channel remove", _show_removed)
+def remove(service: "Client", *, channel: Named, project: Project = None) -> "models.ChannelSummary":
     """Remove a channel; what waits for it is not sent any more.
 
     Examples:
@@ -212,15 +196,7 @@ def remove(
 
     pullback channel remove 3 --json
     """
-    from pullback_cli.jobs.showing import show_json
-    from pullback_cli.services import asking
-
-    with asking(server, token_file) as service:
-        removed = service.remove_channel(_channel(service, channel, project).id)
-    if as_json:
-        show_json(removed)
-    else:
-        typer.echo(f"channel {removed.name} of {removed.project} is removed")
+    return service.remove_channel(_channel(service, channel, project).id)
 
 
 def _target(webhook: str | None, slack: str | None, email: list[str] | None) -> tuple[str, dict[str, Any]]:
@@ -255,15 +231,3 @@ def _channel(service: "Client", named: str, project: str | None) -> "models.Chan
             f"several projects have a channel {named!r} ({', '.join(each.project for each in found)}): say --project, or its id"
         )
     return found[0]
-
-
-def _line(each: "models.ChannelSummary") -> str:
-    state: str = each.state
-    if each.switched_off_at is not None:
-        state = f"off since {each.switched_off_at:%Y-%m-%d %H:%M}: {each.switched_off_because}"
-    elif each.failing_since is not None:
-        state = f"failing since {each.failing_since:%Y-%m-%d %H:%M}"
-    last = f"last sent {each.last_sent_at:%Y-%m-%d %H:%M}" if each.last_sent_at else "nothing sent yet"
-    waiting = f"  {each.waiting} waiting" if each.waiting else ""
-    events = "usual events" if each.events is None else ",".join(each.events)
-    return f"{each.id}  {each.project}  {each.name}  {each.kind}  {each.target}  [{events}]  {state}  {last}{waiting}"

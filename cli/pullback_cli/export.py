@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from pullback_cli.options import DEFAULT_SERVER, Server, TokenFile
 from pullback_cli.usage_errors import RefusalError, needs, note
 
 
@@ -102,12 +103,8 @@ def export(
     awaiting_approval: Annotated[
         bool, typer.Option("--awaiting-approval", help="jobs: only jobs of forks that wait for approval.")
     ] = False,
-    server: Annotated[
-        str, typer.Option(envvar="PULLBACK_SERVER", help="Address of the service.")
-    ] = "http://127.0.0.1:8000",
-    token_file: Annotated[
-        Path | None, typer.Option(envvar="PULLBACK_TOKEN_FILE", help="File with the token; or set PULLBACK_TOKEN.")
-    ] = None,
+    server: Server = DEFAULT_SERVER,
+    token_file: TokenFile = None,
 ) -> None:
     """Export results of a service to a file, with units, machines and commits. The file is written whole or not at all.
 

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pullback_cli.options import DEFAULT_SERVER, AsJson, Server, TokenFile
-from pullback_cli.usage_errors import RefusalError, needs
+from pullback_cli.service_commands import asks
+from pullback_cli.usage_errors import RefusalError
 
 if TYPE_CHECKING:
-    from pullback_service.client import models
+    from pullback_service.client import Client, models
 
 LARGEST_PAGE = 1000
 SHORT_HASH = 10
@@ -37,54 +37,7 @@ def incident() -> None:
     """
 
 
-@app.command("list")
-@needs("runner", "incident list")
-def list_(
-    *,
-    project: Annotated[str | None, typer.Option(help="Only of this project.")] = None,
-    state: Annotated[
-        list[str] | None,
-        typer.Option(help=f"Only in this state: {', '.join(STATES)}; repeatable.", autocompletion=lambda: [*STATES]),
-    ] = None,
-    kind: Annotated[Kind | None, typer.Option(help="Only of this kind; improvements are `better`.")] = None,
-    since: Annotated[str | None, typer.Option(help="Only found since then: 2026-01-31T12:00:00Z.")] = None,
-    assignee: Annotated[str | None, typer.Option(help="Only those that this person is in charge of.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Most incidents to show.")] = 50,
-    server: Server = DEFAULT_SERVER,
-    token_file: TokenFile = None,
-    as_json: AsJson = False,
-) -> None:
-    """List incidents, newest first.
-
-    Exit status: 0, also where there are none; 2 where the service refused.
-
-    Examples:
-    pullback incident list
-
-    pullback incident list --project demo --state confirmed --state likely --kind worse
-
-    pullback incident list --assignee ada
-
-    pullback incident list --json | jq -r '.[].sentence'
-    """
-    from pullback_cli.jobs.showing import show_json
-    from pullback_cli.services import asking
-    from pullback_service.client import every
-
-    with asking(server, token_file) as service:
-        pages = every(
-            service.list_incidents,
-            limit=min(limit, LARGEST_PAGE),
-            project=project,
-            state=state or None,
-            kind=kind,
-            since=since,
-            assignee=assignee,
-        )
-        found = list(islice(pages, limit))
-    if as_json:
-        show_json(found)
-        return
+def _show_found(found: "list[models.IncidentSummary]") -> None:
     if not found:
         typer.echo(
             "there are no such incidents; only commits of the trunk are watched (`pullback project set --trunk`)"
@@ -93,169 +46,13 @@ def list_(
         typer.echo(_line(each))
 
 
-@app.command()
-@needs("runner", "incident show")
-def show(
-    *,
-    incident_id: IncidentId,
-    server: Server = DEFAULT_SERVER,
-    token_file: TokenFile = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show an incident: its changes with their evidence, what happened to it, and what people said.
-
-    Exit status: 0; 2 where there is no such incident, or the service refused.
-
-    Examples:
-    pullback incident show 7
-
-    pullback incident show 7 --json | jq '.evidence[] | {case, metric, log_ratio}'
-    """
-    from pullback_cli.services import asking
-
-    with asking(server, token_file) as service:
-        found = service.read_incident(incident_id)
-    _show_whole(found, as_json=as_json)
-
-
-@app.command()
-@needs("runner", "incident verdict")
-def verdict(
-    *,
-    incident_id: IncidentId,
-    said: Annotated[VerdictWord, typer.Argument(metavar="VERDICT", help="real, noise, expected, fixed; none revokes.")],
-    note: Annotated[str | None, typer.Option(help="Why, for others.")] = None,
-    link: Annotated[str | None, typer.Option(help="Where it is spoken about: https://….")] = None,
-    server: Server = DEFAULT_SERVER,
-    token_file: TokenFile = None,
-    as_json: AsJson = False,
-) -> None:
-    """Say what to think of an incident; it takes the place of what was said before.
-
-    `expected` makes the new level the level, `fixed` says that the code is fixed: both resolve the incident. `noise` refutes it, and
-    until their next level suspicions of its series are raised from twice its size on. `real` is remembered. `none` takes back what was said.
-    Needs a token of the scope upload.
-
-    Exit status: 0; 2 where there is no such incident, where it became a part of another one, or the service refused.
-
-    Examples:
-    pullback incident verdict 7 expected --note "exact sums take longer"
-
-    pullback incident verdict 7 noise --json
-
-    pullback incident verdict 7 none
-    """
-    from pullback_cli.services import asking
-    from pullback_service.client import models
-
-    with asking(server, token_file) as service:
-        if said == "none":
-            found = service.revoke_verdict(incident_id)
-        else:
-            wanted = models.VerdictRequest.model_validate({"verdict": said, "note": note, "link": link})
-            found = service.give_verdict(incident_id, wanted)
-    _show_whole(found, as_json=as_json)
-
-
-@app.command()
-@needs("runner", "incident assign")
-def assign(
-    *,
-    incident_id: IncidentId,
-    person: Annotated[str | None, typer.Argument(metavar="PERSON", help="Who is in charge.")] = None,
-    nobody: Annotated[bool, typer.Option("--none", help="Leave the incident without an assignee.")] = False,
-    server: Server = DEFAULT_SERVER,
-    token_file: TokenFile = None,
-    as_json: AsJson = False,
-) -> None:
-    """Assign an incident to a person. Needs a token of the scope upload.
-
-    Exit status: 0; 2 where there is no such incident, where it became a part of another one, or the service refused.
-
-    Examples:
-    pullback incident assign 7 ada
-
-    pullback incident assign 7 --none --json
-    """
-    from pullback_cli.services import asking
-    from pullback_service.client import models
-
-    if nobody == (person is not None):
-        raise RefusalError("incident assign: give a person, or --none to remove the assignee")
-    with asking(server, token_file) as service:
-        found = service.assign_incident(incident_id, models.AssigneeRequest(assignee=person))
-    _show_whole(found, as_json=as_json)
-
-
-@app.command()
-@needs("runner", "incident confirm")
-def confirm(
-    *,
-    incident_id: IncidentId,
-    server: Server = DEFAULT_SERVER,
-    token_file: TokenFile = None,
-    as_json: AsJson = False,
-) -> None:
-    """Have an incident measured again in turns, now, whatever was measured before; a job for that which waits or runs is left.
-
-    It is not compared with the machine's minutes of the day. Needs a token of the scope upload.
-
-    Exit status: 0 where a job is queued or was; 2 where no agent can measure it, where it became a part of another one, or the service
-    refused.
-
-    Examples:
-    pullback incident confirm 7
-
-    pullback job show --follow $(pullback incident confirm 7 --json | jq .job_id)
-    """
-    from pullback_cli.services import asking
-
-    with asking(server, token_file) as service:
-        found = service.confirm_incident(incident_id)
-    _show_whole(found, as_json=as_json)
-
-
-@app.command()
-@needs("runner", "incident bisect")
-def bisect(
-    *,
-    incident_id: IncidentId,
-    server: Server = DEFAULT_SERVER,
-    token_file: TokenFile = None,
-    as_json: AsJson = False,
-) -> None:
-    """Have the commit that caused a confirmed incident searched for, anew where that was done before.
-
-    Agents measure one commit after the other (`pullback job list --origin bisect`), and the incident says what was found. On this
-    machine, without a service: `pullback bisect`. Needs a token of the scope upload.
-
-    Exit status: 0 where the search goes on; 2 where the incident is not confirmed or begins at one commit, where no agent can measure
-    it, or the service refused.
-
-    Examples:
-    pullback incident bisect 7
-
-    pullback incident bisect 7 --json | jq .bisection
-    """
-    from pullback_cli.services import asking
-
-    with asking(server, token_file) as service:
-        found = service.bisect_incident(incident_id)
-    _show_whole(found, as_json=as_json)
-
-
 def _line(each: "models.IncidentSummary | models.IncidentDetail") -> str:
     said = f"  {each.verdict.verdict}" if each.verdict else ""
     assigned = f"  {each.assignee}" if each.assignee else ""
     return f"{each.id}  {each.state}{said}{assigned}  {each.project}  {each.sentence}"
 
 
-def _show_whole(found: "models.IncidentDetail", *, as_json: bool) -> None:
-    from pullback_cli.jobs.showing import show_json
-
-    if as_json:
-        show_json(found)
-        return
+def _show_whole(found: "models.IncidentDetail") -> None:
     typer.echo(_line(found))
     typer.echo(f"  last without  {found.reference.sha}")
     typer.echo(f"  first with    {found.commit.sha}")
@@ -311,3 +108,155 @@ def _size(each: "models.IncidentChange") -> str:
         unit = f" {each.unit}" if each.unit and each.evidence == "exact" else ""
         return f", {each.before:g}{unit}, then {each.after:g}{unit}"
     return "" if each.log_ratio is None else f", {exp(each.log_ratio):.4g} times"
+
+
+@app.command("list")
+@asks("incident list", _show_found)
+def list_(
+    service: "Client",
+    *,
+    project: Annotated[str | None, typer.Option(help="Only of this project.")] = None,
+    state: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Only in this state: {', '.join(STATES)}; repeatable.", autocompletion=lambda: [*STATES]),
+    ] = None,
+    kind: Annotated[Kind | None, typer.Option(help="Only of this kind; improvements are `better`.")] = None,
+    since: Annotated[str | None, typer.Option(help="Only found since then: 2026-01-31T12:00:00Z.")] = None,
+    assignee: Annotated[str | None, typer.Option(help="Only those that this person is in charge of.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Most incidents to show.")] = 50,
+) -> "list[models.IncidentSummary]":
+    """List incidents, newest first.
+
+    Exit status: 0, also where there are none; 2 where the service refused.
+
+    Examples:
+    pullback incident list
+
+    pullback incident list --project demo --state confirmed --state likely --kind worse
+
+    pullback incident list --assignee ada
+
+    pullback incident list --json | jq -r '.[].sentence'
+    """
+    from pullback_service.client import every
+
+    pages = every(
+        service.list_incidents,
+        limit=min(limit, LARGEST_PAGE),
+        project=project,
+        state=state or None,
+        kind=kind,
+        since=since,
+        assignee=assignee,
+    )
+    return list(islice(pages, limit))
+
+
+@app.command()
+@asks("incident show", _show_whole)
+def show(service: "Client", *, incident_id: IncidentId) -> "models.IncidentDetail":
+    """Show an incident: its changes with their evidence, what happened to it, and what people said.
+
+    Exit status: 0; 2 where there is no such incident, or the service refused.
+
+    Examples:
+    pullback incident show 7
+
+    pullback incident show 7 --json | jq '.evidence[] | {case, metric, log_ratio}'
+    """
+    return service.read_incident(incident_id)
+
+
+@app.command()
+@asks("incident verdict", _show_whole)
+def verdict(
+    service: "Client",
+    *,
+    incident_id: IncidentId,
+    said: Annotated[VerdictWord, typer.Argument(metavar="VERDICT", help="real, noise, expected, fixed; none revokes.")],
+    note: Annotated[str | None, typer.Option(help="Why, for others.")] = None,
+    link: Annotated[str | None, typer.Option(help="Where it is spoken about: https://….")] = None,
+) -> "models.IncidentDetail":
+    """Say what to think of an incident; it takes the place of what was said before.
+
+    `expected` makes the new level the level, `fixed` says that the code is fixed: both resolve the incident. `noise` refutes it, and
+    until their next level suspicions of its series are raised from twice its size on. `real` is remembered. `none` takes back what was said.
+    Needs a token of the scope upload.
+
+    Exit status: 0; 2 where there is no such incident, where it became a part of another one, or the service refused.
+
+    Examples:
+    pullback incident verdict 7 expected --note "exact sums take longer"
+
+    pullback incident verdict 7 noise --json
+
+    pullback incident verdict 7 none
+    """
+    from pullback_service.client import models
+
+    if said == "none":
+        return service.revoke_verdict(incident_id)
+    wanted = models.VerdictRequest.model_validate({"verdict": said, "note": note, "link": link})
+    return service.give_verdict(incident_id, wanted)
+
+
+@app.command()
+@asks("incident assign", _show_whole)
+def assign(
+    service: "Client",
+    *,
+    incident_id: IncidentId,
+    person: Annotated[str | None, typer.Argument(metavar="PERSON", help="Who is in charge.")] = None,
+    nobody: Annotated[bool, typer.Option("--none", help="Leave the incident without an assignee.")] = False,
+) -> "models.IncidentDetail":
+    """Assign an incident to a person. Needs a token of the scope upload.
+
+    Exit status: 0; 2 where there is no such incident, where it became a part of another one, or the service refused.
+
+    Examples:
+    pullback incident assign 7 ada
+
+    pullback incident assign 7 --none --json
+    """
+    from pullback_service.client import models
+
+    if nobody == (person is not None):
+        raise RefusalError("incident assign: give a person, or --none to remove the assignee")
+    return service.assign_incident(incident_id, models.AssigneeRequest(assignee=person))
+
+
+@app.command()
+@asks("incident confirm", _show_whole)
+def confirm(service: "Client", *, incident_id: IncidentId) -> "models.IncidentDetail":
+    """Have an incident measured again in turns, now, whatever was measured before; a job for that which waits or runs is left.
+
+    It is not compared with the machine's minutes of the day. Needs a token of the scope upload.
+
+    Exit status: 0 where a job is queued or was; 2 where no agent can measure it, where it became a part of another one, or the service
+    refused.
+
+    Examples:
+    pullback incident confirm 7
+
+    pullback job show --follow $(pullback incident confirm 7 --json | jq .job_id)
+    """
+    return service.confirm_incident(incident_id)
+
+
+@app.command()
+@asks("incident bisect", _show_whole)
+def bisect(service: "Client", *, incident_id: IncidentId) -> "models.IncidentDetail":
+    """Have the commit that caused a confirmed incident searched for, anew where that was done before.
+
+    Agents measure one commit after the other (`pullback job list --origin bisect`), and the incident says what was found. On this
+    machine, without a service: `pullback bisect`. Needs a token of the scope upload.
+
+    Exit status: 0 where the search goes on; 2 where the incident is not confirmed or begins at one commit, where no agent can measure
+    it, or the service refused.
+
+    Examples:
+    pullback incident bisect 7
+
+    pullback incident bisect 7 --json | jq .bisection
+    """
+    return service.bisect_incident(incident_id)

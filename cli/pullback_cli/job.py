@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pullback_cli.jobs.completing import ids_that, suites
+from pullback_cli.completions import suites
+from pullback_cli.jobs.completing import ids_that
+from pullback_cli.jobs.showing import show_job, show_jobs, show_json, show_whole
 from pullback_cli.options import DEFAULT_SERVER, AsJson, Server, TokenFile
+from pullback_cli.service_commands import asks
 from pullback_cli.suites import refuse_unknown_suite
 from pullback_cli.uploading.gitlog import first_parents, reason_of
 from pullback_cli.usage_errors import RefusalError, needs, note
@@ -53,9 +56,16 @@ Suite = Annotated[
 ]
 
 
+def _show_found(jobs: "Sequence[models.JobSummary]") -> None:
+    if not jobs:
+        typer.echo("there are no such jobs: ask for one with `pullback job create`")
+    show_jobs(jobs)
+
+
 @app.command("list")
-@needs("runner", "job list")
+@asks("job list", _show_found)
 def list_(
+    service: "Client",
     *,
     project: Annotated[str | None, typer.Option(help="Only of this project.")] = None,
     commit: Annotated[str | None, typer.Option(help="Only at this commit, by its full hash.")] = None,
@@ -71,10 +81,7 @@ def list_(
         bool, typer.Option("--awaiting-approval", help="Only jobs of forks that wait for an administrator.")
     ] = False,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Most jobs to show.")] = 50,
-    server: Server = DEFAULT_SERVER,
-    token_file: TokenFile = None,
-    as_json: AsJson = False,
-) -> None:
+) -> "list[models.JobSummary]":
     """List jobs, newest first.
 
     Examples:
@@ -84,27 +91,21 @@ def list_(
 
     pullback job list --awaiting-approval
     """
-    from pullback_cli.jobs.showing import show_jobs
-    from pullback_cli.services import asking
     from pullback_service.client import every
 
-    with asking(server, token_file) as service:
-        pages = every(
-            service.list_jobs,
-            limit=min(limit, LARGEST_PAGE),
-            project=project,
-            commit=commit,
-            state=state,
-            suite=suite,
-            kind=kind,
-            origin=origin,
-            machine_id=machine,
-            awaits_approval=True if awaiting_approval else None,
-        )
-        jobs = list(islice(pages, limit))
-    if not (jobs or as_json):
-        typer.echo("there are no such jobs: ask for one with `pullback job create`")
-    show_jobs(jobs, as_json=as_json)
+    pages = every(
+        service.list_jobs,
+        limit=min(limit, LARGEST_PAGE),
+        project=project,
+        commit=commit,
+        state=state,
+        suite=suite,
+        kind=kind,
+        origin=origin,
+        machine_id=machine,
+        awaits_approval=True if awaiting_approval else None,
+    )
+    return list(islice(pages, limit))
 
 
 @app.command()
@@ -132,7 +133,6 @@ def show(
     pullback job show 12 --follow && echo "there is a result"
     """
     from pullback_cli.jobs.log_output import log_of
-    from pullback_cli.jobs.showing import show_whole
     from pullback_cli.services import asking
 
     if follow:
@@ -143,12 +143,13 @@ def show(
                 typer.echo(piece.text, nl=False)
             return
         found = service.read_job(job_id)
-    show_whole(found, as_json=as_json)
+    (show_json if as_json else show_whole)(found)
 
 
 @app.command()
-@needs("runner", "job create")
+@asks("job create", show_job)
 def create(
+    service: "Client",
     *,
     project: Annotated[str, typer.Option(help="Project to measure.")],
     suite: Suite = "standard",
@@ -172,10 +173,7 @@ def create(
     timeout_s: Annotated[float, typer.Option(min=1, help="The work is ended after so many seconds.")] = 3600,
     force: Annotated[bool, typer.Option("--force", help="Make another one even if one stands.")] = False,
     repository: Annotated[Path, typer.Option(help="Clone to look commits up in.")] = Path(),
-    server: Server = DEFAULT_SERVER,
-    token_file: TokenFile = None,
-    as_json: AsJson = False,
-) -> None:
+) -> "models.JobDetail":
     """Ask for a measurement; what waits, runs or is done already is returned as it stands.
 
     Examples:
@@ -187,8 +185,6 @@ def create(
 
     pullback job create --project demo --commit "$SHA" --fork someone/gradients
     """
-    from pullback_cli.jobs.showing import show_job
-    from pullback_cli.services import asking
     from pullback_service.client import models
 
     refuse_unknown_suite(suite)
@@ -210,19 +206,12 @@ def create(
         wanted["effort"] = effort
     if against is not None:
         wanted["reference"] = _commit(repository, against)
-    with asking(server, token_file) as service:
-        show_job(service.create_job(models.JobRequest.model_validate(wanted), force=force), as_json=as_json)
+    return service.create_job(models.JobRequest.model_validate(wanted), force=force)
 
 
 @app.command()
-@needs("runner", "job cancel")
-def cancel(
-    *,
-    ids: Annotated[list[int], _ids("queued", "leased", "running")],
-    server: Server = DEFAULT_SERVER,
-    token_file: TokenFile = None,
-    as_json: AsJson = False,
-) -> None:
+@asks("job cancel")
+def cancel(service: "Client", *, ids: Annotated[list[int], _ids("queued", "leased", "running")], as_json: bool) -> None:
     """Cancel jobs: waiting ones at once, running ones with their next heartbeat; those that have ended are refused.
 
     Examples:
@@ -230,18 +219,12 @@ def cancel(
 
     pullback job cancel $(pullback job list --state queued --json | jq '.[].id')
     """
-    _decide(lambda service: service.cancel_job, ids, server, token_file, as_json=as_json)
+    _decide(service.cancel_job, ids, as_json=as_json)
 
 
 @app.command()
-@needs("runner", "job retry")
-def retry(
-    *,
-    ids: Annotated[list[int], _ids("failed", "lost", "cancelled")],
-    server: Server = DEFAULT_SERVER,
-    token_file: TokenFile = None,
-    as_json: AsJson = False,
-) -> None:
+@asks("job retry")
+def retry(service: "Client", *, ids: Annotated[list[int], _ids("failed", "lost", "cancelled")], as_json: bool) -> None:
     """Queue failed, lost or cancelled jobs again, each with three more attempts; their history stays.
 
     Examples:
@@ -249,18 +232,12 @@ def retry(
 
     pullback job retry 12 13 14 --json
     """
-    _decide(lambda service: service.retry_job, ids, server, token_file, as_json=as_json)
+    _decide(service.retry_job, ids, as_json=as_json)
 
 
 @app.command()
-@needs("runner", "job approve")
-def approve(
-    *,
-    ids: Annotated[list[int], _ids("queued")],
-    server: Server = DEFAULT_SERVER,
-    token_file: TokenFile = None,
-    as_json: AsJson = False,
-) -> None:
+@asks("job approve")
+def approve(service: "Client", *, ids: Annotated[list[int], _ids("queued")], as_json: bool) -> None:
     """Let jobs of forks run, on machines that accept untrusted ones; look at their commits first.
 
     Needs a token of the scope admin.
@@ -270,12 +247,13 @@ def approve(
 
     pullback job list --awaiting-approval
     """
-    _decide(lambda service: service.approve_job, ids, server, token_file, as_json=as_json)
+    _decide(service.approve_job, ids, as_json=as_json)
 
 
 @app.command()
-@needs("runner", "job priority")
+@asks("job priority", show_job)
 def priority(
+    service: "Client",
     *,
     job_id: Annotated[
         int, typer.Argument(metavar="ID", help="Id of a job.", autocompletion=ids_that("queued", "leased", "running"))
@@ -283,10 +261,7 @@ def priority(
     value: Annotated[
         int, typer.Argument(metavar="PRIORITY", min=-1000, max=1000, help="Higher ones run first; negative after --.")
     ],
-    server: Server = DEFAULT_SERVER,
-    token_file: TokenFile = None,
-    as_json: AsJson = False,
-) -> None:
+) -> "models.JobDetail":
     """Let a job run sooner or later than others.
 
     Examples:
@@ -294,17 +269,23 @@ def priority(
 
     pullback job priority --json 12 -- -50
     """
-    from pullback_cli.jobs.showing import show_job
-    from pullback_cli.services import asking
     from pullback_service.client import models
 
-    with asking(server, token_file) as service:
-        show_job(service.change_job(job_id, models.JobChange(priority=value)), as_json=as_json)
+    return service.change_job(job_id, models.JobChange(priority=value))
+
+
+def _show_backfill(answer: "models.BackfillAnswer") -> None:
+    under_way = f", {answer.under_way} jobs under way" if answer.under_way else ""
+    typer.echo(f"{answer.missing} of {answer.looked_at} commits have no results of {answer.suite}{under_way}")
+    for each in answer.jobs:
+        made = f"job {each.job_id}" if each.job_id is not None else "would get a job"
+        typer.echo("  ".join(part for part in ("", each.commit[:10], each.title, made) if part is not None))
 
 
 @app.command()
-@needs("runner", "job backfill")
+@asks("job backfill", _show_backfill)
 def backfill(
+    service: "Client",
     *,
     project: Annotated[str, typer.Option(help="Project to measure.")],
     branch: Annotated[str, typer.Option(help="Branch whose commits are measured.")] = "main",
@@ -320,10 +301,7 @@ def backfill(
     ] = -100,
     timeout_s: Annotated[float, typer.Option(min=1, help="Each is ended after so many seconds.")] = 3600,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Make no job; say which would be made.")] = False,
-    server: Server = DEFAULT_SERVER,
-    token_file: TokenFile = None,
-    as_json: AsJson = False,
-) -> None:
+) -> "models.BackfillAnswer":
     """Ask for the commits of a branch that have no results; asking again makes nothing twice.
 
     Examples:
@@ -331,8 +309,6 @@ def backfill(
 
     pullback job backfill --project demo --branch main --suite standard --require device=cpu --order bisect --limit 50
     """
-    from pullback_cli.jobs.showing import show_json
-    from pullback_cli.services import asking
     from pullback_service.client import models
 
     refuse_unknown_suite(suite)
@@ -348,16 +324,7 @@ def backfill(
         timeout_s=timeout_s,
         dry_run=dry_run,
     )
-    with asking(server, token_file) as service:
-        answer = service.create_backfill(wanted)
-    if as_json:
-        show_json(answer)
-        return
-    under_way = f", {answer.under_way} jobs under way" if answer.under_way else ""
-    typer.echo(f"{answer.missing} of {answer.looked_at} commits have no results of {suite}{under_way}")
-    for each in answer.jobs:
-        made = f"job {each.job_id}" if each.job_id is not None else "would get a job"
-        typer.echo("  ".join(part for part in ("", each.commit[:10], each.title, made) if part is not None))
+    return service.create_backfill(wanted)
 
 
 def _followed(job_id: int, server: str, token_file: Path | None) -> int:
@@ -381,33 +348,23 @@ def _followed(job_id: int, server: str, token_file: Path | None) -> int:
     return 0 if job.state == "done" else 1
 
 
-def _decide(
-    decision: "Callable[[Client], Callable[[int], models.JobDetail]]",
-    ids: Sequence[int],
-    server: str,
-    token_file: Path | None,
-    *,
-    as_json: bool,
-) -> None:
+def _decide(decision: "Callable[[int], models.JobDetail]", ids: Sequence[int], *, as_json: bool) -> None:
     """Decide the same about several jobs; what was done is shown, also where some of them could not be decided about."""
-    from pullback_cli.jobs.showing import show_jobs
-    from pullback_cli.services import asking
     from pullback_service.client import ProblemError
 
-    with asking(server, token_file) as service:
-        changed: list[models.JobDetail] = []
-        refused: list[str] = []
-        try:
-            for job_id in ids:
-                try:
-                    changed.append(decision(service)(job_id))
-                except ProblemError as problem:
-                    if problem.slug not in _OF_ONE_JOB:
-                        raise
-                    refused.append(in_options(str(problem)))
-        finally:
-            if changed or as_json:
-                show_jobs(changed, as_json=as_json)
+    changed: list[models.JobDetail] = []
+    refused: list[str] = []
+    try:
+        for job_id in ids:
+            try:
+                changed.append(decision(job_id))
+            except ProblemError as problem:
+                if problem.slug not in _OF_ONE_JOB:
+                    raise
+                refused.append(in_options(str(problem)))
+    finally:
+        if changed or as_json:
+            (show_json if as_json else show_jobs)(changed)
     if refused:
         raise RefusalError(" ".join(refused))
 

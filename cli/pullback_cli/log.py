@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pullback_cli.options import AsJson
+from pullback_cli.options import DEFAULT_SERVER, AsJson, Server
 from pullback_cli.uploading.gitlog import ask_git, first_parents, reason_of
 from pullback_cli.usage_errors import RefusalError, needs
 from pullback_cli.wording import in_options
@@ -21,9 +21,7 @@ MOST = 500
 def log(
     *,
     project: Annotated[str, typer.Option(help="Project of the commits.")],
-    server: Annotated[
-        str, typer.Option(envvar="PULLBACK_SERVER", help="Address of the service.")
-    ] = "http://127.0.0.1:8000",
+    server: Server = DEFAULT_SERVER,
     repository: Annotated[Path, typer.Option(help="Clone or mirror to read.")] = Path(),
     branch: Annotated[
         list[str] | None, typer.Option(help="Branch to send; repeatable; default: the one checked out.")

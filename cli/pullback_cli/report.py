@@ -1,12 +1,14 @@
 """`pullback report`: taking back reports."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
 import typer
 
-from pullback_cli.options import DEFAULT_SERVER, AsJson, Server, TokenFile
-from pullback_cli.usage_errors import needs
+from pullback_cli.service_commands import asks
+
+if TYPE_CHECKING:
+    from pullback_service.client import Client, models
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -20,17 +22,21 @@ def report() -> None:
     """
 
 
+def _show(found: "models.ReportSummary") -> None:
+    typer.echo(
+        f"report {found.id} of {found.project} at {found.commit[:10]} is withdrawn: {found.points} points left history"
+    )
+
+
 @app.command()
-@needs("runner", "report withdraw")
+@asks("report withdraw", _show)
 def withdraw(
+    service: "Client",
     *,
     report_id: Annotated[
         UUID, typer.Argument(metavar="ID", help="Id of a report, as its page and its address have it.")
     ],
-    server: Server = DEFAULT_SERVER,
-    token_file: TokenFile = None,
-    as_json: AsJson = False,
-) -> None:
+) -> "models.ReportSummary":
     """Take back a report: its points leave history, and the incidents that it made are judged anew.
 
     The report and its file are kept, and marked; it does not come back. Needs a token of the scope upload.
@@ -42,14 +48,4 @@ def withdraw(
 
     pullback report withdraw 0f8fad5b-d9cb-469f-a165-70867728950e --json
     """
-    from pullback_cli.jobs.showing import show_json
-    from pullback_cli.services import asking
-
-    with asking(server, token_file) as service:
-        found = service.withdraw_report(report_id)
-    if as_json:
-        show_json(found)
-    else:
-        typer.echo(
-            f"report {found.id} of {found.project} at {found.commit[:10]} is withdrawn: {found.points} points left history"
-        )
+    return service.withdraw_report(report_id)

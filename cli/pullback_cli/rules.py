@@ -5,16 +5,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pullback_cli.options import DEFAULT_SERVER, AsJson, Server, TokenFile
-from pullback_cli.usage_errors import RefusalError, needs
+from pullback_cli.jobs.showing import show_json
+from pullback_cli.service_commands import asks
+from pullback_cli.usage_errors import RefusalError
 
 if TYPE_CHECKING:
     from pullback_runners.projects.configuration import ProjectFile
-    from pullback_service.client import models
+    from pullback_service.client import Client, models
 
 
-@needs("runner")
+@asks("rules")
 def rules(
+    service: "Client",
     *,
     project: Annotated[str | None, typer.Option(help="What the service calls it; default: the file's name.")] = None,
     show: Annotated[bool, typer.Option("--show", help="Send nothing, and show the rules that hold.")] = False,
@@ -26,9 +28,7 @@ def rules(
         ),
     ] = False,
     repository: Annotated[Path, typer.Option(help="Folder with pullback.toml; default: the current one.")] = Path(),
-    server: Server = DEFAULT_SERVER,
-    token_file: TokenFile = None,
-    as_json: AsJson = False,
+    as_json: bool,
 ) -> None:
     """Send the rules of pullback.toml, and show those that hold.
 
@@ -44,20 +44,15 @@ def rules(
 
     pullback rules --show --project demo --json | jq '.rules[] | select(.budget != null)'
     """
-    from pullback_cli.jobs.showing import show_json
-    from pullback_cli.services import asking
     from pullback_cli.uploading.rules import replace_rules
 
     file = None if show and project else _file(repository)
     name = project or (file.name if file else "")
-    with asking(server, token_file) as service:
-        if show or file is None:
-            answer = service.read_rules(project=name)
-        else:
-            anchor_sha = _anchor_sha(repository, file)
-            answer = replace_rules(
-                service, name, file, _commit(repository, file), anchor_sha=anchor_sha, dry_run=dry_run
-            )
+    if show or file is None:
+        answer = service.read_rules(project=name)
+    else:
+        anchor_sha = _anchor_sha(repository, file)
+        answer = replace_rules(service, name, file, _commit(repository, file), anchor_sha=anchor_sha, dry_run=dry_run)
     if as_json:
         show_json(answer)
         return

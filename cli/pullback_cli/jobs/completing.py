@@ -1,4 +1,4 @@
-"""Completions on Tab: ids of jobs and names of suites."""
+"""Completions on Tab of ids of jobs."""
 
 import os
 from collections.abc import Callable
@@ -31,8 +31,3 @@ def ids_that(*states: str) -> Callable[[str], list[tuple[str, str]]]:
         ]
 
     return complete
-
-
-def suites(incomplete: str) -> list[str]:
-    """A completion of suites."""
-    return [name for name in ("quick", "standard", "full", "trial") if name.startswith(incomplete)]

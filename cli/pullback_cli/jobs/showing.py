@@ -1,52 +1,45 @@
-"""Jobs in words, a line or some lines each, or as JSON for programs."""
+"""Jobs in words, a line or some lines each, and any answer as JSON for programs."""
 
 import json
-from collections.abc import Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import typer
 
-from pullback_service.client import Answer, models
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-Job: TypeAlias = models.JobSummary | models.JobDetail
+    from pullback_service.client import models
+
+    Job: TypeAlias = models.JobSummary | models.JobDetail
 
 
-def show_json(answer: Answer | Sequence[Answer]) -> None:
-    """Print the service's answer unchanged."""
+def show_json(answer: Any) -> None:
+    """Print an answer of the service, or a list of them, unchanged."""
     shown = (
-        answer.model_dump(mode="json")
-        if isinstance(answer, Answer)
-        else [each.model_dump(mode="json") for each in answer]
+        [each.model_dump(mode="json") for each in answer]
+        if isinstance(answer, list)
+        else answer.model_dump(mode="json")
     )
     typer.echo(json.dumps(shown, indent=2))
 
 
-def show_job(job: Job, *, as_json: bool) -> None:
-    """One job in a line, or whole for programs."""
-    if as_json:
-        show_json(job)
-    else:
-        typer.echo(_line(job))
+def show_job(job: "Job") -> None:
+    """Print one job in a line."""
+    typer.echo(_line(job))
 
 
-def show_jobs(jobs: Sequence[Job], *, as_json: bool) -> None:
-    """Jobs, a line each, or a list of them for programs."""
-    if as_json:
-        show_json(jobs)
-        return
+def show_jobs(jobs: "Sequence[Job]") -> None:
+    """Print jobs, a line each."""
     for each in jobs:
-        typer.echo(_line(each))
+        show_job(each)
 
 
-def show_whole(job: models.JobDetail, *, as_json: bool) -> None:
-    """A job with its attempts and its result."""
-    if as_json:
-        show_json(job)
-    else:
-        typer.echo("\n".join(_described(job)))
+def show_whole(job: "models.JobDetail") -> None:
+    """Print a job with its attempts and its result."""
+    typer.echo("\n".join(_described(job)))
 
 
-def _line(job: Job) -> str:
+def _line(job: "Job") -> str:
     state = "awaits approval" if job.awaits_approval else job.state
     against = f" against {job.reference[:10]}" if job.reference else ""
     asked = "" if job.origin == "asked" else f"  {job.origin}"
@@ -57,7 +50,7 @@ def _line(job: Job) -> str:
     )
 
 
-def _described(job: models.JobDetail) -> list[str]:
+def _described(job: "models.JobDetail") -> list[str]:
     lines = [_line(job), f"  commit     {job.commit.sha}  {job.commit.title or ''}".rstrip()]
     if job.requires:
         lines.append("  requires   " + ", ".join(f"{name}={value}" for name, value in job.requires.items()))

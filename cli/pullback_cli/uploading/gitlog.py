@@ -4,20 +4,21 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-_TIMEOUT_S = 60
+from pullback_runners.projects.git import git
+
 _FIELDS = "%H%x1f%P%x1f%an%x1f%aI%x1f%s"
 
 
 def ask_git(folder: Path, *arguments: str) -> str | None:
     """The output of git, or None where it fails."""
     done = _run(folder, *arguments)
-    return done.stdout if done is not None and done.returncode == 0 else None
+    return done.stdout.decode(errors="replace") if done is not None and done.returncode == 0 else None
 
 
 def reason_of(folder: Path, *arguments: str) -> str:
     """Why git cannot."""
     done = _run(folder, *arguments)
-    said = (done.stderr.strip() if done is not None else "") or "git failed"
+    said = (done.stderr.decode(errors="replace").strip() if done is not None else "") or "git failed"
     return said.splitlines()[0]
 
 
@@ -52,21 +53,8 @@ def _cut_off(folder: Path) -> set[str]:
     return set(file.read_text().split()) if place and file.is_file() else set()
 
 
-def _settings(folder: Path) -> list[str]:
-    """A clone may belong to another user, as in containers of CI; nothing of it is executed."""
-    settings = (f"safe.directory={folder.resolve()}", "core.hooksPath=/dev/null", "core.fsmonitor=false")
-    return [part for setting in settings for part in ("-c", setting)]
-
-
-def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str] | None:
+def _run(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[bytes] | None":
     try:
-        return subprocess.run(  # noqa: S603 - our own arguments
-            ["git", *_settings(folder), "-C", folder, *arguments],  # noqa: S607 - the git of whoever stands here
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=_TIMEOUT_S,
-        )
+        return git(folder, *arguments)
     except (OSError, subprocess.SubprocessError):
         return None

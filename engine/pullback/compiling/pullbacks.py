@@ -6,6 +6,7 @@ pullback is gone, like every output. A pullback that may be called once only may
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
@@ -42,6 +43,7 @@ from pullback.compiling.specialization import (
     require_plain,
 )
 from pullback.core.types import ArrayType, is_array_like, shape_of, type_of
+from pullback.dataclass import dataclass
 from pullback.errors import DifferentiationError, PullbackReuseError, name_of
 from pullback.ir.graph import Graph, Literal
 from pullback.passes import pipeline
@@ -89,7 +91,7 @@ def _build(
             tuple(kinds),
             len(parts.saved),
             _values_read(parts.backward, len(parts.saved)),
-            once=once,
+            once,
         )
         finish = Finish(derivative.finish, _no_form)
         forward = compile_graph(parts.forward, stages.of("forward"), tier=tier)
@@ -107,42 +109,29 @@ def _require_values(graph: Graph) -> None:
         raise CannotCompileError("the function returns what depends on no argument")
 
 
+@dataclass(eq=False)
 class Derivative:
     """The common part of all pullbacks of one program."""
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        backward: Compiled,
-        rebuild: trees.Rebuild,
-        rebuild_output: trees.Rebuild,
-        types: tuple[ArrayType, ...],
-        mask: tuple[bool, ...],
-        kinds: tuple[type, ...],
-        saved: int,
-        read: Sequence[int],
-        *,
-        once: bool,
-    ) -> None:
-        self.function = function
-        self.backward = backward
-        self.rebuild = rebuild
-        self.rebuild_output = rebuild_output
-        self.types = types
-        """Types of the leaves of the value."""
-        self.mask = mask
-        """For each leaf of the arguments, True if it has a gradient."""
-        self.kinds = kinds
-        """Types of these leaves."""
-        self.saved = saved
-        """The number of values of the forward program that the backward one takes first."""
-        self.read = read
-        """Numbers of the values behind them that it reads."""
-        self.once = once
-        self.structure: Any = None
-        """The structure of the value; that of a leaf is text."""
-        self.idle: list[Frame] = []
-        """Frames of pullbacks that are gone."""
+    function: Callable[..., Any]
+    backward: Compiled
+    rebuild: trees.Rebuild
+    rebuild_output: trees.Rebuild
+    types: tuple[ArrayType, ...]
+    """Types of the leaves of the value."""
+    mask: tuple[bool, ...]
+    """For each leaf of the arguments, True if it has a gradient."""
+    kinds: tuple[type, ...]
+    """Types of these leaves."""
+    saved: int
+    """The number of values of the forward program that the backward one takes first."""
+    read: Sequence[int]
+    """Numbers of the values behind them that it reads."""
+    once: bool
+    structure: Any = None
+    """The structure of the value; that of a leaf is text."""
+    idle: list[Frame] = field(default_factory=list)
+    """Frames of pullbacks that are gone."""
 
     def finish(self, outputs: tuple[Any, ...], values: Sequence[Any]) -> Any:
         """Value and pullback."""
@@ -286,7 +275,7 @@ _NUMBERS = {"f8": Check.DOUBLE_OR_FLOAT, "f4": Check.SINGLE_OR_FLOAT}
 
 def _values_read(backward: Graph, saved: int) -> list[int]:
     """The numbers of the arguments and captured arrays that the backward plan reads; they follow the `saved` inputs."""
-    read = {atom for node in backward.nodes for atom in node.inputs} | set(backward.outputs)
+    read = backward.uses()
     return [number for number, var in enumerate(backward.inputs[saved:]) if var in read]
 
 

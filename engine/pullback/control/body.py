@@ -49,13 +49,15 @@ class WithBodies(Primitive):
         self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
     ) -> Sequence[Any]:
         """Run forward again, saving, then back."""
-        del y
         return self.value_and_pull(needed, operands, params)[1](y_bar)
 
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Run values and tangents together."""
-        del y
         return self.value_and_push(tangents, operands, params)[1]
+
+    def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
+        """No operations of its own: those of the graphs are counted there."""
+        return 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,6 @@ class _Checkpointed(WithBodies):
 
     def compiled(self, bodies: dict[str, Callable[[], Program]], params: dict[str, Any]) -> Program:
         """The program of the body as it is."""
-        del params
 
         def once(*operands: Any, out: Sequence[Any] | None = None) -> tuple[Any, ...]:
             return handed_over(bodies["body"]()(*operands), out)
@@ -47,7 +46,6 @@ class _Checkpointed(WithBodies):
         self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
     ) -> Sequence[Any]:
         """Compute the values again, and go back through them."""
-        del y
         return self._back(needed, operands, params["body"], y_bar)
 
     def value_and_pull(
@@ -95,11 +93,6 @@ class _Checkpointed(WithBodies):
     def _applied(self, whole: Transformed, operands: Sequence[Any], inputs: Sequence[Var]) -> Any:
         body = Graph((*whole.captured, *inputs), (), whole.graph.nodes, whole.graph.outputs)
         return self(*whole.consts, *operands, body=body)
-
-    def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
-        """No operations of its own: those of the body are counted there."""
-        del types, result
-        return 0
 
 
 def checkpointed_node(function: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]) -> Any:

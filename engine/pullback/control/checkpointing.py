@@ -89,7 +89,6 @@ class _Stretch(Primitive):
         return tape, tracers
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
-        del params
         tape, _ = self._again(operands)
         results = [y for r in tape.records for y in (r.y if r.primitive.results > 1 else (r.y,))]
         return tuple(results) if self.results > 1 else results[0]
@@ -100,13 +99,11 @@ class _Stretch(Primitive):
     def pull(
         self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
     ) -> Sequence[Any]:
-        del needed, y, params
         tape, tracers = self._again(operands)
         seeds = zip(tracers[self._inputs :], y_bar if self.results > 1 else (y_bar,), strict=True)
         return tape.sweep([pair for pair in seeds if pair[1] is not None], tracers[: self._inputs], once=True)
 
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-        del y, params
         tape, tracers = self._again(operands)
         results = tape.push(list(zip(tracers, tangents, strict=False)), tracers[self._inputs :])
         return tuple(results) if self.results > 1 else results[0]

@@ -308,11 +308,6 @@ class _Scan(WithBodies):
             reverse=reverse,
         )
 
-    def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
-        """No operations of its own: those of the body are counted there."""
-        del types, result
-        return 0
-
 
 def _direction(value: Any, type_: ArrayType) -> Any:
     """A tangent or cotangent as a loop takes it."""

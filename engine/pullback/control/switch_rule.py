@@ -231,11 +231,6 @@ class _Switch(WithBodies):
             branches.append(Graph((*before, *own, *after, *inputs), (), graph.nodes, graph.outputs))
         return self(index, *captured, *operands, branches=tuple(branches))
 
-    def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
-        """No operations of its own: those of the branches are counted there."""
-        del types, result
-        return 0
-
 
 def _unread(type_: ArrayType) -> Var:
     return Var(-1, type_)

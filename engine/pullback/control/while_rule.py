@@ -173,11 +173,6 @@ class _While(WithBodies):
             for result, own, atom in zip(results, flags[consts:], body.outputs, strict=True)
         )
 
-    def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
-        """No operations of its own: those of one step are counted there."""
-        del types, result
-        return 0
-
 
 def _reading(condition: Graph, inputs: Sequence[Var], renamed: dict[Var, Var]) -> Graph:
     """The condition with further inputs that it does not read."""

@@ -82,7 +82,7 @@ class Scalar(Primitive):
         # Python's own operator keeps Python scalars Python scalars, and is the cheaper call on arrays.
         self.operator = operator
         self._evaluate = operator or ufunc
-        self.into = into or (_ufunc_into(ufunc) if isinstance(ufunc, np.ufunc) else None)
+        self.into = into or (ufunc if isinstance(ufunc, np.ufunc) else None)
         # A function composed of ufuncs has arrays between them, but where its own `into` says otherwise.
         self.needs_scratch = not isinstance(ufunc, np.ufunc)
 
@@ -288,8 +288,10 @@ def behind_batch(x: Any, rank: int) -> Any:
     return np.reshape(x, (shape[0], *([1] * missing), *shape[1:])) if missing else x
 
 
-def _ufunc_into(ufunc: np.ufunc) -> Callable[..., Any]:
-    return ufunc
+def all_batched(operands: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
+    """The operands with an axis of the batch each; what the examples share is stretched along it."""
+    count = next(np.shape(x)[0] for x, own in zip(operands, batched, strict=True) if own)
+    return [x if own else np.broadcast_to(x, (count, *np.shape(x))) for x, own in zip(operands, batched, strict=True)]
 
 
 def promotable(type_: ArrayType) -> Any:

@@ -314,7 +314,6 @@ class Primitive(ABC):
 
     def writes_over(self, *types: ArrayType, **params: Any) -> bool:
         """True if `out` may be an operand of its type; `in_place`, where neither types nor parameters matter."""
-        del types, params
         return self.in_place
 
     @abstractmethod
@@ -385,12 +384,10 @@ class Primitive(ABC):
 
     def scratch(self, *types: ArrayType, **params: Any) -> Sequence[ArrayType]:
         """Types of the arrays that `into` needs while it runs, which it is then given as `scratch=(…)`."""
-        del types, params
         return ()
 
     def makes_arrays(self, *types: ArrayType, **params: Any) -> bool:
         """True if `into` makes arrays of its own for operands of these types."""
-        del types, params
         return self.needs_scratch
 
     def compiled(

@@ -43,7 +43,7 @@ def check_graph(graph: Graph, typed: set[Node] | None = None) -> Graph:
             _check_types(node)
         for var in node.outputs:
             define(var)
-    use((*graph.outputs, *(guard.atom for guard in graph.guards)), "return or a guard")
+    use(graph.ends(), "return or a guard")
     return graph
 
 

@@ -10,7 +10,8 @@ All of it is frozen: a pass builds a new graph. Elementwise nodes broadcast thei
 needs no node of its own.
 """
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from operator import is_
 from typing import Any, TypeAlias
@@ -108,6 +109,19 @@ class Graph:
     outputs: tuple[Atom, ...]
     guards: tuple[Guard, ...] = ()
 
+    def ends(self) -> tuple[Atom, ...]:
+        """The results, and what guards look at."""
+        return (*self.outputs, *(guard.atom for guard in self.guards))
+
+    def uses(self) -> "Counter[Atom]":
+        """The number of times that each value is read, by nodes and at the ends."""
+        return Counter([*(atom for node in self.nodes for atom in node.inputs), *self.ends()])
+
+    def rewritten(self, nodes: Iterable[Node], current: Callable[[Atom], Atom]) -> "Graph":
+        """The graph of other nodes, whose ends are what is there now."""
+        guards = tuple(replace(guard, atom=current(guard.atom)) for guard in self.guards)
+        return replace(self, nodes=tuple(nodes), outputs=tuple(map(current, self.outputs)), guards=guards)
+
     def guards_after(self) -> dict[int, list[int]]:
         """By position of a node, the guards to be checked after it: each as soon as its value is there, in their order.
 
@@ -126,7 +140,7 @@ class Graph:
 
 def with_guards_returned(graph: Graph) -> Graph:
     """The graph with the guarded values as further outputs, for walks that know outputs only."""
-    return replace(graph, outputs=(*graph.outputs, *(guard.atom for guard in graph.guards)), guards=())
+    return replace(graph, outputs=graph.ends(), guards=())
 
 
 def with_guards_of(graph: Graph, original: Graph) -> Graph:

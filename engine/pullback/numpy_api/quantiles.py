@@ -29,52 +29,20 @@ def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool =
     return nanquantile(a, 0.5, axis, out, overwrite_input, keepdims=keepdims)
 
 
+def _hundredths(q: Any) -> Any:
+    return q / 100 if issubclass(type(q), int | float) else np.true_divide(_constant(q), 100)
+
+
 @implements(np.percentile)
-def percentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-) -> Any:
+def percentile(a: Any, q: Any, *args: Any, weights: Any = None, **keywords: Any) -> Any:
     refuse("numpy.percentile", weights=weights)
-    return quantile(
-        a,
-        q / 100 if issubclass(type(q), int | float) else np.true_divide(_constant(q), 100),
-        axis,
-        out,
-        overwrite_input,
-        method,
-        keepdims,
-    )
+    return quantile(a, _hundredths(q), *args, **keywords)
 
 
 @implements(np.nanpercentile)
-def nanpercentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-) -> Any:
+def nanpercentile(a: Any, q: Any, *args: Any, weights: Any = None, **keywords: Any) -> Any:
     refuse("numpy.nanpercentile", weights=weights)
-    return nanquantile(
-        a,
-        q / 100 if issubclass(type(q), int | float) else np.true_divide(_constant(q), 100),
-        axis,
-        out,
-        overwrite_input,
-        method,
-        keepdims,
-    )
+    return nanquantile(a, _hundredths(q), *args, **keywords)
 
 
 @implements(np.quantile)

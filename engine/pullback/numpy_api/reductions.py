@@ -239,70 +239,30 @@ def logaddexp2_reduced(a: Any, axis: Any = 0, **options: Any) -> Any:
 
 # --- numbers that are not there --------------------------------------------------------------------------------------
 @implements(np.nansum)
-def nansum(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = False,
-    initial: Any = NONE,
-    where: Any = True,
-) -> Any:
-    return sum_(_present(a, 0), axis, dtype, out, keepdims, initial, where)
+def nansum(a: Any, *args: Any, **keywords: Any) -> Any:
+    return sum_(_present(a, 0), *args, **keywords)
 
 
 @implements(np.nanprod)
-def nanprod(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = False,
-    initial: Any = NONE,
-    where: Any = True,
-) -> Any:
-    return prod(_present(a, 1), axis, dtype, out, keepdims, initial, where)
+def nanprod(a: Any, *args: Any, **keywords: Any) -> Any:
+    return prod(_present(a, 1), *args, **keywords)
 
 
 @implements(np.nanmean)
-def nanmean(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
-) -> Any:
-    return mean(a, axis, dtype, out, keepdims, where=_numbers(a, where, dtype))
+def nanmean(a: Any, axis: Any = None, dtype: Any = None, *args: Any, where: Any = True, **keywords: Any) -> Any:
+    return mean(a, axis, dtype, *args, where=_numbers(a, where, dtype), **keywords)
 
 
 @implements(np.nanvar)
-def nanvar(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = False,
-    *,
-    where: Any = True,
-    mean: Any = NONE,
-    correction: Any = NONE,
-) -> Any:
+def nanvar(a: Any, axis: Any = None, dtype: Any = None, *args: Any, where: Any = True, **keywords: Any) -> Any:
     present = _numbers(a, where, dtype)
-    return var(_present(a, 0), axis, dtype, out, ddof, keepdims, where=present, mean=mean, correction=correction)
+    return var(_present(a, 0), axis, dtype, *args, where=present, **keywords)
 
 
 @implements(np.nanstd)
-def nanstd(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = False,
-    *,
-    where: Any = True,
-    mean: Any = NONE,
-    correction: Any = NONE,
-) -> Any:
+def nanstd(a: Any, axis: Any = None, dtype: Any = None, *args: Any, where: Any = True, **keywords: Any) -> Any:
     present = _numbers(a, where, dtype)
-    return std(_present(a, 0), axis, dtype, out, ddof, keepdims, where=present, mean=mean, correction=correction)
+    return std(_present(a, 0), axis, dtype, *args, where=present, **keywords)
 
 
 @implements(np.nanmax)

@@ -103,16 +103,14 @@ def _reshaped(base: Any, result: Any, order: Any) -> Any:
     return viewed(base, result, lambda array: np.reshape(array, shape, order=order), show_layout=show_layout)
 
 
-def _unknown_layout(array: Any) -> NoReturn:
-    del array
+def _unknown_layout(_: Any) -> NoReturn:
     raise TracingError(
         "real, imag or trim_zeros of an array was followed by a store into one of the two, which would show in the other; "
         "call it again after the store"
     )
 
 
-def _refuse_part(value: Any) -> NoReturn:
-    del value
+def _refuse_part(_: "Tracer", __: Any) -> NoReturn:
     raise TracingError("one part of a traced array cannot be stored alone; store both: `y[...] = re + 1j * im`")
 
 
@@ -126,6 +124,18 @@ def _own(result: Any, operands: tuple[Any, ...]) -> Any:
         return result
     own = single(result)
     return own if isinstance(own, Traced) else result.holding(own)
+
+
+def _operator(function: Any) -> tuple[Any, Any]:
+    """An operator, and the one of a value on the right; what is no operand of ours is left to its own class."""
+
+    def method(self: Any, other: Any) -> Any:
+        return function(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
+
+    def reflected(self: Any, other: Any) -> Any:
+        return function(other, self) if type(other) in OPERANDS or is_operand(other) else NotImplemented
+
+    return method, reflected
 
 
 def _in_place(function: Any) -> Callable[..., Any]:
@@ -303,25 +313,9 @@ class Tracer(Traced):
             lack(self, "T")
         return np.transpose(self)
 
-    @property
-    def mT(self) -> Any:
-        return np.matrix_transpose(self)
-
-    @property
-    def real(self) -> Any:
-        return np.real(self)
-
-    @real.setter
-    def real(self, value: Any) -> NoReturn:
-        _refuse_part(value)
-
-    @property
-    def imag(self) -> Any:
-        return np.imag(self)
-
-    @imag.setter
-    def imag(self, value: Any) -> NoReturn:
-        _refuse_part(value)
+    mT = property(np.matrix_transpose)  # noqa: N815 (NumPy's name)
+    real = property(np.real, _refuse_part)
+    imag = property(np.imag, _refuse_part)
 
     @property
     def device(self) -> str:
@@ -417,29 +411,26 @@ class Tracer(Traced):
             store(self, key, value)
 
     # --- operators --------------------------------------------------------------------------------------------------
-    def __add__(self, other: Any) -> Any:
-        return e.add(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
-
-    def __radd__(self, other: Any) -> Any:
-        return e.add(other, self) if type(other) in OPERANDS or is_operand(other) else NotImplemented
-
-    def __sub__(self, other: Any) -> Any:
-        return e.sub(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
-
-    def __rsub__(self, other: Any) -> Any:
-        return e.sub(other, self) if type(other) in OPERANDS or is_operand(other) else NotImplemented
-
-    def __mul__(self, other: Any) -> Any:
-        return e.mul(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
-
-    def __rmul__(self, other: Any) -> Any:
-        return e.mul(other, self) if type(other) in OPERANDS or is_operand(other) else NotImplemented
-
-    def __truediv__(self, other: Any) -> Any:
-        return e.div(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return e.div(other, self) if type(other) in OPERANDS or is_operand(other) else NotImplemented
+    __add__, __radd__ = _operator(e.add)
+    __sub__, __rsub__ = _operator(e.sub)
+    __mul__, __rmul__ = _operator(e.mul)
+    __truediv__, __rtruediv__ = _operator(e.div)
+    __rpow__ = _operator(e.power)[1]
+    __floordiv__, __rfloordiv__ = _operator(rounding.floor_divide)
+    __mod__, __rmod__ = _operator(rounding.remainder)
+    __divmod__, __rdivmod__ = _operator(UFUNCS[np.divmod])
+    __matmul__, __rmatmul__ = _operator(matmul)
+    __and__, __rand__ = _operator(logic.bitwise_and)
+    __or__, __ror__ = _operator(logic.bitwise_or)
+    __xor__, __rxor__ = _operator(logic.bitwise_xor)
+    __lshift__, __rlshift__ = _operator(logic.left_shift)
+    __rshift__, __rrshift__ = _operator(logic.right_shift)
+    __eq__ = _operator(logic.equal)[0]
+    __ne__ = _operator(logic.not_equal)[0]
+    __lt__ = _operator(logic.less)[0]
+    __le__ = _operator(logic.less_equal)[0]
+    __gt__ = _operator(logic.greater)[0]
+    __ge__ = _operator(logic.greater_equal)[0]
 
     def __pow__(self, other: Any, modulo: None = None) -> Any:
         if modulo is not None:
@@ -448,69 +439,8 @@ class Tracer(Traced):
             return e.square(self)  # as the operator of NumPy's arrays, which gives int8
         return e.power(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
-    def __rpow__(self, other: Any) -> Any:
-        return e.power(other, self) if type(other) in OPERANDS or is_operand(other) else NotImplemented
-
-    def __floordiv__(self, other: Any) -> Any:
-        return rounding.floor_divide(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return rounding.floor_divide(other, self) if type(other) in OPERANDS or is_operand(other) else NotImplemented
-
-    def __mod__(self, other: Any) -> Any:
-        return rounding.remainder(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
-
-    def __rmod__(self, other: Any) -> Any:
-        return rounding.remainder(other, self) if type(other) in OPERANDS or is_operand(other) else NotImplemented
-
-    def __divmod__(self, other: Any) -> Any:
-        return rounding.floor_divide(self, other), rounding.remainder(self, other) if type(
-            other
-        ) in OPERANDS or is_operand(other) else NotImplemented
-
-    def __rdivmod__(self, other: Any) -> Any:
-        return rounding.floor_divide(other, self), rounding.remainder(other, self) if type(
-            other
-        ) in OPERANDS or is_operand(other) else NotImplemented
-
-    def __and__(self, other: Any) -> Any:
-        return logic.bitwise_and(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
-
-    def __rand__(self, other: Any) -> Any:
-        return logic.bitwise_and(other, self) if type(other) in OPERANDS or is_operand(other) else NotImplemented
-
-    def __or__(self, other: Any) -> Any:
-        return logic.bitwise_or(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
-
-    def __ror__(self, other: Any) -> Any:
-        return logic.bitwise_or(other, self) if type(other) in OPERANDS or is_operand(other) else NotImplemented
-
-    def __xor__(self, other: Any) -> Any:
-        return logic.bitwise_xor(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
-
-    def __rxor__(self, other: Any) -> Any:
-        return logic.bitwise_xor(other, self) if type(other) in OPERANDS or is_operand(other) else NotImplemented
-
-    def __lshift__(self, other: Any) -> Any:
-        return logic.left_shift(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
-
-    def __rlshift__(self, other: Any) -> Any:
-        return logic.left_shift(other, self) if type(other) in OPERANDS or is_operand(other) else NotImplemented
-
-    def __rshift__(self, other: Any) -> Any:
-        return logic.right_shift(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
-
-    def __rrshift__(self, other: Any) -> Any:
-        return logic.right_shift(other, self) if type(other) in OPERANDS or is_operand(other) else NotImplemented
-
     def __invert__(self) -> Any:
         return logic.complement(self)
-
-    def __matmul__(self, other: Any) -> Any:
-        return matmul(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
-
-    def __rmatmul__(self, other: Any) -> Any:
-        return matmul(other, self) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     def __neg__(self) -> Any:
         return e.neg(self)
@@ -534,24 +464,6 @@ class Tracer(Traced):
 
     def __abs__(self) -> Any:
         return e.absolute(self)
-
-    def __eq__(self, other: object) -> Any:
-        return logic.equal(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
-
-    def __ne__(self, other: object) -> Any:
-        return logic.not_equal(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
-
-    def __lt__(self, other: Any) -> Any:
-        return logic.less(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
-
-    def __le__(self, other: Any) -> Any:
-        return logic.less_equal(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
-
-    def __gt__(self, other: Any) -> Any:
-        return logic.greater(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
-
-    def __ge__(self, other: Any) -> Any:
-        return logic.greater_equal(self, other) if type(other) in OPERANDS or is_operand(other) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]  # as for arrays: == compares elements
 
@@ -619,10 +531,7 @@ class Tracer(Traced):
         made = shapes.astype(self, dtype, copy=copy)
         return _own(made, (self,)) if copy else made
 
-    def conj(self) -> Any:
-        return complex_numbers.conj(self)
-
-    conjugate = conj
+    conj = conjugate = complex_numbers.conj
 
     def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Any:
         return selecting.compress(condition, self, axis, out)

@@ -15,7 +15,6 @@ where both products meet an infinity of x. In either case a row or a column of p
 computes the sum as it is written then.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from functools import reduce
@@ -90,9 +89,7 @@ class _Sums:
     def __init__(self, graph: Graph) -> None:
         self._position = {node: number for number, node in enumerate(graph.nodes)}
         self._makers = {var: node for node in graph.nodes for var in node.outputs}
-        self._uses = Counter(atom for node in graph.nodes for atom in node.inputs)
-        self._uses.update(graph.outputs)
-        self._uses.update(guard.atom for guard in graph.guards)
+        self._uses = graph.uses()
         self._has_products = sum(node.primitive is matmul for node in graph.nodes) > 1
         self._passed: set[Node] = set()
 

@@ -400,10 +400,6 @@ def _reciprocal(a: Pair) -> Pair:
     return Pair(elementwise.where(wide, scale, scaled), -elementwise.where(wide, scaled, scale))
 
 
-def _neg(a: Pair) -> Pair:
-    return Pair(-a.re, -a.im, a.is_imaginary)
-
-
 def _square(a: Pair) -> Pair:
     return Pair(a.re * a.re - a.im * a.im, a.re * a.im + a.im * a.re)
 
@@ -429,10 +425,6 @@ def _power(_walk: _Walk, node: Node, operands: Sequence[Any]) -> Any:
         left //= 2
         a = _square(a) if left else a
     return result
-
-
-def _absolute(a: Pair) -> Any:
-    return hypot(a.re, a.im)
 
 
 def _exp(a: Pair) -> Pair:
@@ -471,14 +463,6 @@ def _astype(_walk: _Walk, node: Node, operands: Sequence[Any]) -> Any:
     if dtype.kind != "c":
         return shapes.astype(pair.re, dtype=dtype) if isinstance(pair.re, Traced) else None
     return Pair(pair.re, pair.im, pair.is_imaginary)  # each part gets its type behind every form
-
-
-def _real(a: Pair) -> Any:
-    return a.re
-
-
-def _imag(a: Pair) -> Any:
-    return a.im
 
 
 # --- moves -----------------------------------------------------------------------------------------------------------------
@@ -565,10 +549,10 @@ _FORMS: Mapping[Primitive, Form] = {
     elementwise.sub: _elementwise(_sub),
     elementwise.mul: _elementwise(_mul),
     elementwise.div: _elementwise(_div),
-    elementwise.neg: _elementwise(_neg),
+    elementwise.neg: _elementwise(lambda a: Pair(-a.re, -a.im, a.is_imaginary)),
     elementwise.square: _elementwise(_square),
     elementwise.reciprocal: _elementwise(_reciprocal),
-    elementwise.absolute: _elementwise(_absolute),
+    elementwise.absolute: _elementwise(lambda a: hypot(a.re, a.im)),
     elementwise.power: _power,
     elementwise.where: _where,
     exp: _elementwise(_exp),
@@ -577,8 +561,8 @@ _FORMS: Mapping[Primitive, Form] = {
     logic.isnan: _elementwise(lambda a: logic.logical_or(logic.isnan(a.re), logic.isnan(a.im))),
     logic.isinf: _elementwise(lambda a: logic.logical_or(logic.isinf(a.re), logic.isinf(a.im))),
     logic.isfinite: _elementwise(lambda a: logic.logical_and(logic.isfinite(a.re), logic.isfinite(a.im))),
-    complex_numbers.real: _elementwise(_real),
-    complex_numbers.imag: _elementwise(_imag),
+    complex_numbers.real: _elementwise(lambda a: a.re),
+    complex_numbers.imag: _elementwise(lambda a: a.im),
     complex_numbers.conj: _elementwise(lambda a: Pair(a.re, -a.im, a.is_imaginary)),
     shapes.astype: _astype,
     copy: _itself,

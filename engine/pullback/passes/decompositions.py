@@ -61,8 +61,7 @@ def drop_vectors(graph: Graph) -> Graph:
     """Compute values alone where the vectors are not read, inside loops and branches too."""
     if not any(node.primitive in _VALUES or node.bodies() for node in graph.nodes):
         return graph
-    read = {atom for node in graph.nodes for atom in node.inputs}
-    read.update(graph.outputs, (guard.atom for guard in graph.guards))
+    read = set(graph.uses())
 
     def step(node: Node) -> Node:
         node = node.with_bodies(drop_vectors)

@@ -8,7 +8,6 @@ This is what relu before max_pool leaves in reverse. Exact: elements that take p
 nan where it is nan), so a comparison of them gives what it gives of the maximum; the others are 0 in both.
 """
 
-from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -22,9 +21,7 @@ from pullback.rules.pooling import max_spread
 
 def mask_before_spreading(graph: Graph) -> Graph:
     """Bring every such mask before the spreading."""
-    uses = Counter(atom for node in graph.nodes for atom in node.inputs)
-    uses.update(graph.outputs)
-    uses.update(guard.atom for guard in graph.guards)
+    uses = graph.uses()
     makers = {var: node for node in graph.nodes for var in node.outputs}
     nodes: list[Node] = []
     for node in graph.nodes:

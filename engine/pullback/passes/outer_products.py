@@ -9,7 +9,6 @@ large as the matrix, and is written and read for as many operations as it has el
 outer products by broadcasting; a loop that is a loop of the program has this done by `passes.loops.input_products`.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import field, replace
 from functools import reduce
@@ -38,9 +37,7 @@ _LEAST_ELEMENTS = 256
 
 def join_outer_products(graph: Graph) -> Graph:
     """Write every sum of enough outer products as one product."""
-    uses = Counter(atom for node in graph.nodes for atom in node.inputs)
-    uses.update(graph.outputs)
-    uses.update(guard.atom for guard in graph.guards)
+    uses = graph.uses()
     makers = {var: node for node in graph.nodes for var in node.outputs if uses[var] == 1}
     inner = {atom for node in graph.nodes if node.primitive is add for atom in node.inputs}
     nodes: list[Node] = []

@@ -37,9 +37,7 @@ class _Part:
 
 def join_parts(graph: Graph) -> Graph:
     """Rewrite what is on this page, inside loops and branches too."""
-    uses = Counter(atom for node in graph.nodes for atom in node.inputs)
-    uses.update(graph.outputs)
-    uses.update(guard.atom for guard in graph.guards)
+    uses = graph.uses()
     makers: dict[Var, Node] = {}
 
     def step(node: Node) -> Node | Atom:
@@ -57,7 +55,7 @@ def join_parts(graph: Graph) -> Graph:
     return drop_dead(rewrite(graph, step))
 
 
-def _joined(node: Node, makers: dict[Var, Node], uses: "Counter[Atom]") -> Node | None:
+def _joined(node: Node, makers: dict[Var, Node], uses: Counter[Atom]) -> Node | None:
     """The chain of parts that ends here, as one array, if they fill it and do not overlap."""
     shape = node.outputs[0].type.shape
     parts: list[tuple[_Part, Atom]] = []

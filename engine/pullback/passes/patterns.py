@@ -26,9 +26,8 @@ def find_patterns(graph: Graph) -> Graph:
     """Put the named rules in place of what they are patterns of."""
     if any(node.primitive.effect.writes for node in graph.nodes):
         return graph
-    atoms = [atom for node in graph.nodes for atom in node.inputs]
-    looked_at = [*atoms, *graph.outputs, *(guard.atom for guard in graph.guards)]
-    uses = Counter(atom for atom in looked_at if isinstance(atom, Var))
+    atoms = (*(atom for node in graph.nodes for atom in node.inputs), *graph.ends())
+    uses = Counter(atom for atom in atoms if isinstance(atom, Var))
     makers: dict[Var, Node] = {}
 
     def made_by(primitive: Primitive, atom: Atom) -> Node | None:

@@ -9,7 +9,6 @@ promise values within rounding, do this.
 """
 
 from collections import defaultdict
-from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -35,6 +34,9 @@ def share_powers(graph: Graph) -> Graph:
     substitutes: dict[Var, Var] = {}
     nodes: list[Node] = []
 
+    def current(atom: Any) -> Any:
+        return substitutes.get(atom, atom) if isinstance(atom, Var) else atom
+
     def powered(base: Var, exponent: int, source: str) -> Var:
         """A variable for a power, made of lower ones where it is not there yet."""
         if exponent == 1:
@@ -54,15 +56,9 @@ def share_powers(graph: Graph) -> Graph:
             now = substitutes.get(base, base)
             substitutes[node.outputs[0]] = powered(now, exponent, node.source)
             continue
-        inputs = tuple(substitutes.get(atom, atom) if isinstance(atom, Var) else atom for atom in node.inputs)
-        nodes.append(node.reading(inputs).with_bodies(share_powers))
+        nodes.append(node.reading(tuple(map(current, node.inputs))).with_bodies(share_powers))
 
-    def current(atom: Any) -> Any:
-        return substitutes.get(atom, atom) if isinstance(atom, Var) else atom
-
-    guards = tuple(replace(guard, atom=current(guard.atom)) for guard in graph.guards)
-    outputs = tuple(map(current, graph.outputs))
-    return replace(graph, nodes=tuple(nodes), outputs=outputs, guards=guards)
+    return graph.rewritten(nodes, current)
 
 
 def _whole_power(node: Node) -> tuple[Var | None, int]:

@@ -97,13 +97,11 @@ class _Chains:
 
     graph: Graph
     _makers: dict[Var, Node] = field(init=False)
-    _uses: "Counter[Atom]" = field(init=False)
+    _uses: Counter[Atom] = field(init=False)
 
     def __post_init__(self) -> None:
         self._makers = {var: node for node in self.graph.nodes for var in node.outputs}
-        self._uses = Counter(atom for node in self.graph.nodes for atom in node.inputs)
-        self._uses.update(self.graph.outputs)
-        self._uses.update(guard.atom for guard in self.graph.guards)
+        self._uses = self.graph.uses()
 
     def rewritten(self, node: Node) -> list[Node] | None:
         """The replacement of a sum, or None where it stays as it is."""

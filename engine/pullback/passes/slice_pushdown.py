@@ -45,7 +45,7 @@ def _sliced(graph: Graph) -> dict[Atom, Node]:
     for node in graph.nodes:
         for atom in node.inputs:
             readers[atom].append(node)
-    seen = {*graph.outputs, *(guard.atom for guard in graph.guards)}
+    seen = set(graph.ends())
     return {
         node.outputs[0]: node
         for node in graph.nodes

@@ -10,7 +10,6 @@ another order, with the bound of one sum of all of them. Factors become views; w
 repeated over the stack, the sum stays as it is.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
@@ -29,9 +28,7 @@ from pullback.simplification.dead_code import drop_dead
 
 def sum_within_products(graph: Graph) -> Graph:
     """Write every such sum as one product, inside loops and branches too."""
-    uses = Counter(atom for node in graph.nodes for atom in node.inputs)
-    uses.update(graph.outputs)
-    uses.update(guard.atom for guard in graph.guards)
+    uses = graph.uses()
     makers = {var: node for node in graph.nodes for var in node.outputs if uses[var] == 1}
     lying = places_of(graph)
     nodes: list[Node] = []

@@ -79,10 +79,7 @@ def _forwarded(graph: Graph) -> Graph:
                 emit(made)
         else:
             emit(node)
-    guards = tuple(replace(guard, atom=known.get(guard.atom, guard.atom)) for guard in graph.guards)
-    return replace(
-        graph, nodes=tuple(nodes), outputs=tuple(known.get(atom, atom) for atom in graph.outputs), guards=guards
-    )
+    return graph.rewritten(nodes, lambda atom: known.get(atom, atom))
 
 
 def _maker_of_store(atom: Atom, makers: dict[Var, Node]) -> Node | None:
@@ -166,7 +163,7 @@ class _Rows:
         for node in graph.nodes:
             for atom in node.inputs:
                 readers.setdefault(atom, []).append(node)
-        for atom in (*graph.outputs, *(guard.atom for guard in graph.guards)):
+        for atom in graph.ends():
             readers.setdefault(atom, []).append(None)
         kinds = Counter(_kind(places, node) for node in graph.nodes if (places := _stored_places(node)) is not None)
         return cls(readers, frozenset(kind for kind, count in kinds.items() if count >= FEWEST_STEPS))
@@ -309,9 +306,7 @@ def _joined_row(
 # --- arrays that stores fill -----------------------------------------------------------------------------------------
 def _joined(graph: Graph) -> Graph:
     """Chains of stores that fill an axis, or most of it, as arrays that are joined."""
-    uses = Counter(atom for node in graph.nodes for atom in node.inputs)
-    uses.update(graph.outputs)
-    uses.update(guard.atom for guard in graph.guards)
+    uses = graph.uses()
     makers = {var: node for node in graph.nodes for var in node.outputs}
     inner = {node.inputs[0] for node in graph.nodes if node.primitive is set_at and uses[node.inputs[0]] == 1}
     nodes: list[Node] = []

@@ -41,9 +41,7 @@ def order_stores(graph: Graph) -> Graph:
         order.put(node)
     if tuple(order.nodes) == nodes:
         return graph
-    outputs = tuple(order.now(atom) for atom in graph.outputs)
-    guards = tuple(replace(guard, atom=order.now(guard.atom)) for guard in graph.guards)
-    return replace(graph, nodes=tuple(order.nodes), outputs=outputs, guards=guards)
+    return graph.rewritten(order.nodes, order.now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,7 @@ class _Order:
                 self._roots.update(dict.fromkeys(node.outputs, self._root(node.inputs[0])))
             else:
                 self._note(node, node.inputs)
-        self._note(None, (*graph.outputs, *(guard.atom for guard in graph.guards)))
+        self._note(None, graph.ends())
 
     def _root(self, var: Var) -> Var:
         return self._roots.get(var, var)

@@ -68,9 +68,7 @@ class _Sums:
     def __init__(self, graph: Graph) -> None:
         self._position = {node: number for number, node in enumerate(graph.nodes)}
         self._makers = {var: node for node in graph.nodes for var in node.outputs}
-        self._uses = Counter(atom for node in graph.nodes for atom in node.inputs)
-        self._uses.update(graph.outputs)
-        self._uses.update(guard.atom for guard in graph.guards)
+        self._uses = graph.uses()
 
     def rewritten(self, node: Node) -> list[Node]:
         """The nodes that replace a sum of a product; none if the node is no such sum."""
@@ -104,7 +102,7 @@ class _Terms:
     """The nodes of a sum, in order."""
 
     makers: dict[Var, Node]
-    uses: "Counter[Atom]"
+    uses: Counter[Atom]
     source: str
     nodes: list[Node] = field(default_factory=list)
     passed: list[Node] = field(default_factory=list)

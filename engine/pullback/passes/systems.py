@@ -78,9 +78,7 @@ class _Walk:
                 self.nodes.append(node.with_bodies(lambda body: factor_systems(body, native=self.native)))
             else:
                 self.replaced.update(zip(old.outputs, results, strict=True))
-        guards = tuple(replace(guard, atom=self.current(guard.atom)) for guard in self.graph.guards)
-        outputs = tuple(map(self.current, self.graph.outputs))
-        return replace(self.graph, nodes=tuple(self.nodes), outputs=outputs, guards=guards)
+        return self.graph.rewritten(self.nodes, self.current)
 
     def current(self, atom: Atom) -> Atom:
         """The current replacement of a value."""

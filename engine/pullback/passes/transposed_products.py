@@ -19,9 +19,7 @@ from pullback.simplification.dead_code import drop_dead
 
 def transpose_products(graph: Graph) -> Graph:
     """Take the transposes of matrices that are products and nothing else, inside loops and branches too."""
-    uses = Counter(atom for node in graph.nodes for atom in node.inputs)
-    uses.update(graph.outputs)
-    uses.update(guard.atom for guard in graph.guards)
+    uses = graph.uses()
     makers = {var: node for node in graph.nodes for var in node.outputs}
     nodes: list[Node] = []
     for node in graph.nodes:
@@ -37,7 +35,7 @@ def transpose_products(graph: Graph) -> Graph:
     return drop_dead(replace(graph, nodes=tuple(nodes)))
 
 
-def _transposed_product(node: Node, makers: dict[Var, Node], uses: "Counter[Atom]") -> Node | None:
+def _transposed_product(node: Node, makers: dict[Var, Node], uses: Counter[Atom]) -> Node | None:
     """The product of two matrices that a node is the transpose of."""
     operand = node.inputs[0] if node.primitive is transpose else None
     if not isinstance(operand, Var) or uses[operand] != 1 or dict(node.params)["axes"] != (1, 0):

@@ -14,12 +14,12 @@ differentiable operations.
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pullback.core.cases import away_from, cases, normal
-from pullback.core.kinds import Scalar, behind_batch, unbroadcast
+from pullback.core.kinds import Bilinear, Scalar, behind_batch, unbroadcast
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType, Shape
 from pullback.rules import activations, trigonometric
@@ -59,7 +59,6 @@ class ActivatedLayer(Primitive):
 
     def placed(self, b: Any, z_ndim: int) -> Any:
         """The bias in a shape that broadcasts to z."""
-        del z_ndim
         return b
 
     def evaluate(self, *operands: Any, act: Scalar, constants: tuple[float, ...] = (), **params: Any) -> Any:
@@ -183,6 +182,39 @@ def activating(
         return z
 
     return write
+
+
+class BilinearLayer(ActivatedLayer):
+    """A layer whose product is a bilinear rule, of the parameters of that rule."""
+
+    rule: ClassVar[Bilinear]
+
+    def product(self, operands: Sequence[Any], params: Params) -> np.ndarray[Any, Any]:
+        """The value of the rule."""
+        product: np.ndarray[Any, Any] = self.rule.evaluate(*operands, **params)
+        return product
+
+    def product_type(self, types: Sequence[ArrayType], params: Params) -> ArrayType:
+        """As the rule has it."""
+        return self.rule.infer(*types, **params)[0]
+
+    def pull_product(
+        self, needed: Sequence[bool], z_bar: Any, operands: Sequence[Any], params: Params
+    ) -> Sequence[Any]:
+        """As the rule has them."""
+        return self.rule.pull(needed, z_bar, None, operands, params)
+
+    def push_product(self, tangents: Sequence[Any], operands: Sequence[Any], params: Params) -> Any:
+        """As the rule has it."""
+        return None if all(dx is None for dx in tangents) else self.rule.push(tangents, None, operands, params)
+
+    def batch_product(self, operands: Sequence[Any], batched: Sequence[bool], params: Params) -> Any:
+        """As the rule has it."""
+        return self.rule.batch(operands, batched, params) if any(batched) else self.rule(*operands, **params)
+
+    def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
+        """Those of the rule, and two for each element of the result."""
+        return self.rule.flops(types[:2], result) + 2 * result.size
 
 
 class _BiasAct(ActivatedLayer):

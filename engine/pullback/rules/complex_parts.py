@@ -42,19 +42,16 @@ class _ComplexOf(InPlans):
     """The complex array of two parts that broadcast."""
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
-        del params
         re, im = operands
         z: Any = np.empty(np.broadcast_shapes(np.shape(re), np.shape(im)), COMPLEX_OF[dtype_of(re)])
         z.real, z.imag = re, im
         return z[()]
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
-        del params
         re, im = types
         return (ArrayType(np.broadcast_shapes(re.shape, im.shape), COMPLEX_OF[re.dtype]),)
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
-        del types, result
         return 0
 
 
@@ -62,7 +59,6 @@ class _Transform(InPlans):
     """A Fourier transform from and to parts."""
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
-        del result
         return transform_flops(types)
 
 
@@ -75,7 +71,6 @@ class _FftParts(_Transform):
         return _parts(function(z, axes=params["axes"], norm=params["norm"]))
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
-        del params
         return (types[0], types[0])
 
 

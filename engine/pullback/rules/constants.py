@@ -14,28 +14,23 @@ class _Stop(Primitive):
     aliases_operand = True
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
-        del params
         return operands[0]
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
-        del params
         return types
 
     def pull(
         self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
     ) -> Sequence[Any]:
-        del needed, y_bar, y, operands, params
         return (None,)
 
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-        del tangents, y, operands, params
+        """No tangent."""
 
     def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
-        del batched, params
         return self(operands[0])
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
-        del types, result
         return 0
 
 

@@ -1,6 +1,5 @@
 """conv_bias_act(w, x[, b]) = act(conv(w, x) + b): one array instead of three. See `pullback.rules.bias_act`."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,18 +7,20 @@ import numpy as np
 from pullback.core.buffering import rows_in_place
 from pullback.core.cases import away_from, cases, normal
 from pullback.core.kinds import Scalar
-from pullback.core.types import ArrayType, type_of
+from pullback.core.types import type_of
 from pullback.rules import activations
-from pullback.rules.bias_act import ActivatedLayer, Params, activating
+from pullback.rules.bias_act import BilinearLayer, activating
 from pullback.rules.convolution import conv, convolve
 from pullback.rules.trigonometric import tanh
 
 
-class _ConvBiasAct(ActivatedLayer):
+class _ConvBiasAct(BilinearLayer):
     """Parameters: those of `conv`, and act. The bias has one number for each output channel.
 
     Bias and activation are done part by part, as the convolution computes its parts, while these are in the cache.
     """
+
+    rule = conv
 
     def evaluate(self, *operands: Any, act: Scalar, constants: tuple[float, ...] = (), **params: Any) -> Any:
         """One array, finished where it is computed if product, bias and result are of one type."""
@@ -39,29 +40,8 @@ class _ConvBiasAct(ActivatedLayer):
         with rows_in_place():
             return convolve(operands[0], operands[1], finish, **params)
 
-    def product(self, operands: Sequence[Any], params: Params) -> np.ndarray[Any, Any]:
-        product: np.ndarray[Any, Any] = conv.evaluate(*operands, **params)
-        return product
-
-    def product_type(self, types: Sequence[ArrayType], params: Params) -> ArrayType:
-        return conv.infer(*types, **params)[0]
-
-    def pull_product(
-        self, needed: Sequence[bool], z_bar: Any, operands: Sequence[Any], params: Params
-    ) -> Sequence[Any]:
-        return conv.pull(needed, z_bar, None, operands, params)
-
-    def push_product(self, tangents: Sequence[Any], operands: Sequence[Any], params: Params) -> Any:
-        return None if all(tangent is None for tangent in tangents) else conv.push(tangents, None, operands, params)
-
-    def batch_product(self, operands: Sequence[Any], batched: Sequence[bool], params: Params) -> Any:
-        return conv.batch(operands, batched, params) if any(batched) else conv(*operands, **params)
-
     def placed(self, b: Any, z_ndim: int) -> Any:
         return channel_column(b, z_ndim)
-
-    def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
-        return conv.flops(types[:2], result) + 2 * result.size
 
 
 def channel_column(b: Any, z_ndim: int) -> Any:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.cases import cases, normal
-from pullback.core.kinds import Bilinear, cast
+from pullback.core.kinds import Bilinear, all_batched, cast
 from pullback.core.types import ArrayType, Shape, type_of
 from pullback.core.writing import by_writing
 from pullback.rules.example_order import is_lined, make
@@ -56,10 +56,15 @@ def _convolution(
     return products, {} if sliding.is_pointwise else products.spares(x.dtype, dtype)
 
 
-def _convolve_into(y: Any, w: Any, x: Any, *, scratch: Sequence[Any] = (), **params: Any) -> Any:
-    products, spare = _convolution(type_of(w), type_of(x), **params)
-    products.spare = dict(zip(spare, scratch, strict=False))
-    return _convolve(products, y, w, x)
+def _writing(needs: Callable[..., tuple[WindowProducts, Spare]], write: Callable[..., Any]) -> Callable[..., Any]:
+    """The function that writes a result, in the arrays that it is given to work in."""
+
+    def into(out: Any, a: Any, b: Any, *, scratch: Sequence[Any] = (), **params: Any) -> Any:
+        products, spare = needs(type_of(a), type_of(b), **params)
+        products.spare = dict(zip(spare, scratch, strict=False))
+        return write(products, out, a, b)
+
+    return into
 
 
 def _convolve(products: WindowProducts, y: Any, w: Any, x: Any, finish: Finish | None = None) -> Any:
@@ -115,12 +120,6 @@ def _data_gradient(
     return products, spare
 
 
-def _data_gradient_into(x: Any, w: Any, y: Any, *, scratch: Sequence[Any] = (), **params: Any) -> Any:
-    products, spare = _data_gradient(type_of(w), type_of(y), **params)
-    products.spare = dict(zip(spare, scratch, strict=False))
-    return _spread(products, x, w, y)
-
-
 def _spread(products: WindowProducts, x: Any, w: Any, y: Any) -> Any:
     if x.size and w.size and y.size:
         products.spread(x, w, y)
@@ -161,12 +160,6 @@ def _weight_gradient(
         "products": ArrayType((products.count, *matrices), products.dtype),
         "product": ArrayType(matrices, products.dtype),
     }
-
-
-def _weight_gradient_into(w: Any, y: Any, x: Any, *, scratch: Sequence[Any] = (), **params: Any) -> Any:
-    products, spare = _weight_gradient(type_of(y), type_of(x), **params)
-    products.spare = dict(zip(spare, scratch, strict=False))
-    return _weigh(products, w, y, x)
 
 
 def _weight_gradient_of(y: Any, x: Any, **params: Any) -> Any:
@@ -245,22 +238,18 @@ def _unfolded(a: Any, axis: int, count: int) -> Any:
     return np.transpose(split, (axis, *range(axis), *range(axis + 1, np.ndim(split))))
 
 
-def _stretched(a: Any, count: int, *, batched: bool) -> Any:
-    return a if batched else np.broadcast_to(a, (count, *np.shape(a)))
-
-
 def _batch_data(primitive: Bilinear, w: Any, x: Any, batched: Sequence[bool], groups: int, **params: Any) -> Any:
     """`conv` and its data gradient: the second operand is data, and so is the result."""
     count = np.shape(w if batched[0] else x)[0]
     if not batched[0]:
         return _unfolded(primitive(w, _folded(x, 0), groups=groups, **params), 0, count)
-    x = _stretched(x, count, batched=batched[1])
+    _, x = all_batched((w, x), batched)
     return _unfolded(primitive(_folded(w, 0), _folded(x, 1), groups=count * groups, **params), 1, count)
 
 
 def _batch_weights(y: Any, x: Any, batched: Sequence[bool], groups: int, **params: Any) -> Any:
-    count = np.shape(y if batched[0] else x)[0]
-    y, x = _stretched(y, count, batched=batched[0]), _stretched(x, count, batched=batched[1])
+    y, x = all_batched((y, x), batched)
+    count = np.shape(y)[0]
     folded = conv_weight_gradient(_folded(y, 1), _folded(x, 1), groups=count * groups, **params)
     return _unfolded(folded, 0, count)
 
@@ -285,12 +274,12 @@ class _Convolution(Bilinear):
 
 conv: Bilinear = _Convolution(
     "conv",
-    by_writing(_convolve_into, _conv_type, _types(_convolution)),
+    by_writing(_writing(_convolution, _convolve), _conv_type, _types(_convolution)),
     _conv_type,
     _wanted_w,
     _wanted_x,
     lambda types, result: _flops_of(result.size, types[0].shape),
-    into=_convolve_into,
+    into=_writing(_convolution, _convolve),
     scratch=_types(_convolution),
     batch=lambda w, x, batched, **params: _batch_data(conv, w, x, batched, **params),
 )
@@ -301,7 +290,7 @@ conv_data_gradient: Bilinear = _Convolution(
     lambda v, w, y, size, **params: cast(conv_weight_gradient(y, v, kernel=np.shape(w)[2:], **params), w.dtype),
     lambda v, w, y, size, **params: cast(conv(w, v, **params), y.dtype),
     lambda types, result: _flops_of(types[1].size, types[0].shape),
-    into=_data_gradient_into,
+    into=_writing(_data_gradient, _spread),
     scratch=_types(_data_gradient),
     batch=lambda w, y, batched, **params: _batch_data(conv_data_gradient, w, y, batched, **params),
 )
@@ -312,7 +301,7 @@ conv_weight_gradient: Bilinear = _Convolution(
     lambda v, y, x, kernel, **params: cast(conv(v, x, **params), y.dtype),
     lambda v, y, x, kernel, **params: cast(conv_data_gradient(v, y, size=np.shape(x)[2:], **params), x.dtype),
     lambda types, result: _flops_of(types[0].size, result.shape),
-    into=_weight_gradient_into,
+    into=_writing(_weight_gradient, _weigh),
     scratch=_types(_weight_gradient),
     batch=_batch_weights,
 )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.cases import cases, normal
-from pullback.core.kinds import Linear, unbroadcast
+from pullback.core.kinds import Linear, all_batched, unbroadcast
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType, type_of
 from pullback.rules.indexing import scatter
@@ -95,10 +95,7 @@ class _LinearRecurrence(Primitive):
         return self(operands[0], db, **params)
 
     def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
-        count = next(np.shape(x)[0] for x, own in zip(operands, batched, strict=True) if own)
-        a, b = (
-            x if own else np.broadcast_to(x, (count, *np.shape(x))) for x, own in zip(operands, batched, strict=True)
-        )
+        a, b = all_batched(operands, batched)
         return self(a, b, axis=params["axis"] + 1, reverse=params["reverse"])
 
 

@@ -24,7 +24,6 @@ def _on_diagonal(v: Any, shape: Shape, offset: int, axis1: int, axis2: int) -> A
 
 
 def _write_on_diagonal(out: Any, v: Any, shape: Shape, offset: int, axis1: int, axis2: int) -> None:
-    del shape
     out.fill(0)
     target = out.diagonal(offset, axis1, axis2)
     target.setflags(write=True)  # NumPy gives it read-only

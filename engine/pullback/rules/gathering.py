@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.cases import cases, normal, whole
-from pullback.core.kinds import behind_batch
+from pullback.core.kinds import all_batched, behind_batch
 from pullback.core.numbers import number
 from pullback.core.scattered import Scattered
 from pullback.core.selection import Selection
@@ -143,7 +143,6 @@ def _gather_scratch(type_: ArrayType, *positions: ArrayType, key: Any) -> tuple[
 
 
 def _scatter_add_into(out: Any, v: Any, *positions: Any, key: Any, shape: Shape, dtype: Any, scratch: Any = ()) -> None:
-    del shape, dtype
     out.fill(0)
     cast = iter(scratch)
     own = [  # a Python number is a position as it is
@@ -204,16 +203,10 @@ def _put_along(v: Any, positions: Any, axis: int, shape: Shape, dtype: np.dtype[
     return x
 
 
-def _all_batched(operands: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
-    """The operands with an axis of the batch each; what the examples share is stretched along it."""
-    count = next(np.shape(x)[0] for x, own in zip(operands, batched, strict=True) if own)
-    return [x if own else np.broadcast_to(x, (count, *np.shape(x))) for x, own in zip(operands, batched, strict=True)]
-
-
 def _put_along_batch(
     operands: Sequence[Any], batched: Sequence[bool], axis: int, shape: Shape, dtype: np.dtype[Any]
 ) -> Any:
-    v, positions = _all_batched(operands, batched)
+    v, positions = all_batched(operands, batched)
     return put_along(v, positions, axis=axis + 1, shape=(np.shape(v)[0], *shape), dtype=dtype)
 
 
@@ -246,7 +239,6 @@ def _take_along_into(out: Any, x: Any, positions: Any, axis: int, scratch: Seque
 def _put_along_into(
     out: Any, v: Any, positions: Any, axis: int, shape: Shape, dtype: Any, scratch: Sequence[Any]
 ) -> None:
-    del shape, dtype
     target = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)  # of another order a line is a copy
     target.fill(0)
     if positions.size:
@@ -260,7 +252,7 @@ take_along: Selection = Selection(
     np.take_along_axis,
     lambda type_, positions, axis: ArrayType(positions.shape, type_.dtype),
     lambda v, x, positions, axis: put_along(v, positions, axis=axis, shape=np.shape(x), dtype=x.dtype),
-    lambda operands, batched, axis: take_along(*_all_batched(operands, batched), axis=axis + 1),
+    lambda operands, batched, axis: take_along(*all_batched(operands, batched), axis=axis + 1),
     into=_take_along_into,
     scratch=lambda type_, positions, **_: _flat_scratch(positions),
 )

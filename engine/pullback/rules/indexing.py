@@ -40,7 +40,6 @@ index = Linear(
 
 
 def _write_scattered(out: Any, v: Any, key: Any, shape: Shape, dtype: np.dtype[Any]) -> None:
-    del shape, dtype
     out.fill(0)
     out[key] = v
 

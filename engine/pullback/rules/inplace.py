@@ -52,7 +52,6 @@ class Writing(Primitive):
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
         """The type of the target."""
-        del params
         return (types[0],)
 
 
@@ -121,7 +120,6 @@ class Overwriting(Writing):
 
     def shown(self, params: dict[str, Any]) -> str:
         """The text of a call, for messages."""
-        del params
         return self.does
 
     @abstractmethod
@@ -151,19 +149,16 @@ class _MatmulInto(Overwriting):
     does = "pb.inplace.matmul(c, a, b)"
 
     def reads_target(self, operands: Sequence[Any]) -> bool:
-        del operands
         return False
 
     def infer_result(self, *types: ArrayType, **params: Any) -> ArrayType:
         return matmul.infer(*types[1:], **params)[0]
 
     def computed(self, *operands: Any, **params: Any) -> Any:
-        del params
         _, a, b = operands
         return matmul(a, b)
 
     def write(self, *operands: Any, **params: Any) -> Any:
-        del params
         c, a, b = operands
         return np.matmul(a, b, out=c)
 
@@ -217,7 +212,6 @@ class _Restore(Writing):
     effect = Effect.RESTORES
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
-        del params
         target, saved = operands
         np.copyto(target, saved)
         return target
@@ -230,15 +224,12 @@ class _Restore(Writing):
         operands: Sequence[Any],
         params: dict[str, Any],
     ) -> Sequence[Any]:
-        del needed, y_bar, y, operands, params
         return (None, None)
 
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """No tangent: values written back are constant."""
-        del tangents, y, operands, params
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
-        del types, result
         return 0
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.cases import cases, normal
-from pullback.core.kinds import unbroadcast
+from pullback.core.kinds import all_batched, unbroadcast
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType
 
@@ -50,11 +50,7 @@ class _Concatenate(Primitive):
         return self(*parts, **params)
 
     def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
-        size = next(np.shape(x)[0] for x, own in zip(operands, batched, strict=True) if own)
-        stretched = [
-            x if own else np.broadcast_to(x, (size, *np.shape(x))) for x, own in zip(operands, batched, strict=True)
-        ]
-        return self(*stretched, axis=params["axis"] + 1)
+        return self(*all_batched(operands, batched), axis=params["axis"] + 1)
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
         return 0

@@ -81,7 +81,6 @@ def _solve_one(factors: Any, order: Any, b: Any, *, trans: bool) -> Any:
 
 
 def _solve_types(factors: ArrayType, order: ArrayType, b: ArrayType, *, trans: bool) -> tuple[ArrayType, ...]:
-    del order, trans
     return solve.infer(factors, b)
 
 

@@ -81,7 +81,6 @@ class MatrixFunction(Primitive):
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
         """The order of magnitude: a cubic number per matrix."""
-        del result
         size = max(types[0].shape[-2:], default=1)
         return size * types[0].size
 

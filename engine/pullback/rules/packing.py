@@ -52,13 +52,11 @@ class _Tiles(Primitive):
     aliases_operand = True
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
-        del params
         whole = tiling(operands)
         # Batches are cut along their first axis, and tiles that are cut so are no tiles.
         return whole if whole is not None else joined(operands)
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
-        del params
         return (ArrayType((sum(type_.size for type_ in types),), np.result_type(*(type_.dtype for type_ in types))),)
 
     def pull(
@@ -69,7 +67,6 @@ class _Tiles(Primitive):
         operands: Sequence[Any],
         params: dict[str, Any],
     ) -> Sequence[Any]:
-        del y, params
         ends = list(accumulate((np.size(operand) for operand in operands), initial=0))
         return [
             _as_operand(y_bar[start:stop], operand) if need else None
@@ -77,7 +74,6 @@ class _Tiles(Primitive):
         ]
 
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-        del y, params
         moved = [
             np.zeros(np.shape(operand), operand.dtype) if tangent is None else tangent
             for tangent, operand in zip(tangents, operands, strict=True)
@@ -85,7 +81,6 @@ class _Tiles(Primitive):
         return joined(moved)
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
-        del types, result
         return 0
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.cases import cases, normal, tested_in
-from pullback.core.kinds import Linear
+from pullback.core.kinds import Linear, all_batched
 from pullback.core.masking import write_masked
 from pullback.core.numbers import number
 from pullback.core.primitive import Primitive
@@ -339,11 +339,7 @@ class _Choosing(Primitive):
         return None if tangents[0] is None else self(tangents[0], *operands[1:], **params)
 
     def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
-        count = next(np.shape(x)[0] for x, own in zip(operands, batched, strict=True) if own)
-        alike = [
-            x if own else np.broadcast_to(x, (count, *np.shape(x))) for x, own in zip(operands, batched, strict=True)
-        ]
-        return _batch(self, alike, **params)
+        return _batch(self, all_batched(operands, batched), **params)
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
         return types[1].size

@@ -16,11 +16,9 @@ class _PythonNumber(InPlans):
     moves = False
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
-        del params
         return operands[0].item()
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
-        del params
         return (ArrayType((), types[0].dtype, weak=True),)
 
 

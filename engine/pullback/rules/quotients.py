@@ -134,17 +134,14 @@ class _OneUnless(Primitive):
         return params["dtype"].type(1)
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
-        del types
         return (ArrayType((), params["dtype"]),)
 
     def pull(
         self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
     ) -> Sequence[Any]:
-        del needed, y_bar, y, operands, params
         return (None,)
 
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-        del tangents, operands, params
         return y * 0
 
 

@@ -86,7 +86,6 @@ class Store(Primitive):
 
     def makes_arrays(self, *types: ArrayType, **params: Any) -> bool:
         """NumPy makes some to go by positions."""
-        del params
         return len(types) > 2
 
     def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:

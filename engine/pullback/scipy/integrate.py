@@ -10,7 +10,6 @@ from pullback.scipy.standing_in import stands_in_for
 @stands_in_for("scipy.integrate")
 def odeint(func: Any, y0: Any, t: Any, args: Any = (), **options: Any) -> NoReturn:
     """Integrate plain values; traced ones are refused, because the solver's steps are out of sight."""
-    del func, y0, t, args, options
     raise NoRuleError(
         "scipy.integrate.odeint has no rule here; write the steps of a solver with pb.scan, "
         "or use pullback.compat.autograd.scipy.integrate.odeint, which solves the adjoint equation"

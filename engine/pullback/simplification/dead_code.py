@@ -7,8 +7,7 @@ from pullback.ir.graph import Graph, Var
 
 def drop_dead(graph: Graph) -> Graph:
     """Keep the nodes that an output, a guard or a write to memory depends on."""
-    looked_at = (*graph.outputs, *(guard.atom for guard in graph.guards))
-    live = {atom for atom in looked_at if isinstance(atom, Var)}
+    live = {atom for atom in graph.ends() if isinstance(atom, Var)}
     kept = []
     for node in reversed(graph.nodes):
         if node.primitive.effect.writes or any(var in live for var in node.outputs):

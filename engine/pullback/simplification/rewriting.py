@@ -1,7 +1,6 @@
 """Walking a graph and building the next one: what the simplifying passes share."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from pullback.ir.graph import Atom, Graph, Node, Var
 
@@ -25,5 +24,4 @@ def rewrite(graph: Graph, step: Rewrite) -> Graph:
             nodes.append(result)
         else:
             substitutes.update(zip(node.outputs, result if isinstance(result, tuple) else (result,), strict=True))
-    guards = tuple(replace(guard, atom=current(guard.atom)) for guard in graph.guards)
-    return replace(graph, nodes=tuple(nodes), outputs=tuple(current(atom) for atom in graph.outputs), guards=guards)
+    return graph.rewritten(nodes, current)

@@ -167,7 +167,7 @@ def _last(var: Var) -> int:
 
 def _movable(graph: Graph, kept: Collection[Var], views: Views) -> set[Var]:
     """Large values that nests and products alone write and read."""
-    fixed: set[Atom] = {views.access(atom).root for atom in (*graph.outputs, *(guard.atom for guard in graph.guards))}
+    fixed: set[Atom] = {views.access(atom).root for atom in graph.ends()}
     made: set[Var] = set()
     for node in graph.nodes:
         if _is_arranged(node):

@@ -4,9 +4,9 @@ A kernel emitter declares what it supports and how much scratch memory it needs,
 its own:
 
     @emits(matmul, supports=..., scratch=...)
-    def emit_matmul(emission, node, operands, results, scratch):
+    def emit_matmul(emission, node, site):
         def build(function, pointers): ...
-        emission.kernel(("matmul", m, n, k), [operands[0].pointer, ...], build)
+        emission.kernel(("matmul", m, n, k), [site.operands[0].pointer, ...], build)
 
 Kernels of one key share one function, so the key must hold everything the text depends on.
 """
@@ -125,7 +125,16 @@ class Emission:
             self.function.give(status)
 
 
-Emit: TypeAlias = Callable[[Emission, Node, Sequence[Stored], Sequence[Stored], str], None]
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a kernel reads its operands and writes its results, and the memory that is its own for as long as it runs."""
+
+    operands: Sequence[Stored]
+    results: Sequence[Stored]
+    scratch: str
+
+
+Emit: TypeAlias = Callable[[Emission, Node, Site], None]
 Supports: TypeAlias = Callable[[Node], str | None]
 Scratch: TypeAlias = Callable[[Node, int], int]
 
@@ -212,3 +221,13 @@ def emits(
         return emit
 
     return enter
+
+
+def why_not_floats(node: Node) -> str | None:
+    """The reason why a node is not emitted that is emitted for floats of one dtype only; None if it has no others."""
+    dtypes = {atom.type.dtype for atom in (*node.inputs, *node.outputs)}
+    if len(dtypes) > 1:
+        return f"{node.primitive.name} of operands of different dtypes"
+    if any(dtype.kind != "f" for dtype in dtypes):
+        return f"{node.primitive.name} of {dtypes.pop().name}"
+    return None

@@ -12,7 +12,7 @@ from dataclasses import field, replace
 from pullback.backends.llvm.writing.function import Function
 from pullback.backends.llvm.writing.lanes import memory_type, number
 from pullback.backends.llvm.writing.llvm_module import Module
-from pullback.backends.native.emission import EMITTERS, Emission, Stored, may_decline
+from pullback.backends.native.emission import EMITTERS, Emission, Site, Stored, may_decline
 from pullback.backends.native.epilogues import epilogue_of
 from pullback.backends.native.kernels.moving import copy_into, emit_joined
 from pullback.backends.native.kernels.registers import Registers
@@ -187,7 +187,7 @@ def _emit_alone(kernel: Alone, places: Places, position: int) -> None:
         emit_joined(places.emission, node, operands, results[0], left)
         return
     scratch = places.inside(memory.scratch[position]) if position in memory.scratch else "null"
-    EMITTERS[node.primitive].emit(places.emission, node, operands, results, scratch)
+    EMITTERS[node.primitive].emit(places.emission, node, Site(operands, results, scratch))
 
 
 def _emit_with_epilogue(kernel: ProductWithEpilogue, places: Places, position: int) -> None:

@@ -52,7 +52,6 @@ class Region(Primitive):
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
         """The types of the outputs."""
-        del types, params
         return tuple(atom.type for atom in self.graph.outputs)
 
     @property
@@ -72,7 +71,6 @@ class Region(Primitive):
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         """Run into new arrays."""
-        del params
         outs = [np.empty(type_.shape, type_.dtype) for type_ in self.infer()]
         self.into(outs if self.results > 1 else outs[0], *operands)
         return tuple(outs) if self.results > 1 else outs[0]
@@ -83,7 +81,6 @@ class Region(Primitive):
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
         """The operations of its nodes."""
-        del types, result
         return sum(map(flops_of, self.graph.nodes))
 
     def pull(self, *_: Any) -> Any:
@@ -110,17 +107,14 @@ class _InOrder(Primitive):
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         """The operand, or a copy of it."""
-        del params
         return in_order(operands[0])
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
         """The type of the operand."""
-        del params
         return types
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
         """Zero: nothing is computed."""
-        del types, result
         return 0
 
     def pull(self, *_: Any) -> Any:

@@ -38,6 +38,5 @@ def quick_grad_check(
     **ignored: Any,
 ) -> None:
     """Check the gradient by the first argument; `check_grads` reports more."""
-    del ignored
     warnings.warn("quick_grad_check is deprecated; use pullback.testing.check_grads", DeprecationWarning, stacklevel=2)
     check_grads(lambda x: fun(x, *extra_args, **(kwargs or {})), modes=["rev"], order=1)(arg0)

@@ -22,7 +22,7 @@ from pullback.core.numbers import number
 from pullback.core.types import Shape
 from pullback.nn.recurrent.cells import gru_step
 from pullback.nn.recurrent.gate_kernels import sigmoid_in_place, slope_of_sigmoid, slope_of_tanh
-from pullback.nn.recurrent.reverse import Array, Reverse, rows
+from pullback.nn.recurrent.reverse import Array, Reverse, product_with_input, rows
 from pullback.nn.recurrent.rule import Recurrence
 from pullback.nn.recurrent.weights import Weights
 
@@ -32,7 +32,6 @@ class _Gru(Recurrence):
     results = 2
 
     def saved(self, steps: int, batch: int, hidden: int, params: dict[str, Any]) -> tuple[Shape, ...]:
-        del params
         return ((steps, batch, 3 * hidden),)
 
 
@@ -54,7 +53,6 @@ class _ResetAfter(_Gru):
         initial: Sequence[Any],
         params: dict[str, Any],
     ) -> None:
-        del params
         hidden = weights.hidden
         (states, gates, u), (product, reset) = results, spare
         product_with_input(x, weights, gates)
@@ -77,7 +75,6 @@ class _ResetAfter(_Gru):
         return ((steps, batch, 3, hidden), (steps, batch, hidden), (batch, hidden), (batch, hidden))
 
     def backward(self, reverse: Reverse, params: dict[str, Any]) -> None:
-        del params
         (h, gates, u), (h_bar, *_), (h0,) = reverse.results, reverse.bars, reverse.initial
         steps = len(h)
         (h0_bar,) = reverse.initial_bars
@@ -107,7 +104,6 @@ class _ResetAfter(_Gru):
         reverse.pull_input(rows(flat))
 
     def step(self, weights: Weights, x: Any, states: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
-        del params
         return (gru_step(weights, x, states[0], "after"),)
 
 
@@ -124,7 +120,6 @@ class _ResetBefore(_Gru):
         initial: Sequence[Any],
         params: dict[str, Any],
     ) -> None:
-        del params
         hidden = weights.hidden
         (states, gates), (product, reset, candidate) = results, spare
         product_with_input(x, weights, gates)
@@ -145,7 +140,6 @@ class _ResetBefore(_Gru):
         return ((steps, batch, 3, hidden), (steps - 1, batch, hidden), *[(batch, hidden)] * 3)
 
     def backward(self, reverse: Reverse, params: dict[str, Any]) -> None:
-        del params
         (h, gates), (h_bar, *_), (h0,) = reverse.results, reverse.bars, reverse.initial
         hidden = h.shape[-1]
         steps, batch, _ = h.shape
@@ -182,15 +176,7 @@ class _ResetBefore(_Gru):
         reverse.pull_input(rows(flat))
 
     def step(self, weights: Weights, x: Any, states: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
-        del params
         return (gru_step(weights, x, states[0], "before"),)
-
-
-def product_with_input(x: Array, weights: Weights, gates: Array) -> None:
-    """Wi x + b of all steps."""
-    np.matmul(rows(x), weights.wi.T, out=rows(gates))
-    if weights.b is not None:
-        gates += weights.b
 
 
 def split(gates: Array) -> tuple[Array, Array, Array]:

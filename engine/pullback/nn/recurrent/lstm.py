@@ -16,7 +16,7 @@ from pullback.core.numbers import number
 from pullback.core.types import Shape
 from pullback.nn.recurrent.cells import lstm_step
 from pullback.nn.recurrent.gate_kernels import sigmoid_in_place, slope_of_sigmoid, slope_of_tanh
-from pullback.nn.recurrent.reverse import Array, Reverse, rows
+from pullback.nn.recurrent.reverse import Array, Reverse, product_with_input, rows
 from pullback.nn.recurrent.rule import Recurrence
 from pullback.nn.recurrent.weights import Weights
 
@@ -27,7 +27,6 @@ class _Lstm(Recurrence):
     results = 3
 
     def saved(self, steps: int, batch: int, hidden: int, params: dict[str, Any]) -> tuple[Shape, ...]:
-        del params
         return ((steps, batch, 4 * hidden),)
 
     def forward_spare(self, batch: int, hidden: int) -> tuple[Shape, ...]:
@@ -42,12 +41,9 @@ class _Lstm(Recurrence):
         initial: Sequence[Any],
         params: dict[str, Any],
     ) -> None:
-        del params
         hidden = weights.hidden
         (all_h, all_c, gates), (product, kept) = results, spare
-        np.matmul(rows(x), weights.wi.T, out=rows(gates))
-        if weights.b is not None:
-            gates += weights.b
+        product_with_input(x, weights, gates)
         h_before, c_before = initial
         for h, c, z in zip(all_h, all_c, gates, strict=True):
             if h_before is not None:
@@ -66,7 +62,6 @@ class _Lstm(Recurrence):
         return ((steps, batch, 4 * hidden), (steps, batch, hidden), (batch, hidden), (batch, hidden))
 
     def backward(self, reverse: Reverse, params: dict[str, Any]) -> None:
-        del params
         (h, c, gates), (h_bar, c_bar), (h0, c0) = reverse.results, reverse.bars, reverse.initial
         hidden = h.shape[-1]
         dz, through_h, dh, dc, of_product = reverse.spare
@@ -101,7 +96,6 @@ class _Lstm(Recurrence):
         reverse.pull_input(rows(dz))
 
     def step(self, weights: Weights, x: Any, states: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
-        del params
         return lstm_step(weights, x, *states)
 
 

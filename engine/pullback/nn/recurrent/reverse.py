@@ -19,6 +19,13 @@ def rows(a: Any) -> Any:
     return a.reshape(-1, a.shape[-1])
 
 
+def product_with_input(x: Array, weights: Weights, out: Array) -> None:
+    """Wi x + b of all steps."""
+    np.matmul(rows(x), weights.wi.T, out=rows(out))
+    if weights.b is not None:
+        out += weights.b
+
+
 @dataclass(frozen=True, slots=True)
 class Reverse:
     """The values that a cell needs to run back through a sequence."""

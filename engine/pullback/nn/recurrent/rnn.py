@@ -17,23 +17,19 @@ from pullback.core.numbers import number
 from pullback.core.types import Shape
 from pullback.layouts import Layout
 from pullback.nn.recurrent.cells import rnn_step
-from pullback.nn.recurrent.reverse import Array, Reverse, rows
+from pullback.nn.recurrent.gate_kernels import slope_of_tanh
+from pullback.nn.recurrent.reverse import Array, Reverse, product_with_input, rows
 from pullback.nn.recurrent.rule import Recurrence
 from pullback.nn.recurrent.weights import Weights
 from pullback.rules.activations import relu
 from pullback.rules.trigonometric import tanh
 
 
-def _slope_of_tanh(h: Array, out: Array) -> None:
-    np.square(h, out=out)
-    np.subtract(number(1, out.dtype), out, out=out)
-
-
 def _slope_of_relu(h: Array, out: Array) -> None:
     np.greater(h, number(0, h.dtype), out=out, casting="unsafe")  # truth values as numbers
 
 
-SLOPES: dict[Any, Callable[[Array, Array], None]] = {tanh: _slope_of_tanh, relu: _slope_of_relu}
+SLOPES: dict[Any, Callable[[Array, Array], None]] = {tanh: slope_of_tanh, relu: _slope_of_relu}
 IN_PLACE: dict[Scalar, Callable[[Array], Any]] = {
     tanh: lambda z: np.tanh(z, out=z),
     relu: lambda z: np.maximum(z, number(0, z.dtype), out=z),
@@ -59,9 +55,7 @@ class _Rnn(Recurrence):
     ) -> None:
         activate = IN_PLACE[params["act"]]
         (states,), (product,) = results, spare
-        np.matmul(rows(x), weights.wi.T, out=rows(states))
-        if weights.b is not None:
-            states += weights.b
+        product_with_input(x, weights, states)
         (before,) = initial
         for h in states:
             if before is not None:

@@ -70,7 +70,6 @@ class Recurrence(Primitive):
 
     def saved(self, steps: int, batch: int, hidden: int, params: dict[str, Any]) -> tuple[Shape, ...]:
         """Shapes of what is saved beside the states."""
-        del steps, batch, hidden, params
         return ()
 
     def reference(self, params: dict[str, Any], x: Any, w: Any, *given: Any) -> tuple[Any, ...]:
@@ -154,7 +153,6 @@ class Recurrence(Primitive):
 
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Tangents of the states by the reference; what is saved has none, since only the gradient reads it."""
-        del y
         _, pushed = jvp(lambda *xs: self.reference(params, *xs), operands, _filled(tangents, operands))
         return (*pushed, *[None] * (self.results - self.states)) if self.results > 1 else pushed[0]
 
@@ -238,7 +236,6 @@ class _Gradient(Primitive):
     def pull(
         self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
     ) -> Sequence[Any]:
-        del y
         moving, function = self._function(operands, params)
         values, pullback = vjp(function, *moving)[:2]
         given = [bar for bar, need in zip(self._of_operands(y_bar, params), params["needed"], strict=True) if need]
@@ -249,7 +246,6 @@ class _Gradient(Primitive):
         return [bar if need else None for bar, need in zip(all_bars, needed, strict=True)]
 
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-        del y
         moving, function = self._function(operands, params)
         inputs, _, bars = self._roles(tangents, params)
         _, pushed = jvp(function, moving, _filled([*inputs, *bars], moving))

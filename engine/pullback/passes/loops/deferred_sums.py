@@ -29,8 +29,7 @@ def sum_after_loops(graph: Graph) -> Graph:
     """Take every sum that a scan only carries out of it, where it is one of products or of what is collected."""
     makers = {var: node for node in graph.nodes for var in node.outputs}
 
-    def change(loop: Loop, read: set[Atom]) -> None:
-        del read
+    def change(loop: Loop, _read: set[Atom]) -> None:
         if loop.length:
             for one in list(loop.carries):
                 _take_out(loop, one, makers)

@@ -105,8 +105,7 @@ class Loop:
 
 def rewrite_loops(graph: Graph, change: Callable[[Loop, set[Atom]], None]) -> Graph:
     """Offer every scan, taken apart, to `change(loop, read)` with what the rest of the graph reads."""
-    read = {atom for node in graph.nodes for atom in node.inputs} | set(graph.outputs)
-    read |= {guard.atom for guard in graph.guards}
+    read = set(graph.uses())
     nodes: list[Node] = []
     replaced: dict[Atom, Atom] = {}
 
@@ -124,8 +123,7 @@ def rewrite_loops(graph: Graph, change: Callable[[Loop, set[Atom]], None]) -> Gr
         change(loop, read)
         nodes += loop.written()
         replaced.update(loop.replaced)
-    guards = tuple(replace(guard, atom=current(guard.atom)) for guard in graph.guards)
-    return replace(graph, nodes=tuple(nodes), outputs=tuple(map(current, graph.outputs)), guards=guards)
+    return graph.rewritten(nodes, current)
 
 
 def applied(primitive: Primitive, inputs: Sequence[Atom], source: str, **params: Any) -> Node:

@@ -30,8 +30,7 @@ def split_products(graph: Graph) -> Graph:
     return rewrite_loops(graph, _split)
 
 
-def _split(loop: Loop, read: set[Atom]) -> None:
-    del read
+def _split(loop: Loop, _read: set[Atom]) -> None:
     if loop.length < 2:
         return
     constant = {var for var, _ in loop.consts}

@@ -215,13 +215,8 @@ def _written(
         replace(node, inputs=tuple(map(current, node.inputs)))
         for node in graph.nodes[found.start + found.steps * found.period :]
     ]
-    return Graph(
-        graph.inputs,
-        (*graph.captures, *loop.before.captures),
-        (*graph.nodes[: found.start], *loop.before.nodes, whole, *behind, *rest),
-        tuple(map(current, graph.outputs)),
-        tuple(replace(guard, atom=current(guard.atom)) for guard in graph.guards),
-    )
+    nodes = (*graph.nodes[: found.start], *loop.before.nodes, whole, *behind, *rest)
+    return replace(graph, captures=(*graph.captures, *loop.before.captures)).rewritten(nodes, current)
 
 
 def _stacked(graph: Graph, found: Repetition) -> dict[Made, set[int]]:
@@ -242,7 +237,7 @@ def _stacked(graph: Graph, found: Repetition) -> dict[Made, set[int]]:
     rest = graph.nodes[found.start + found.steps * found.period :]
     read_behind = [atom for node in rest for atom in node.inputs]
     stacked: dict[Made, set[int]] = {}
-    for atom in (*read_behind, *graph.outputs, *(guard.atom for guard in graph.guards)):
+    for atom in (*read_behind, *graph.ends()):
         step, one = made.get(atom, (0, None)) if isinstance(atom, Var) else (0, None)
         if one is not None and (*one, found.steps - step) not in ends:
             stacked.setdefault(one, set()).add(step)

@@ -26,8 +26,7 @@ def shift_carries(graph: Graph) -> Graph:
     return rewrite_loops(replace(graph, nodes=nodes), _shift)
 
 
-def _shift(loop: Loop, read: set[Atom]) -> None:
-    del read
+def _shift(loop: Loop, _read: set[Atom]) -> None:
     made = {var for node in loop.nodes for var in node.outputs}
     for one in loop.carries:
         collected = next((result for atom, result in loop.ys if atom is one.inside), None)

@@ -30,19 +30,16 @@ def take_in(graph: Graph) -> Graph:
     if not any(node.primitive is scan for node in graph.nodes):
         return graph
     makers = {var: node for node in graph.nodes for var in node.outputs}
-    uses = Counter(atom for node in graph.nodes for atom in node.inputs)
-    uses.update(graph.outputs)
-    uses.update(guard.atom for guard in graph.guards)
+    uses = graph.uses()
 
-    def change(loop: Loop, read: set[Atom]) -> None:
-        del read
+    def change(loop: Loop, _read: set[Atom]) -> None:
         for pair in list(loop.xs):
             _take_in(loop, pair, makers, uses)
 
     return rewrite_loops(graph, change)
 
 
-def _take_in(loop: Loop, pair: tuple[Var, Atom], makers: Mapping[Var, Node], uses: "Counter[Atom]") -> None:
+def _take_in(loop: Loop, pair: tuple[Var, Atom], makers: Mapping[Var, Node], uses: Counter[Atom]) -> None:
     inside, stack = pair
     maker = makers.get(stack) if isinstance(stack, Var) else None
     if maker is None or maker.primitive not in _CHEAP or uses[stack] != 1 or not _is_computed_with(loop, inside):

@@ -36,7 +36,6 @@ def _transpose_b(v: Any, a: Any, b: Any, *, mode: str) -> Any:
 
 
 def _flops(types: Sequence[ArrayType], result: ArrayType) -> int:
-    del result
     return 2 * types[0].size * types[1].size
 
 

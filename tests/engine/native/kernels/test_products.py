@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import pullback as pb
 from pullback.backends.llvm.writing.llvm_module import Module
-from pullback.backends.native.emission import EMITTERS, Emission, Stored
+from pullback.backends.native.emission import EMITTERS, Emission, Site, Stored
 from pullback.backends.native.kernels import blas, cut_off, products, thread_parts, tile_choice
 from pullback.backends.native.kernels.multiplying import write_tiles
 from pullback.backends.native.kernels.product import Product, described
@@ -473,7 +473,7 @@ def test_nodes_of_matmul_are_emitted(bits):
 
     def emit(emission, pointers):
         operands = [stored(array, pointer) for array, pointer in zip((a, b, c), pointers, strict=True)]
-        emitter.emit(emission, node, operands[:2], operands[2:], "null")
+        emitter.emit(emission, node, Site(operands[:2], operands[2:], "null"))
 
     run(bits, ((a, b, c), emit))
     check(c, exact(a, b))

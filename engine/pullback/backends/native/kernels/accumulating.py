@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
-from pullback.backends.native.emission import Emission, Stored, emits
+from pullback.backends.native.emission import Emission, Site, Stored, emits
 from pullback.backends.native.kernels.index_loops import each
 from pullback.ir.graph import Node
 from pullback.rules.cumulative import cumprod, cumsum, linear_recurrence
@@ -12,10 +12,8 @@ from pullback.rules.ordering import argmax, argmin, running_argmax, running_argm
 
 
 @emits(cumsum, cumprod)
-def _emit_running(
-    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
-) -> None:
-    (x,), (result,), axis, is_sum = operands, results, dict(node.params)["axis"], node.primitive is cumsum
+def _emit_running(emission: Emission, node: Node, site: Site) -> None:
+    (x,), (result,), axis, is_sum = site.operands, site.results, dict(node.params)["axis"], node.primitive is cumsum
 
     def build(function: Function, pointers: Sequence[str]) -> None:
         given, lanes = Lanes(function, x.dtype, 1), Lanes(function, result.dtype, 1)
@@ -47,10 +45,8 @@ def _why_no_recurrence(node: Node) -> str | None:
 
 
 @emits(linear_recurrence, supports=_why_no_recurrence)
-def _emit_recurrence(
-    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
-) -> None:
-    (a, b), (result,), params = operands, results, dict(node.params)
+def _emit_recurrence(emission: Emission, node: Node, site: Site) -> None:
+    (a, b), (result,), params = site.operands, site.results, dict(node.params)
     axis, reverse = params["axis"], params["reverse"]
     length = b.shape[axis]
 
@@ -89,11 +85,9 @@ def _why_no_position(node: Node) -> str | None:
 
 
 @emits(argmax, argmin, running_argmax, running_argmin, supports=_why_no_position)
-def _emit_position(
-    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
-) -> None:
+def _emit_position(emission: Emission, node: Node, site: Site) -> None:
     """The first of the largest elements, or of the smallest, of all or up to each; NaN goes before all of them."""
-    (x,), (result,), params = operands, results, dict(node.params)
+    (x,), (result,), params = site.operands, site.results, dict(node.params)
     axis, is_largest = params["axis"], node.primitive in (argmax, running_argmax)
     is_running = node.primitive in (running_argmax, running_argmin)
     step = result.strides[axis] if is_running else 0  # from the position up to one element to that up to the next

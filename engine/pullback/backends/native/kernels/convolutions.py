@@ -12,7 +12,7 @@ from typing import Any
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
-from pullback.backends.native.emission import Emission, Stored, emits
+from pullback.backends.native.emission import Emission, Site, Stored, emits, why_not_floats
 from pullback.backends.native.kernels.convolution.correlating import write_correlation
 from pullback.backends.native.kernels.convolution.correlation import Correlation, forward, transposed
 from pullback.backends.native.kernels.convolution.dotting import DottingPlan, make_dotting_plan, write_dots
@@ -37,16 +37,6 @@ _LINE = 64
 
 #: The largest part of the direct form's cycles that tiles may take: they need more memory, and some are redone.
 _WORTH = 0.92
-
-
-def _refusal(node: Node) -> str | None:
-    """The reason why a node is not emitted; None if it is."""
-    dtypes = {atom.type.dtype for atom in (*node.inputs, *node.outputs)}
-    if len(dtypes) > 1:
-        return f"{node.primitive.name} of operands of different dtypes"
-    if any(dtype.kind != "f" for dtype in dtypes):
-        return f"{node.primitive.name} of {dtypes.pop().name}"
-    return None
 
 
 def _sliding(params: dict[str, Any], size: Sequence[int], kernel: Sequence[int]) -> Sliding:
@@ -118,15 +108,13 @@ def direct_plan(correlation: Correlation, vector_bits: int) -> Plan:
     return make_plan(correlation, vector_bits, scratch_bytes(correlation, vector_bits))
 
 
-@emits(conv, conv_data_gradient, supports=_refusal, scratch=_scratch)
-def emit_correlation(
-    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], scratch: str
-) -> None:
+@emits(conv, conv_data_gradient, supports=why_not_floats, scratch=_scratch)
+def emit_correlation(emission: Emission, node: Node, site: Site) -> None:
     """A convolution or its transpose with respect to the data."""
-    (result,) = results
+    (result,) = site.results
     if not result.size:
         return
-    w, data = operands
+    w, data = site.operands
     parts = _parts(node)
     own_data, own_result = _part(data, parts), _part(result, parts)
     correlation = _correlation(node, w, own_data, own_result)
@@ -136,11 +124,11 @@ def emit_correlation(
     in_order = _part_in_order(node)
     tiles = winograd_that_pays(in_order, emission.vector_bits)
     if tiles is None:
-        weights, rooms = w.pointer, scratch
+        weights, rooms = w.pointer, site.scratch
         nbytes = _in_lines(scratch_bytes(in_order, emission.vector_bits))
     else:
         tiles = replace(tiles, correlation=correlation)
-        weights, rooms = scratch, emission.function.element(scratch, _in_lines(tiles.weight_bytes), "i8")
+        weights, rooms = site.scratch, emission.function.element(site.scratch, _in_lines(tiles.weight_bytes), "i8")
         nbytes = _in_lines(tiles.bytes)
         _emit_weights(emission, tiles, w.pointer, weights)
 
@@ -199,18 +187,16 @@ def choose_sums_plan(sums: WeightSums, vector_bits: int) -> SummingPlan | Dottin
     return dotting if dotting and dotting.cycles < summing.cycles else summing
 
 
-@emits(conv_weight_gradient, supports=_refusal, scratch=_sums_scratch)
-def emit_weight_gradient(
-    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], scratch: str
-) -> None:
+@emits(conv_weight_gradient, supports=why_not_floats, scratch=_sums_scratch)
+def emit_weight_gradient(emission: Emission, node: Node, site: Site) -> None:
     """The transpose of a convolution with respect to its weights."""
-    (result,) = results
+    (result,) = site.results
     if not result.size:
         return
     if not _has_terms(node):
         _emit_zeros(emission, result)
         return
-    (y, x), parts = operands, _parts(node)
+    (y, x), parts = site.operands, _parts(node)
     own_y, own_x = _part(y, parts), _part(x, parts)
     found = result if parts == 1 else Stored.in_order("", node.outputs[0].type)
     sums = _sums_of(node, own_y, own_x, found)
@@ -229,9 +215,9 @@ def emit_weight_gradient(
         else:
             write_sums(function, plan, *own)
 
-    together = result.pointer if parts == 1 else emission.function.element(scratch, parts * nbytes, "i8")
+    together = result.pointer if parts == 1 else emission.function.element(site.scratch, parts * nbytes, "i8")
     pointers = [y.pointer, x.pointer, together]
-    share_with_rooms(emission, sums, node.primitive.name, pointers, parts, Rooms(scratch, nbytes), build)
+    share_with_rooms(emission, sums, node.primitive.name, pointers, parts, Rooms(site.scratch, nbytes), build)
     if parts > 1:
         _add_parts(emission, replace(found, pointer=together), found_bytes, parts, result)
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
-from pullback.backends.native.emission import Emission, Stored, emits
+from pullback.backends.native.emission import Emission, Site, Stored, emits
 from pullback.backends.native.kernels.index_loops import each
 from pullback.backends.native.kernels.moving import copy_into, fill
 from pullback.ir.graph import Node
@@ -26,25 +26,19 @@ def _diagonal_of(emission: Emission, stored: Stored, node: Node) -> Stored:
 
 
 @emits(diagonal)
-def _emit_diagonal(
-    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
-) -> None:
-    copy_into(emission, _diagonal_of(emission, operands[0], node), results[0])
+def _emit_diagonal(emission: Emission, node: Node, site: Site) -> None:
+    copy_into(emission, _diagonal_of(emission, site.operands[0], node), site.results[0])
 
 
 @emits(on_diagonal)
-def _emit_on_diagonal(
-    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
-) -> None:
-    fill(emission, results[0], 0)
-    copy_into(emission, operands[0], _diagonal_of(emission, results[0], node))
+def _emit_on_diagonal(emission: Emission, node: Node, site: Site) -> None:
+    fill(emission, site.results[0], 0)
+    copy_into(emission, site.operands[0], _diagonal_of(emission, site.results[0], node))
 
 
 @emits(lower, upper)
-def _emit_triangle(
-    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
-) -> None:
-    (x,), (result,), k = operands, results, dict(node.params)["k"]
+def _emit_triangle(emission: Emission, node: Node, site: Site) -> None:
+    (x,), (result,), k = site.operands, site.results, dict(node.params)["k"]
     keeps = "<=" if node.primitive is lower else ">="
     columns, width = x.shape[-1], emission.lanes_of(x.dtype)
 

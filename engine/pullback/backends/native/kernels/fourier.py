@@ -15,7 +15,7 @@ import numpy as np
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import memory_type, number
-from pullback.backends.native.emission import Emission, Stored, emits
+from pullback.backends.native.emission import Emission, Site, Stored, emits
 from pullback.backends.native.kernels.index_loops import each
 from pullback.backends.native.kernels.moving import copy_into, fill
 from pullback.backends.native.linking.symbols import fft_data, why_no_fft
@@ -26,12 +26,10 @@ from pullback.rules.complex_parts import complex_of, fft_parts, irfft_parts, rff
 
 
 @emits(complex_of)
-def _emit_complex(
-    emission: Emission, _node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
-) -> None:
-    (result,) = results
+def _emit_complex(emission: Emission, _node: Node, site: Site) -> None:
+    (result,) = site.results
     for operand, part in zip(
-        operands, _parts_at(emission, result.pointer, result.shape, operands[0].dtype), strict=True
+        site.operands, _parts_at(emission, result.pointer, result.shape, site.operands[0].dtype), strict=True
     ):
         copy_into(emission, operand, part)
 
@@ -55,46 +53,40 @@ def _scratch(node: Node, _vector_bits: int) -> int:
 
 
 @emits(fft_parts, supports=_why_not, scratch=_scratch)
-def _emit_fft(
-    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], scratch: str
-) -> None:
-    params, x = dict(node.params), operands[0]
-    re, im = _parts_at(emission, scratch, x.shape, x.dtype)
+def _emit_fft(emission: Emission, node: Node, site: Site) -> None:
+    params, x = dict(node.params), site.operands[0]
+    re, im = _parts_at(emission, site.scratch, x.shape, x.dtype)
     copy_into(emission, x, re)
-    if len(operands) > 1:
-        copy_into(emission, operands[1], im)
+    if len(site.operands) > 1:
+        copy_into(emission, site.operands[1], im)
     else:
         fill(emission, im, 0)
     name = "ifft" if params["inverse"] else "fft"
     for axis in reversed(params["axes"]):
         factor = _factor(params["norm"], x.shape[axis], x.dtype, is_forward=not params["inverse"])
         _call(emission, name, axis, re, re, factor)
-    for part, result in zip((re, im), results, strict=True):
+    for part, result in zip((re, im), site.results, strict=True):
         copy_into(emission, part, result)
 
 
 @emits(rfft_parts, supports=_why_not, scratch=_scratch)
-def _emit_rfft(
-    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], scratch: str
-) -> None:
-    params, (x,) = dict(node.params), operands
+def _emit_rfft(emission: Emission, node: Node, site: Site) -> None:
+    params, (x,) = dict(node.params), site.operands
     axis = params["axis"]
     length = x.shape[axis]
-    re, im = _parts_at(emission, scratch, results[0].shape, x.dtype)
+    re, im = _parts_at(emission, site.scratch, site.results[0].shape, x.dtype)
     factor = _factor(params["norm"], length, x.dtype, is_forward=True)
     _call(emission, "rfft_n_odd" if length % 2 else "rfft_n_even", axis, x, re, factor)
-    for part, result in zip((re, im), results, strict=True):
+    for part, result in zip((re, im), site.results, strict=True):
         copy_into(emission, part, result)
 
 
 @emits(irfft_parts, supports=_why_not, scratch=_scratch)
-def _emit_irfft(
-    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], scratch: str
-) -> None:
-    params, (result,) = dict(node.params), results
+def _emit_irfft(emission: Emission, node: Node, site: Site) -> None:
+    params, (result,) = dict(node.params), site.results
     axis, length = params["axis"], params["n"]
-    parts = _parts_at(emission, scratch, operands[0].shape, operands[0].dtype)
-    for operand, part in zip(operands, parts, strict=True):
+    parts = _parts_at(emission, site.scratch, site.operands[0].shape, site.operands[0].dtype)
+    for operand, part in zip(site.operands, parts, strict=True):
         copy_into(emission, operand, part)
     factor = _factor(params["norm"], length, result.dtype, is_forward=False)
     _call(emission, "irfft", axis, parts[0], result, factor)

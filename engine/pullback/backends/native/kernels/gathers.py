@@ -15,7 +15,7 @@ from enum import Enum
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes
-from pullback.backends.native.emission import Emission, Stored, emits
+from pullback.backends.native.emission import Emission, Site, Stored, emits
 from pullback.backends.native.kernels.moving import add_into, copy_into, fill, part_of
 from pullback.backends.nests.picking import Picked, picked_by, why_not_picked
 from pullback.dataclass import dataclass
@@ -35,18 +35,14 @@ class _Move(Enum):
 
 
 @emits(gather, take_along, supports=why_not_picked)
-def _emit_gather(
-    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
-) -> None:
-    (x, *positions), (result,) = operands, results
+def _emit_gather(emission: Emission, node: Node, site: Site) -> None:
+    (x, *positions), (result,) = site.operands, site.results
     _emit(emission, picked_by(node, x.shape, positions), x, result, positions, _Move.READ)
 
 
 @emits(scatter_add, put_along, supports=why_not_picked)
-def _emit_scatter_add(
-    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
-) -> None:
-    (v, *positions), (result,) = operands, results
+def _emit_scatter_add(emission: Emission, node: Node, site: Site) -> None:
+    (v, *positions), (result,) = site.operands, site.results
     fill(emission, result, 0)
     _emit_stored(emission, node, v, result, positions, _Move.ADD)
 
@@ -61,10 +57,8 @@ def _why_no_store(node: Node) -> str | None:
 
 
 @emits(set_at, add_at, supports=_why_no_store)
-def _emit_store(
-    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
-) -> None:
-    (x, v, *positions), (result,) = operands, results
+def _emit_store(emission: Emission, node: Node, site: Site) -> None:
+    (x, v, *positions), (result,) = site.operands, site.results
     if x.pointer != result.pointer:
         copy_into(emission, x, result)
     if positions:
@@ -196,10 +190,8 @@ def _why_no_classes(node: Node) -> str | None:
 
 
 @emits(class_numbers, supports=_why_no_classes)
-def _emit_class_numbers(
-    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
-) -> None:
-    (labels,), (result,), classes = operands, results, dict(node.params)["classes"]
+def _emit_class_numbers(emission: Emission, node: Node, site: Site) -> None:
+    (labels,), (result,), classes = site.operands, site.results, dict(node.params)["classes"]
     strides = contiguous_strides(result.shape)
 
     def build(function: Function, pointers: Sequence[str]) -> None:

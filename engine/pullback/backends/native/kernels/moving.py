@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.llvm.writing.lanes import memory_type
-from pullback.backends.native.emission import Emission, Stored, emits
+from pullback.backends.native.emission import Emission, Site, Stored, emits
 from pullback.backends.native.kernels.nests import emit_nest
 from pullback.backends.nests.nest import Constant, Nest, Read, Step, Write
 from pullback.backends.nests.views import part
@@ -23,12 +23,10 @@ from pullback.rules.joining import along, concatenate
 
 
 @emits(scatter)
-def _emit_scatter(
-    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
-) -> None:
-    (result,) = results
+def _emit_scatter(emission: Emission, node: Node, site: Site) -> None:
+    (result,) = site.results
     fill(emission, result, 0)
-    copy_into(emission, operands[0], part_of(emission, result, dict(node.params)["key"]))
+    copy_into(emission, site.operands[0], part_of(emission, result, dict(node.params)["key"]))
 
 
 def add_into(emission: Emission, added: Stored, target: Stored) -> None:
@@ -40,10 +38,8 @@ def add_into(emission: Emission, added: Stored, target: Stored) -> None:
 
 
 @emits(concatenate)
-def _emit_concatenate(
-    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
-) -> None:
-    emit_joined(emission, node, operands, results[0], range(len(operands)))
+def _emit_concatenate(emission: Emission, node: Node, site: Site) -> None:
+    emit_joined(emission, node, site.operands, site.results[0], range(len(site.operands)))
 
 
 def emit_joined(

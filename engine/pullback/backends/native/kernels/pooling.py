@@ -13,7 +13,7 @@ from math import inf, prod
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
-from pullback.backends.native.emission import Emission, Stored, emits
+from pullback.backends.native.emission import Emission, Site, Stored, emits, why_not_floats
 from pullback.backends.native.kernels.convolution.correlation import Layout
 from pullback.backends.native.kernels.convolution.planes import fill, spread
 from pullback.backends.native.kernels.convolution.row_loops import along, clear_all, clear_row
@@ -34,16 +34,6 @@ _COPIES = {mean_pool: 1, max_pool: 1, mean_spread: 2, max_select: 2, max_spread:
 
 #: The number of the copy with the shares, by whether they are those of maxima.
 _SHARES = {False: 1, True: 2}
-
-
-def _refusal(node: Node) -> str | None:
-    """The reason why a node is not emitted; None if it is."""
-    dtypes = {atom.type.dtype for atom in (*node.inputs, *node.outputs)}
-    if len(dtypes) > 1:
-        return f"{node.primitive.name} of operands of different dtypes"
-    if any(dtype.kind != "f" for dtype in dtypes):
-        return f"{node.primitive.name} of {dtypes.pop().name}"
-    return None
 
 
 def _size(node: Node) -> Shape:
@@ -72,15 +62,13 @@ def _scratch(node: Node, vector_bits: int) -> int:
     return _COPIES[node.primitive] * pooling.copy_size(vector_bits) * result.dtype.itemsize
 
 
-@emits(mean_pool, max_pool, mean_spread, max_select, max_spread, supports=_refusal, scratch=_scratch)
-def emit_pooling(
-    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], scratch: str
-) -> None:
+@emits(mean_pool, max_pool, mean_spread, max_select, max_spread, supports=why_not_floats, scratch=_scratch)
+def emit_pooling(emission: Emission, node: Node, site: Site) -> None:
     """Emit a pooling or a derivative of it."""
-    (result,) = results
-    if not all(operand.size for operand in (*operands, result)):
+    (result,) = site.results
+    if not all(operand.size for operand in (*site.operands, result)):
         return
-    pooling = _pooling(node, operands, result)
+    pooling = _pooling(node, site.operands, result)
 
     def build(function: Function, pointers: Sequence[str]) -> None:
         if is_in_pairs(pooling):
@@ -88,7 +76,7 @@ def emit_pooling(
         else:
             _Writer(function, pooling, emission.vector_bits, pointers).write(result)
 
-    pointers = [*(operand.pointer for operand in operands), result.pointer, scratch]
+    pointers = [*(operand.pointer for operand in site.operands), result.pointer, site.scratch]
     emission.kernel(pooling, node.primitive.name, pointers, build)
 
 

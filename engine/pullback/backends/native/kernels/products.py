@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.native.emission import Emission, Stored, emits
+from pullback.backends.native.emission import Emission, Site, emits
 from pullback.backends.native.kernels import blas, cut_off
 from pullback.backends.native.kernels.multiplying import write_in_two, write_tiles
 from pullback.backends.native.kernels.product import Product, described
@@ -92,9 +92,7 @@ def _supports(node: Node) -> str | None:
 
 
 @emits(matmul, supports=_supports)
-def _emit_matmul(
-    emission: Emission, _node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
-) -> None:
-    a, b = operands
-    (c,) = results
+def _emit_matmul(emission: Emission, _node: Node, site: Site) -> None:
+    a, b = site.operands
+    (c,) = site.results
     emit_product(emission, described(a, b, c), (a.pointer, b.pointer, c.pointer))

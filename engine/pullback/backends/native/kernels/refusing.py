@@ -6,17 +6,15 @@ import numpy as np
 
 from pullback.backends.llvm.writing.function import Function
 from pullback.backends.llvm.writing.lanes import Lanes
-from pullback.backends.native.emission import Emission, Stored, emits
+from pullback.backends.native.emission import Emission, Site, emits
 from pullback.ir.graph import Node
 from pullback.rules.python_numbers import python_number
 from pullback.rules.quotients import one_unless
 
 
 @emits(one_unless)
-def _emit_one_unless(
-    emission: Emission, _node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
-) -> None:
-    (wrong,), (one,) = operands, results
+def _emit_one_unless(emission: Emission, _node: Node, site: Site) -> None:
+    (wrong,), (one,) = site.operands, site.results
 
     def build(function: Function, pointers: Sequence[str]) -> None:
         with function.when(Lanes(function, wrong.dtype, 1).load(pointers[0])):
@@ -32,10 +30,8 @@ _LARGEST_INTEGER = 2.0**62
 
 
 @emits(python_number)
-def _emit_python_number(
-    emission: Emission, _node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
-) -> None:
-    (value, size), (result,) = operands, results
+def _emit_python_number(emission: Emission, _node: Node, site: Site) -> None:
+    (value, size), (result,) = site.operands, site.results
 
     def build(function: Function, pointers: Sequence[str]) -> None:
         lanes, sizes = Lanes(function, value.dtype, 1), Lanes(function, size.dtype, 1)

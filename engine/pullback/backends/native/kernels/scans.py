@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import memory_type
-from pullback.backends.native.emission import Emission, Stored, emits, may_decline
+from pullback.backends.native.emission import Emission, Site, Stored, emits, may_decline
 from pullback.backends.native.kernels.body_functions import (
     Carries,
     memory_of,
@@ -78,19 +78,17 @@ def _collected(layout: Layout, number: int) -> int | None:
 
 
 @emits(scan, supports=why_not_scanned, scratch=scratch_of_scan)
-def emit_scan(
-    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], scratch: str
-) -> None:
+def emit_scan(emission: Emission, node: Node, site: Site) -> None:
     """The loop, in the function that is open; a loop over a few numbers in a function of its own, all of it in registers."""
     layout = Layout(dict(node.params))
     if pays(layout.body, emission.vector_bits):
-        _emit_in_registers(emission, layout, operands, results)
+        _emit_in_registers(emission, layout, site.operands, site.results)
         return
     cut = blocks_of_rows(layout, emission.vector_bits)
     if cut is None:
-        _write_loop(emission, layout, operands, results, scratch, can_fail=True)
+        _write_loop(emission, layout, site.operands, site.results, site.scratch, can_fail=True)
     else:
-        _emit_in_blocks(emission, layout, operands, results, scratch, *cut)
+        _emit_in_blocks(emission, layout, site.operands, site.results, site.scratch, *cut)
 
 
 def _emit_in_blocks(

@@ -15,7 +15,7 @@ import numpy as np
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import DTYPES, Lanes
-from pullback.backends.native.emission import Emission, Stored, emits
+from pullback.backends.native.emission import Emission, Site, Stored, emits
 from pullback.backends.native.kernels.index_loops import each
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Node
@@ -78,10 +78,8 @@ def _why_not(node: Node) -> str | None:
 
 
 @emits(argsort, argpartition, supports=_why_not, scratch=_room_bytes)
-def _emit_order(
-    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], scratch: str
-) -> None:
-    (x,), (result,), axis = operands, results, _axis(node)
+def _emit_order(emission: Emission, node: Node, site: Site) -> None:
+    (x,), (result,), axis = site.operands, site.results, _axis(node)
     runs = _Runs.of(x.shape[axis])
 
     def build(function: Function, pointers: Sequence[str]) -> None:
@@ -97,7 +95,7 @@ def _emit_order(
         each(function, [other for other in range(len(x.shape)) if other != axis], (x, result), line)
 
     key = ("argsort", axis, x.layout, result.layout)
-    emission.kernel(key, "argsort", [x.pointer, result.pointer, scratch], build)
+    emission.kernel(key, "argsort", [x.pointer, result.pointer, site.scratch], build)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,10 +249,8 @@ def _why_not_searched(node: Node) -> str | None:
 
 
 @emits(searchsorted, supports=_why_not_searched)
-def _emit_search(
-    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
-) -> None:
-    (a, v), (result,), side = operands, results, dict(node.params)["side"]
+def _emit_search(emission: Emission, node: Node, site: Site) -> None:
+    (a, v), (result,), side = site.operands, site.results, dict(node.params)["side"]
     dtype = _searched_dtype(node)
 
     def build(function: Function, pointers: Sequence[str]) -> None:

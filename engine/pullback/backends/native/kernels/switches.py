@@ -7,7 +7,7 @@ is always taken; what it computes again is found in no other function, so that n
 from collections.abc import Sequence
 
 from pullback.backends.llvm.writing.lanes import Lanes
-from pullback.backends.native.emission import Emission, Stored, emits
+from pullback.backends.native.emission import Emission, Site, Stored, emits
 from pullback.backends.native.kernels.body_functions import (
     memory_of,
     nbytes_of,
@@ -36,28 +36,24 @@ def _scratch(node: Node, vector_bits: int) -> int:
 
 
 @emits(switch, supports=_why_not, scratch=_scratch)
-def _emit_switch(
-    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], scratch: str
-) -> None:
+def _emit_switch(emission: Emission, node: Node, site: Site) -> None:
     function, branches = emission.function, _bodies(node)
-    index = Lanes(function, operands[0].dtype, 1).load(operands[0].pointer, 0)
-    type_ = Lanes(function, operands[0].dtype, 1).type
-    if operands[0].dtype.kind != "b":
+    index = Lanes(function, site.operands[0].dtype, 1).load(site.operands[0].pointer, 0)
+    type_ = Lanes(function, site.operands[0].dtype, 1).type
+    if site.operands[0].dtype.kind != "b":
         outside = function.value(f"icmp uge {type_} {index}, {len(branches)}")
         with function.when(outside):
             function.give(1)
     for number, branch in enumerate(branches):
-        wanted = ("false", "true")[number] if operands[0].dtype.kind == "b" else number
+        wanted = ("false", "true")[number] if site.operands[0].dtype.kind == "b" else number
         with function.when(function.value(f"icmp eq {type_} {index}, {wanted}")):
-            _take(emission, branch, operands[1:], results, scratch)
+            _take(emission, branch, site.operands[1:], site.results, site.scratch)
 
 
 @emits(checkpointed, supports=_why_not, scratch=_scratch)
-def _emit_checkpointed(
-    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], scratch: str
-) -> None:
+def _emit_checkpointed(emission: Emission, node: Node, site: Site) -> None:
     (body,) = _bodies(node)
-    _take(emission, body, operands, results, scratch)
+    _take(emission, body, site.operands, site.results, site.scratch)
 
 
 def _take(emission: Emission, body: Graph, operands: Sequence[Stored], results: Sequence[Stored], scratch: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.backends.llvm.writing.function import Function
 from pullback.backends.llvm.writing.lanes import Lanes
-from pullback.backends.native.emission import Emission, Stored, emits, may_decline
+from pullback.backends.native.emission import Emission, Site, Stored, emits, may_decline
 from pullback.backends.native.kernels.body_functions import (
     Carries,
     memory_of,
@@ -48,36 +48,34 @@ _ANSWER = ArrayType((), np.dtype(bool))
 
 
 @emits(while_, supports=_why_not, scratch=_scratch)
-def _emit_while(
-    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], scratch: str
-) -> None:
+def _emit_while(emission: Emission, node: Node, site: Site) -> None:
     condition, body, consts = _parts(node)
     function = emission.function
     if pays(condition, emission.vector_bits) and pays(body, emission.vector_bits):
-        _emit_in_registers(emission, node, operands, results)
+        _emit_in_registers(emission, node, site.operands, site.results)
         return
     types = [var.type for var in body.inputs[consts:]]
     # Carries are in C order in every step, whatever they begin as.
-    given = [*operands[:consts], *(Stored.in_order("", type_) for type_ in types)]
+    given = [*site.operands[:consts], *(Stored.in_order("", type_) for type_ in types)]
     tested = memory_of(condition, given, emission.vector_bits)
     stepped = memory_of(body, given, emission.vector_bits)
-    arena = function.element(scratch, room(_ANSWER), "i8")
+    arena = function.element(site.scratch, room(_ANSWER), "i8")
     begin = function.element(arena, max(tested.nbytes, stepped.nbytes), "i8")
-    carries = Carries(emission, operands[consts:], types, begin)
+    carries = Carries(emission, site.operands[consts:], types, begin)
     test, step = write_step(emission, tested, "condition"), write_step(emission, stepped, "step")
-    constants = [("ptr", operand.pointer) for operand in operands[:consts]]
+    constants = [("ptr", operand.pointer) for operand in site.operands[:consts]]
 
     def goes_on() -> str:
         places = [("ptr", place) for place in carries.now()]
-        emission.attempt(test, *constants, *places, ("ptr", scratch), ("ptr", arena))
-        return Lanes(function, _ANSWER.dtype, 1).load(scratch, 0)
+        emission.attempt(test, *constants, *places, ("ptr", site.scratch), ("ptr", arena))
+        return Lanes(function, _ANSWER.dtype, 1).load(site.scratch, 0)
 
     with function.loop_while(goes_on):
         written = carries.following()
         places = [("ptr", place) for place in (*carries.now(), *written)]
         emission.attempt(step, *constants, *places, ("ptr", arena))
         carries.turn(written, [False] * len(written))
-    carries.finish(results)
+    carries.finish(site.results)
 
 
 def _emit_in_registers(emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored]) -> None:

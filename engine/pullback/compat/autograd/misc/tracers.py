@@ -5,6 +5,7 @@ from functools import partial, wraps
 from typing import Any
 
 from pullback import trees
+from pullback.dataclass import dataclass
 from pullback.errors import TracingError
 from pullback.traces.tape import Tape, TapeTracer
 
@@ -28,14 +29,14 @@ def const_graph(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[
     return replayed
 
 
+@dataclass(frozen=True, slots=True)
 class _Replay:
     """A recorded tape, and which of its values are the result."""
 
-    def __init__(self, tape: Tape, inputs: list[TapeTracer], results: list[Any], rebuild: trees.Rebuild) -> None:
-        self._tape = tape
-        self._inputs = inputs
-        self._results = results
-        self._rebuild = rebuild
+    _tape: Tape
+    _inputs: list[TapeTracer]
+    _results: list[Any]
+    _rebuild: trees.Rebuild
 
     def run(self, args: tuple[Any, ...]) -> Any:
         leaves = trees.flatten(args)[0]

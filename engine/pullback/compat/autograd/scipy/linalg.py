@@ -50,12 +50,10 @@ def _banded_pulled(ans: Any, l_and_u: tuple[int, int], ab: Any, b: Any) -> Calla
 
 
 def _banded_by_b(ans: Any, l_and_u: tuple[int, int], ab: Any, b: Any) -> Callable[[Any], Any]:
-    del ans, b
     return lambda g: solve_banded(l_and_u[::-1], _transposed(l_and_u, ab), g)
 
 
 def _banded_pushed(g: Any, ans: Any, l_and_u: tuple[int, int], ab: Any, b: Any) -> Any:
-    del b
     columns = (-1,) + (1,) * (np.ndim(ans) - 1)
     moved = sum(_shifted(np.reshape(g[row], columns) * ans, offset) for row, offset in enumerate(_diagonals(l_and_u)))
     return solve_banded(l_and_u, ab, -moved)

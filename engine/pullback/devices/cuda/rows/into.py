@@ -109,13 +109,11 @@ def _matmul(shapes: Sequence[Shape], result: ArrayType) -> Into | None:
     return run
 
 
-def _concatenate(shapes: Sequence[Shape], result: ArrayType, axis: int) -> Into:
-    del shapes, result
+def _concatenate(_shapes: Sequence[Shape], _result: ArrayType, axis: int) -> Into:
     return lambda out, *operands: torch.cat(operands, dim=axis, out=out)
 
 
-def _tiles(shapes: Sequence[Shape], result: ArrayType) -> Into:
-    del shapes, result
+def _tiles(_shapes: Sequence[Shape], _result: ArrayType) -> Into:
     return lambda out, *operands: torch.cat([x.reshape(-1) for x in operands], out=out)
 
 
@@ -139,8 +137,7 @@ def _set_at(shapes: Sequence[Shape], result: ArrayType, key: Any, *, unique: boo
     return _at(shapes, key, adds=False)
 
 
-def _add_at(shapes: Sequence[Shape], result: ArrayType, key: Any) -> Into | None:
-    del result
+def _add_at(shapes: Sequence[Shape], _result: ArrayType, key: Any) -> Into | None:
     return _at(shapes, key, adds=True)
 
 

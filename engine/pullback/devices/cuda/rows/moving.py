@@ -14,56 +14,50 @@ from pullback.rules.storing import selected_shape
 
 
 @row("reshape", is_view=True)
-def _reshape(result: ArrayType, dtype: torch.dtype, x: Tensor, shape: Shape) -> Tensor:
-    del dtype, shape
+def _reshape(result: ArrayType, _dtype: torch.dtype, x: Tensor, shape: Shape) -> Tensor:
+    del shape
     return x.reshape(result.shape)
 
 
 @row("transpose", is_view=True)
-def _transpose(result: ArrayType, dtype: torch.dtype, x: Tensor, axes: tuple[int, ...]) -> Tensor:
-    del result, dtype
+def _transpose(_result: ArrayType, _dtype: torch.dtype, x: Tensor, axes: tuple[int, ...]) -> Tensor:
     return x.permute(axes)
 
 
 @row("broadcast_to", is_view=True)
-def _broadcast_to(result: ArrayType, dtype: torch.dtype, x: Tensor, shape: Shape) -> Tensor:
-    del dtype, shape
+def _broadcast_to(result: ArrayType, _dtype: torch.dtype, x: Tensor, shape: Shape) -> Tensor:
+    del shape
     return x.expand(result.shape)
 
 
 @row("stop_gradient", is_view=True)
-def _stop(result: ArrayType, dtype: torch.dtype, x: Tensor) -> Tensor:
-    del result, dtype
+def _stop(_result: ArrayType, _dtype: torch.dtype, x: Tensor) -> Tensor:
     return x
 
 
 @row("astype")
-def _astype(result: ArrayType, torch_dtype: torch.dtype, x: Tensor, dtype: Any) -> Tensor:
-    del result, dtype
+def _astype(_result: ArrayType, torch_dtype: torch.dtype, x: Tensor, dtype: Any) -> Tensor:
+    del dtype
     return (x.real if x.is_complex() and not torch_dtype.is_complex else x).to(torch_dtype)
 
 
 @row("copy")
-def _copy(result: ArrayType, dtype: torch.dtype, x: Tensor) -> Tensor:
-    del result, dtype
+def _copy(_result: ArrayType, _dtype: torch.dtype, x: Tensor) -> Tensor:
     return x.clone(memory_format=torch.contiguous_format)
 
 
 @row("conj")
-def _conj(result: ArrayType, dtype: torch.dtype, x: Tensor) -> Tensor:
-    del result, dtype
+def _conj(_result: ArrayType, _dtype: torch.dtype, x: Tensor) -> Tensor:
     return torch.conj_physical(x)
 
 
 @row("real")
-def _real(result: ArrayType, dtype: torch.dtype, x: Tensor) -> Tensor:
-    del result, dtype
+def _real(_result: ArrayType, _dtype: torch.dtype, x: Tensor) -> Tensor:
     return x.real if x.is_complex() else x
 
 
 @row("imag")
-def _imag(result: ArrayType, dtype: torch.dtype, x: Tensor) -> Tensor:
-    del result, dtype
+def _imag(_result: ArrayType, _dtype: torch.dtype, x: Tensor) -> Tensor:
     return x.imag if x.is_complex() else torch.zeros_like(x)
 
 
@@ -127,8 +121,7 @@ def fill(x: Tensor, key: Any, number: Any) -> None:
 
 
 @row("index", is_view=True)
-def _index(result: ArrayType, dtype: torch.dtype, x: Tensor, key: Any) -> Tensor:
-    del result, dtype
+def _index(_result: ArrayType, _dtype: torch.dtype, x: Tensor, key: Any) -> Tensor:
     return read(x, key)
 
 
@@ -171,8 +164,7 @@ def _lines(shape: Shape, positions: Sequence[Tensor], key: Any, device: torch.de
 
 
 @row("gather")
-def _gather(result: ArrayType, dtype: torch.dtype, x: Tensor, *positions: Tensor, key: Any) -> Tensor:
-    del dtype
+def _gather(result: ArrayType, _dtype: torch.dtype, x: Tensor, *positions: Tensor, key: Any) -> Tensor:
     return torch.take(x, _lines(tuple(x.shape), positions, key, x.device)).reshape(result.shape)
 
 
@@ -185,8 +177,7 @@ def _add_up(line: Tensor, where: Tensor, v: Tensor) -> None:
 def _scatter_add(
     result: ArrayType, torch_dtype: torch.dtype, v: Tensor, *positions: Tensor, key: Any, shape: Shape, dtype: Any
 ) -> Tensor:
-    del dtype
-    del shape
+    del shape, dtype
     line = torch.zeros(result.size, dtype=torch_dtype, device=v.device)
     _add_up(line, _lines(result.shape, positions, key, v.device), v)
     return line.reshape(result.shape)
@@ -223,8 +214,7 @@ def _add_at(result: ArrayType, dtype: torch.dtype, x: Tensor, v: Tensor, *positi
 
 
 @row("take_along")
-def _take_along(result: ArrayType, dtype: torch.dtype, x: Tensor, positions: Tensor, axis: int) -> Tensor:
-    del result, dtype
+def _take_along(_result: ArrayType, _dtype: torch.dtype, x: Tensor, positions: Tensor, axis: int) -> Tensor:
     return torch.take_along_dim(x, _checked(positions.long(), x.shape[axis], axis), axis)
 
 
@@ -242,20 +232,17 @@ def _put_along(
 
 # --- joining and diagonals --------------------------------------------------------------------------------------------
 @row("concatenate")
-def _concatenate(result: ArrayType, dtype: torch.dtype, *operands: Tensor, axis: int) -> Tensor:
-    del result
+def _concatenate(_result: ArrayType, dtype: torch.dtype, *operands: Tensor, axis: int) -> Tensor:
     return torch.cat([x.to(dtype) for x in operands], dim=axis)
 
 
 @row("tiles")
-def _tiles(result: ArrayType, dtype: torch.dtype, *operands: Tensor) -> Tensor:
-    del result
+def _tiles(_result: ArrayType, dtype: torch.dtype, *operands: Tensor) -> Tensor:
     return torch.cat([x.to(dtype).reshape(-1) for x in operands])
 
 
 @row("diagonal")
-def _diagonal(result: ArrayType, dtype: torch.dtype, x: Tensor, offset: int, axis1: int, axis2: int) -> Tensor:
-    del result, dtype
+def _diagonal(_result: ArrayType, _dtype: torch.dtype, x: Tensor, offset: int, axis1: int, axis2: int) -> Tensor:
     return torch.diagonal(x, offset, axis1, axis2).clone()
 
 
@@ -270,12 +257,10 @@ def _on_diagonal(
 
 
 @row("lower_triangle")
-def _lower(result: ArrayType, dtype: torch.dtype, x: Tensor, k: int) -> Tensor:
-    del result, dtype
+def _lower(_result: ArrayType, _dtype: torch.dtype, x: Tensor, k: int) -> Tensor:
     return torch.tril(x, k)
 
 
 @row("upper_triangle")
-def _upper(result: ArrayType, dtype: torch.dtype, x: Tensor, k: int) -> Tensor:
-    del result, dtype
+def _upper(_result: ArrayType, _dtype: torch.dtype, x: Tensor, k: int) -> Tensor:
     return torch.triu(x, k)

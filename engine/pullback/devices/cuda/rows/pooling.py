@@ -35,8 +35,7 @@ class _Windows:
 
 
 @row("mean_pool", kinds="f")
-def _mean_pool(result: ArrayType, dtype: torch.dtype, x: Tensor, window: Shape, stride: Shape, pad: Pads) -> Tensor:
-    del result, dtype
+def _mean_pool(_result: ArrayType, _dtype: torch.dtype, x: Tensor, window: Shape, stride: Shape, pad: Pads) -> Tensor:
     windows = _Windows(tuple(x.shape[2:]), window, stride, pad)
     wide = windows.padded(x, 0)
     first, *others = (wide[key] for key in windows.elements())
@@ -48,9 +47,8 @@ def _mean_pool(result: ArrayType, dtype: torch.dtype, x: Tensor, window: Shape, 
 
 @row("mean_spread", kinds="f")
 def _mean_spread(
-    result: ArrayType, dtype: torch.dtype, v: Tensor, size: Shape, window: Shape, stride: Shape, pad: Pads
+    _result: ArrayType, _dtype: torch.dtype, v: Tensor, size: Shape, window: Shape, stride: Shape, pad: Pads
 ) -> Tensor:
-    del result, dtype
     windows = _Windows(size, window, stride, pad)
     wide, share = windows.wide(v), v / prod(window)
     for key in windows.elements():
@@ -63,8 +61,7 @@ def _lowest(dtype: torch.dtype) -> float:
 
 
 @row("max_pool", kinds="f")
-def _max_pool(result: ArrayType, dtype: torch.dtype, x: Tensor, window: Shape, stride: Shape, pad: Pads) -> Tensor:
-    del result
+def _max_pool(_result: ArrayType, dtype: torch.dtype, x: Tensor, window: Shape, stride: Shape, pad: Pads) -> Tensor:
     windows = _Windows(tuple(x.shape[2:]), window, stride, pad)
     wide = windows.padded(x, _lowest(dtype))
     first, *others = (wide[key] for key in windows.elements())
@@ -88,9 +85,8 @@ def _shares(marks: list[Tensor], values: Tensor, y: Tensor) -> Tensor:
 
 @row("max_select", kinds="f")
 def _max_select(
-    result: ArrayType, dtype: torch.dtype, dx: Tensor, x: Tensor, y: Tensor, window: Shape, stride: Shape, pad: Pads
+    _result: ArrayType, _dtype: torch.dtype, dx: Tensor, x: Tensor, y: Tensor, window: Shape, stride: Shape, pad: Pads
 ) -> Tensor:
-    del result, dtype
     windows = _Windows(tuple(x.shape[2:]), window, stride, pad)
     marks, moves = _marks(windows, x, y), windows.padded(dx, 0)
     dy = torch.zeros_like(y, dtype=dx.dtype)
@@ -101,9 +97,8 @@ def _max_select(
 
 @row("max_spread", kinds="f")
 def _max_spread(
-    result: ArrayType, dtype: torch.dtype, v: Tensor, x: Tensor, y: Tensor, window: Shape, stride: Shape, pad: Pads
+    _result: ArrayType, _dtype: torch.dtype, v: Tensor, x: Tensor, y: Tensor, window: Shape, stride: Shape, pad: Pads
 ) -> Tensor:
-    del result, dtype
     windows = _Windows(tuple(x.shape[2:]), window, stride, pad)
     marks = _marks(windows, x, y)
     share, wide = _shares(marks, v, y), windows.wide(v)

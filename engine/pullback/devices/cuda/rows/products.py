@@ -53,8 +53,7 @@ def _allows_tf32() -> bool:
 
 
 @row("matmul", kinds="fc")
-def _matmul(result: ArrayType, dtype: torch.dtype, a: Tensor, b: Tensor) -> Tensor:
-    del result
+def _matmul(_result: ArrayType, dtype: torch.dtype, a: Tensor, b: Tensor) -> Tensor:
     return multiplied(torch.matmul, a.to(dtype), b.to(dtype))
 
 
@@ -75,7 +74,7 @@ def _padded(x: Tensor, pad: Pads) -> Tensor:
 
 @row("conv", kinds="f")
 def _conv(
-    result: ArrayType,
+    _result: ArrayType,
     dtype: torch.dtype,
     w: Tensor,
     x: Tensor,
@@ -84,7 +83,6 @@ def _conv(
     dilation: Shape,
     groups: int,
 ) -> Tensor:
-    del result
     with _settled():
         return _CONVOLUTIONS[len(stride)](_padded(x.to(dtype), pad), w.to(dtype), None, stride, 0, dilation, groups)
 

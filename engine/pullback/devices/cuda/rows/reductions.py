@@ -12,50 +12,42 @@ Axes = tuple[int, ...]
 
 
 @row("sum")
-def _sum(result: ArrayType, dtype: torch.dtype, x: Tensor, axes: Axes, *, keepdims: bool) -> Tensor:
-    del result
+def _sum(_result: ArrayType, dtype: torch.dtype, x: Tensor, axes: Axes, *, keepdims: bool) -> Tensor:
     return torch.sum(x, dim=axes, keepdim=keepdims, dtype=dtype) if axes else x  # to PyTorch no axis is all of them
 
 
 @row("max", kinds="biuf")
-def _max(result: ArrayType, dtype: torch.dtype, x: Tensor, axes: Axes, *, keepdims: bool) -> Tensor:
-    del result, dtype
+def _max(_result: ArrayType, _dtype: torch.dtype, x: Tensor, axes: Axes, *, keepdims: bool) -> Tensor:
     return torch.amax(x, dim=axes, keepdim=keepdims) if axes else x
 
 
 @row("min", kinds="biuf")
-def _min(result: ArrayType, dtype: torch.dtype, x: Tensor, axes: Axes, *, keepdims: bool) -> Tensor:
-    del result, dtype
+def _min(_result: ArrayType, _dtype: torch.dtype, x: Tensor, axes: Axes, *, keepdims: bool) -> Tensor:
     return torch.amin(x, dim=axes, keepdim=keepdims) if axes else x
 
 
 @row("prod")
-def _prod(result: ArrayType, dtype: torch.dtype, x: Tensor, axis: int) -> Tensor:
-    del result
+def _prod(_result: ArrayType, dtype: torch.dtype, x: Tensor, axis: int) -> Tensor:
     return torch.prod(x, dim=axis, dtype=dtype)
 
 
 @row("all")
-def _all(result: ArrayType, dtype: torch.dtype, x: Tensor, axes: Axes, *, keepdims: bool) -> Tensor:
-    del result, dtype
+def _all(_result: ArrayType, _dtype: torch.dtype, x: Tensor, axes: Axes, *, keepdims: bool) -> Tensor:
     return torch.all(x != 0, dim=axes, keepdim=keepdims) if axes else x != 0
 
 
 @row("any")
-def _any(result: ArrayType, dtype: torch.dtype, x: Tensor, axes: Axes, *, keepdims: bool) -> Tensor:
-    del result, dtype
+def _any(_result: ArrayType, _dtype: torch.dtype, x: Tensor, axes: Axes, *, keepdims: bool) -> Tensor:
     return torch.any(x != 0, dim=axes, keepdim=keepdims) if axes else x != 0
 
 
 @row("cumsum")
-def _cumsum(result: ArrayType, dtype: torch.dtype, x: Tensor, axis: int) -> Tensor:
-    del result
+def _cumsum(_result: ArrayType, dtype: torch.dtype, x: Tensor, axis: int) -> Tensor:
     return torch.cumsum(x, dim=axis, dtype=dtype)
 
 
 @row("cumprod")
-def _cumprod(result: ArrayType, dtype: torch.dtype, x: Tensor, axis: int) -> Tensor:
-    del result
+def _cumprod(_result: ArrayType, dtype: torch.dtype, x: Tensor, axis: int) -> Tensor:
     return torch.cumprod(x, dim=axis, dtype=dtype)
 
 
@@ -75,27 +67,24 @@ def _linear_recurrence(
 
 
 @row("argmax", kinds="biuf")
-def _argmax(result: ArrayType, dtype: torch.dtype, x: Tensor, axis: int, *, keepdims: bool) -> Tensor:
-    del result, dtype
+def _argmax(_result: ArrayType, _dtype: torch.dtype, x: Tensor, axis: int, *, keepdims: bool) -> Tensor:
     return torch.argmax(_countable(x), dim=axis, keepdim=keepdims)
 
 
 @row("argmin", kinds="biuf")
-def _argmin(result: ArrayType, dtype: torch.dtype, x: Tensor, axis: int, *, keepdims: bool) -> Tensor:
-    del result, dtype
+def _argmin(_result: ArrayType, _dtype: torch.dtype, x: Tensor, axis: int, *, keepdims: bool) -> Tensor:
     return torch.argmin(_countable(x), dim=axis, keepdim=keepdims)
 
 
 @row("argsort", kinds="biuf")
-def _argsort(result: ArrayType, dtype: torch.dtype, x: Tensor, axis: int) -> Tensor:
-    del result, dtype
+def _argsort(_result: ArrayType, _dtype: torch.dtype, x: Tensor, axis: int) -> Tensor:
     return torch.argsort(_countable(x), dim=axis, stable=True)
 
 
 @row("argpartition", kinds="biuf")
-def _argpartition(result: ArrayType, dtype: torch.dtype, x: Tensor, kth: Any, axis: int) -> Tensor:
+def _argpartition(_result: ArrayType, _dtype: torch.dtype, x: Tensor, kth: Any, axis: int) -> Tensor:
     """A stable sort, which is a partition at every position."""
-    del result, dtype, kth
+    del kth
     return torch.argsort(_countable(x), dim=axis, stable=True)
 
 
@@ -104,15 +93,13 @@ def _countable(x: Tensor) -> Tensor:
 
 
 @row("quiet_log", kinds="fc")
-def _quiet_log(result: ArrayType, dtype: torch.dtype, x: Tensor) -> Tensor:
-    del result, dtype
+def _quiet_log(_result: ArrayType, _dtype: torch.dtype, x: Tensor) -> Tensor:
     return torch.log(x)
 
 
 @row("class_numbers", kinds="iu")
-def _class_numbers(result: ArrayType, dtype: torch.dtype, labels: Tensor, classes: int) -> Tensor:
+def _class_numbers(_result: ArrayType, _dtype: torch.dtype, labels: Tensor, classes: int) -> Tensor:
     """The labels, after a look at them, as the rule has it."""
-    del result, dtype
     if labels.numel():
         low, high = torch.aminmax(labels)
         if low < 0 or high >= classes:

@@ -264,20 +264,14 @@ class _Class:
             yield function.load("i64", entry), function.load("i64", function.element(entry, 1, "i64"))
 
 
+@dataclass(frozen=True, slots=True)
 class _Table:
     """Offsets of taps in the source and in the weights: those written out, at each of those in a table."""
 
-    def __init__(
-        self,
-        unrolled: list[tuple[int, int]],
-        classes: list[list[tuple[int, int]]],
-        targets: list[int],
-        counts: dict[int, list[int]],
-    ) -> None:
-        self.unrolled = unrolled
-        self._classes = classes
-        self._targets = targets
-        self._counts = counts
+    unrolled: list[tuple[int, int]]
+    _classes: list[list[tuple[int, int]]]
+    _targets: list[int]
+    _counts: dict[int, list[int]]
 
     @property
     def taps(self) -> int:

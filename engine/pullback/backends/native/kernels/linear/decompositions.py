@@ -13,7 +13,7 @@ import numpy as np
 
 from pullback.backends.llvm.writing.function import Function
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
-from pullback.backends.native.emission import Emission, Stored, emits
+from pullback.backends.native.emission import Emission, Site, Stored, emits
 from pullback.backends.native.kernels.linear import matrices, workspaces
 from pullback.backends.native.kernels.linear.lapack import Lapack, Matrix, Room, one_thread
 from pullback.backends.native.kernels.linear.stacks import Grouping, Place
@@ -137,10 +137,8 @@ def _eigen_layout(node: Node) -> _Layout:
 
 
 @emits(eigh, eigvalsh, supports=_why_not, scratch=lambda node, _: _eigen_layout(node).nbytes(node.inputs[0].type.dtype))
-def _emit_eigen(
-    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], scratch: str
-) -> None:
-    (a,), vectors, lower = operands, node.primitive is eigh, dict(node.params)["lower"]
+def _emit_eigen(emission: Emission, node: Node, site: Site) -> None:
+    (a,), vectors, lower = site.operands, node.primitive is eigh, dict(node.params)["lower"]
     size = a.shape[-1]
 
     def decompose(work: _Work, places: Sequence[Place]) -> str:
@@ -151,7 +149,7 @@ def _emit_eigen(
             _from_columns(work.one, matrix, places[1], size, size)
         return found
 
-    _emit(emission, node, (a, *results), scratch, _eigen_layout(node), decompose)
+    _emit(emission, node, (a, *site.results), site.scratch, _eigen_layout(node), decompose)
 
 
 # --- singular values ----------------------------------------------------------------------------------------------------------
@@ -167,10 +165,8 @@ def _singular_layout(node: Node) -> _Layout:
 @emits(
     svd, svdvals, supports=_why_not, scratch=lambda node, _: _singular_layout(node).nbytes(node.inputs[0].type.dtype)
 )
-def _emit_singular(
-    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], scratch: str
-) -> None:
-    (a,), vectors = operands, node.primitive is svd
+def _emit_singular(emission: Emission, node: Node, site: Site) -> None:
+    (a,), vectors = site.operands, node.primitive is svd
     rows, columns = a.shape[-2:]
     count = min(rows, columns)
 
@@ -184,7 +180,7 @@ def _emit_singular(
         _numbers(work.one, values, places[len(places) // 2], count)
         return found
 
-    _emit(emission, node, (a, *results), scratch, _singular_layout(node), decompose)
+    _emit(emission, node, (a, *site.results), site.scratch, _singular_layout(node), decompose)
 
 
 # --- QR factors -----------------------------------------------------------------------------------------------------------------
@@ -195,10 +191,8 @@ def _qr_layout(node: Node) -> _Layout:
 
 
 @emits(qr, supports=_why_not, scratch=lambda node, _: _qr_layout(node).nbytes(node.inputs[0].type.dtype))
-def _emit_qr(
-    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], scratch: str
-) -> None:
-    (a,) = operands
+def _emit_qr(emission: Emission, node: Node, site: Site) -> None:
+    (a,) = site.operands
     rows, columns = a.shape[-2:]
 
     def decompose(work: _Work, places: Sequence[Place]) -> str:
@@ -210,4 +204,4 @@ def _emit_qr(
         _from_columns(work.one, pointer, places[0], rows, columns)
         return "true"
 
-    _emit(emission, node, (a, *results), scratch, _qr_layout(node), decompose)
+    _emit(emission, node, (a, *site.results), site.scratch, _qr_layout(node), decompose)

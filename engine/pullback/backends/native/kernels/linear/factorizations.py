@@ -6,7 +6,7 @@ import numpy as np
 
 from pullback.backends.llvm.writing.function import Function
 from pullback.backends.llvm.writing.lanes import Lanes
-from pullback.backends.native.emission import Emission, Stored, emits
+from pullback.backends.native.emission import Emission, Site, Stored, emits
 from pullback.backends.native.kernels.linear import pulling, small_matrices
 from pullback.backends.native.kernels.linear.lapack import Lapack, Matrix, one_thread
 from pullback.backends.native.kernels.linear.matrices import (
@@ -27,10 +27,8 @@ from pullback.rules.lu_factors import lu
 
 
 @emits(lu, supports=why_not)
-def _emit_lu(
-    emission: Emission, _node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
-) -> None:
-    (a,), (factors, order, parity) = operands, results
+def _emit_lu(emission: Emission, _node: Node, site: Site) -> None:
+    (a,), (factors, order, parity) = site.operands, site.results
     size, stack = a.shape[-1], a.shape[:-2]
     pointers = [stored.pointer for stored in (a, factors, order, parity)]
     key = ("lu", a.layout, factors.layout, order.layout, parity.layout)
@@ -84,10 +82,8 @@ def _emit_lu(
 
 
 @emits(cholesky, supports=why_not)
-def _emit_cholesky(
-    emission: Emission, _node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
-) -> None:
-    (a,), (factor,) = operands, results
+def _emit_cholesky(emission: Emission, _node: Node, site: Site) -> None:
+    (a,), (factor,) = site.operands, site.results
     size, stack = a.shape[-1], a.shape[:-2]
     width = emission.lanes_of(a.dtype)
 
@@ -130,10 +126,8 @@ def _emit_cholesky(
 
 
 @emits(cholesky_pull, supports=why_not, scratch=matrix_bytes)
-def _emit_cholesky_pull(
-    emission: Emission, _node: Node, operands: Sequence[Stored], results: Sequence[Stored], scratch: str
-) -> None:
-    (factor, v), (result,) = operands, results
+def _emit_cholesky_pull(emission: Emission, _node: Node, site: Site) -> None:
+    (factor, v), (result,) = site.operands, site.results
     size, stack = factor.shape[-1], factor.shape[:-2]
     width = emission.lanes_of(factor.dtype)
 
@@ -176,7 +170,7 @@ def _emit_cholesky_pull(
         emission.kernel(key, f"cholesky_pull_{size}", pointers, build_small)
         return
     copy_into(emission, v, result)
-    pointers = [factor.pointer, result.pointer, scratch]
+    pointers = [factor.pointer, result.pointer, site.scratch]
     in_blocks = ("cholesky_pull", factor.layout, result.layout)
     emission.kernel(in_blocks, f"cholesky_pull_{size}", pointers, build, can_fail=True)
 
@@ -187,10 +181,8 @@ def _why_no_adjugate(node: Node) -> str | None:
 
 
 @emits(adjugate, supports=_why_no_adjugate)
-def _emit_adjugate(
-    emission: Emission, _node: Node, operands: Sequence[Stored], results: Sequence[Stored], _scratch: str
-) -> None:
-    (a,), (result,) = operands, results
+def _emit_adjugate(emission: Emission, _node: Node, site: Site) -> None:
+    (a,), (result,) = site.operands, site.results
     size, stack = a.shape[-1], a.shape[:-2]
 
     def build(function: Function, arguments: Sequence[str]) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes
-from pullback.backends.native.emission import Emission, Stored, emits
+from pullback.backends.native.emission import Emission, Site, Stored, emits
 from pullback.backends.native.kernels.linear import small_matrices
 from pullback.backends.native.kernels.linear.lapack import Lapack, Matrix, one_thread
 from pullback.backends.native.kernels.linear.matrices import (
@@ -223,10 +223,8 @@ def _copy_row(lanes: Lanes, source: str, target: str, like: Stored, count: int) 
 
 
 @emits(lu_solve, supports=why_not, scratch=_columns_bytes)
-def _emit_lu_solve(
-    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], scratch: str
-) -> None:
-    (factors, order, b), (x,) = operands, results
+def _emit_lu_solve(emission: Emission, node: Node, site: Site) -> None:
+    (factors, order, b), (x,) = site.operands, site.results
     system = _ByFactors(factors, order, b, x, dict(node.params)["trans"], emission.lanes_of(x.dtype))
     size = x.shape[-2]
     key = ("lu_solve", system.trans, *(stored.layout for stored in (factors, order, b, x)))
@@ -234,7 +232,7 @@ def _emit_lu_solve(
     if size <= SMALL:
         emission.kernel(key, f"lu_solve_{size}", pointers, system.write_small, can_fail=True)
     else:
-        emission.kernel(key, f"lu_solve_{size}", [*pointers, scratch], system.write, can_fail=True)
+        emission.kernel(key, f"lu_solve_{size}", [*pointers, site.scratch], system.write, can_fail=True)
 
 
 # --- by triangles -----------------------------------------------------------------------------------------------------------
@@ -315,10 +313,8 @@ class _ByTriangle:
 
 
 @emits(solve_triangular, supports=why_not, scratch=matrix_bytes)
-def _emit_solve_triangular(
-    emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored], scratch: str
-) -> None:
-    (a, b), (x,), params = operands, results, dict(node.params)
+def _emit_solve_triangular(emission: Emission, node: Node, site: Site) -> None:
+    (a, b), (x,), params = site.operands, site.results, dict(node.params)
     options = (params["lower"], params["trans"] != 0, params["unit_diagonal"])
     system = _ByTriangle(a, b, x, *options, emission.lanes_of(x.dtype))
     size = x.shape[-2]
@@ -328,5 +324,5 @@ def _emit_solve_triangular(
         emission.kernel((*key, b.layout), f"solve_triangular_{size}", pointers, system.write_small, can_fail=True)
         return
     copy_into(emission, b, x)
-    pointers = [a.pointer, x.pointer, scratch]
+    pointers = [a.pointer, x.pointer, site.scratch]
     emission.kernel(key, f"solve_triangular_{size}", pointers, system.write, can_fail=True)

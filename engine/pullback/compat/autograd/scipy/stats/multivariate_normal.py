@@ -30,7 +30,6 @@ def pdf(x: Any, mean: Any, cov: Any, allow_singular: bool = False) -> Any:  # no
 
 def entropy(mean: Any, cov: Any) -> Any:
     """Differential entropy, which the mean does not change."""
-    del mean
     _, logdet = np.linalg.slogdet(cov)
     return 0.5 * (np.shape(cov)[-1] * (_LOG_2PI + 1) + logdet)
 
