@@ -45,48 +45,71 @@ class _Hook(ctypes.Structure):
     _fields_: ClassVar = [("before", _Allocator), ("state", ctypes.c_void_p)]
 
 
-class ObjectCounter:
-    """Counts what a call asks of CPython's allocators, in all threads."""
+class _Memory:
+    """What the hooks read and write: the state, the allocators before, the table.
+
+    Made once and never freed: a thread without the interpreter's lock may still be in a hook, or have read its address, when the
+    call that is counted has ended.
+    """
 
     def __init__(self) -> None:
         functions = _functions()
-        self._state = _State()
-        self._hooks = [_Hook(state=ctypes.addressof(self._state)) for _ in _DOMAINS]
-        self._allocators = [
+        self._pages = mmap.mmap(-1, 16 << _SLOT_BITS, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self.state = _State(table=ctypes.addressof(ctypes.c_char.from_buffer(self._pages)))
+        self.hooks = [_Hook(state=ctypes.addressof(self.state)) for _ in _DOMAINS]
+        self.allocators = [
             _Allocator(
                 ctypes.addressof(hook),
                 *(functions[f"object_{name}"] for name in ("malloc", "calloc", "realloc", "free")),
             )
-            for hook in self._hooks
+            for hook in self.hooks
         ]
+
+    def clear(self) -> None:
+        """Forget all blocks and counts; the kernel takes the pages back."""
+        self._pages.madvise(mmap.MADV_DONTNEED)
+        for name, _ in _State._fields_:
+            if name != "table":
+                setattr(self.state, name, 0)
+
+
+class ObjectCounter:
+    """Counts what a call asks of CPython's allocators, in all threads."""
+
+    def __init__(self) -> None:
+        self._memory = _memory()
         # PYFUNCTYPE keeps the interpreter's lock and raises what the call raised.
-        self._call = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object)(functions["counted_call"])
+        self._call = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object)(
+            _functions()["counted_call"]
+        )
 
     def count(self, call: Callable[[], Any]) -> LayerCount | None:
         """Count one call; None if it made more requests than can be followed."""
-        with mmap.mmap(-1, 16 << _SLOT_BITS) as memory:
-            table = ctypes.c_char.from_buffer(memory)
-            ctypes.memset(ctypes.byref(self._state), 0, ctypes.sizeof(self._state))
-            self._state.table = ctypes.addressof(table)
-            self._install()
-            try:
-                result = self._call(ctypes.addressof(self._state), call)
-            finally:
-                self._remove()
-                del table
-            del result
-        if self._state.overflow:
+        state = self._memory.state
+        self._memory.clear()
+        self._install()
+        try:
+            result = self._call(ctypes.addressof(state), call)
+        finally:
+            self._remove()
+        del result
+        if state.overflow:
             return None
-        return LayerCount(self._state.allocations, self._state.requested_bytes, self._state.peak)
+        return LayerCount(state.allocations, state.requested_bytes, state.peak)
 
     def _install(self) -> None:
-        for domain, hook, allocator in zip(_DOMAINS, self._hooks, self._allocators, strict=True):
+        for domain, hook, allocator in zip(_DOMAINS, self._memory.hooks, self._memory.allocators, strict=True):
             ctypes.pythonapi.PyMem_GetAllocator(domain, ctypes.byref(hook.before))
             ctypes.pythonapi.PyMem_SetAllocator(domain, ctypes.byref(allocator))
 
     def _remove(self) -> None:
-        for domain, hook in zip(_DOMAINS, self._hooks, strict=True):
+        for domain, hook in zip(_DOMAINS, self._memory.hooks, strict=True):
             ctypes.pythonapi.PyMem_SetAllocator(domain, ctypes.byref(hook.before))
+
+
+@cache
+def _memory() -> _Memory:
+    return _Memory()
 
 
 @cache

@@ -1,3 +1,6 @@
+import ctypes
+import gc
+
 import pytest
 
 from pullback_runners.allocations import LayerCount, ObjectCounter
@@ -55,3 +58,20 @@ def test_what_the_call_raises_is_raised_and_the_hooks_are_gone():
     with pytest.raises(ZeroDivisionError):
         counter.count(lambda: 1 / 0)
     assert counter.count(lambda: None) == LayerCount(0, 0, 0)
+
+
+def test_a_thread_that_read_a_hook_while_a_call_was_counted_may_use_it_later():
+    read = (ctypes.c_void_p * 5)()
+    counter = ObjectCounter()
+    counter.count(lambda: ctypes.pythonapi.PyMem_GetAllocator(0, read))
+    context, malloc, _, _, free = read
+    del counter
+    gc.collect()
+    others = [
+        (ctypes.c_ubyte * size)(*[255] * size) for size in range(16, 128, 8) for _ in range(50)
+    ]  # what was freed is theirs
+    block = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)(malloc)(context, 100)
+    assert block
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(free)(context, block)
+    assert all(byte == 255 for other in others for byte in other)
+    assert counted(lambda: bytes(100_000)) == LayerCount(1, 100_033, 100_033)
