@@ -63,7 +63,7 @@ def choose_for(
     if subject.has_engine:
         choice = choose_cases(suite, patterns, files, device)
         return Chosen(
-            choice.cases, choice.files, choice.refused, choice.offers, _known(choice), subject.imports, of_engine=True
+            choice.cases, choice.files, choice.refused, choice.offers, known_variants(), subject.imports, of_engine=True
         )
     order = {
         "subject": subject.document(),
