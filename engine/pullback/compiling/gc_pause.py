@@ -12,7 +12,8 @@ from contextlib import contextmanager
 def collecting_later() -> Iterator[None]:
     """Collect nothing inside the block. Of several threads, the one that turned it off turns it on again."""
     collects = gc.isenabled()
-    gc.disable()
+    if collects:  # or another thread may have turned it on again since, and nobody would after this one
+        gc.disable()
     try:
         yield
     finally:

@@ -193,7 +193,8 @@ def noticing(
     legacy = np.random.mtrand._rand  # noqa: SLF001 - the one behind numpy.random.normal
     states = [(generator, *_exchanged(generator)) for generator in (*generators, legacy, random)]
     collects = gc.isenabled()
-    gc.disable()  # what others do in gc.callbacks and finalizers is not done by the function
+    if collects:
+        gc.disable()  # what others do in gc.callbacks and finalizers is not done by the function
     sys.setprofile(noticed)
     try:
         yield noticed

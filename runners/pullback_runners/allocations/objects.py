@@ -46,7 +46,7 @@ class _Hook(ctypes.Structure):
 
 
 class _Memory:
-    """What the hooks read and write: the state, the allocators before, the table.
+    """The memory that the hooks read and write: the state, the allocators before, the table.
 
     Made once and never freed: a thread without the interpreter's lock may still be in a hook, or have read its address, when the
     call that is counted has ended.

@@ -75,7 +75,8 @@ def count_allocations(call: Callable[[], Any]) -> AllocationCounts:
 def _without_collection() -> Iterator[None]:
     gc.collect()
     was_enabled = gc.isenabled()
-    gc.disable()
+    if was_enabled:
+        gc.disable()
     try:
         yield
     finally:

@@ -462,7 +462,8 @@ class Replayed:
         for (_, place), piece in zip(self._outputs, pieces[inputs:], strict=True):
             there[place] = piece
         collects = gc.isenabled()
-        gc.disable()  # what it lets go of may not be let go of while something is captured
+        if collects:
+            gc.disable()  # what it lets go of may not be let go of while something is captured
         _here.captured = one
         try:
             self._graphs.capture(lambda graph: setattr(one, "graph", graph), lambda: self._run(there, pieces[:inputs]))

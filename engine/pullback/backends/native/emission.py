@@ -127,7 +127,7 @@ class Emission:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where a kernel reads its operands and writes its results, and the memory that is its own for as long as it runs."""
+    """The memory of one kernel: what it reads, what it writes, and what is its own for as long as it runs."""
 
     operands: Sequence[Stored]
     results: Sequence[Stored]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pullback.backends.llvm.writing.llvm_module import Module
-from pullback.backends.native.emission import EMITTERS, Emission, Stored
+from pullback.backends.native.emission import EMITTERS, Emission, Site, Stored
 from pullback.backends.native.linking import host_target, load
 from pullback.core.types import type_of
 from pullback.ir.graph import Node, Var
@@ -53,7 +53,7 @@ def _run_node(primitive, operands, params):
     ]
     y_strides = np.empty(result.shape, result.dtype).strides
     y = Stored(pointers[-2], result.shape, tuple(stride // result.dtype.itemsize for stride in y_strides), result.dtype)
-    emitter.emit(Emission(module, function), node, stored, [y], pointers[-1])
+    emitter.emit(Emission(module, function), node, Site(stored, [y], pointers[-1]))
     memory, scratch = Surrounded(result.nbytes), Surrounded(emitter.scratch(node, bits))
     table = (ctypes.c_void_p * len(pointers))(*(x.ctypes.data for x in operands), memory.address, scratch.address)
     loaded = load(module.text())
