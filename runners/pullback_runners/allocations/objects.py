@@ -68,9 +68,9 @@ class _Memory:
     def clear(self) -> None:
         """Forget all blocks and counts; the kernel takes the pages back."""
         self._pages.madvise(mmap.MADV_DONTNEED)
-        for name, _ in _State._fields_:
-            if name != "table":
-                setattr(self.state, name, 0)
+        for field in _State._fields_:
+            if field[0] != "table":
+                setattr(self.state, field[0], 0)
 
 
 class ObjectCounter:
