@@ -1,4 +1,4 @@
-"""What is said where the database is not migrated, and how often it is looked at."""
+"""Messages about a database that is not migrated, and how often it is asked."""
 
 import psycopg
 import pytest

@@ -22,7 +22,7 @@ TIERS = ["fused", "stateful", "native"]
 
 
 def _looked_into(x, p):
-    """What is read by positions is made by the nest that stands before."""
+    """The array read by positions is made by the nest before."""
     y = np.tanh(x)
     return np.sum(y[p] * np.sin(x[p]) + y[2])
 

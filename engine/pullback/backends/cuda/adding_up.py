@@ -37,7 +37,7 @@ MOST_POINTS = 1 << 23
 _ALL = slice(None)
 
 View: TypeAlias = tuple[tuple[int, ...], tuple[Any, ...]]
-"""How an operand lies along a space: its axes in another order, and then a key of `index`."""
+"""The layout of an operand along a space: its axes in another order, and then a key of `index`."""
 
 Made: TypeAlias = Callable[..., Var]
 """`made(primitive, operands, source, …)` makes a node and gives its result."""
