@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass, replace
 
+from pullback_cli.supervision.plan import HEARTBEAT_S
 from pullback_cli.supervision.recent_commits import Commit, HeadWatch, History, read_history
 from pullback_cli.supervision.service_api import Item, ServiceApi
 from pullback_runners.projects.configuration import ProjectFile
@@ -11,7 +12,6 @@ from pullback_service.client import models
 HEAD_PRIORITY = 100
 EARLIER_PRIORITY = 10
 TIMEOUT_S = 900.0
-HEAD_LOOK_S = 2.0
 FINAL_STATES = frozenset({"done", "failed", "cancelled", "lost"})
 
 
@@ -59,11 +59,15 @@ class MeasuredCheckout:
         self._moved = False
 
     def look(self) -> Commit | None:
-        """Ask how the jobs stand, and for a commit that is new: it is returned, once. Before any of the history it is measured."""
+        """Ask how the jobs stand, and for a commit that is new: it is returned, once. Before any of the history it is measured.
+
+        No sooner than the agent can have told the service anything: what is asked for more often keeps the machine busy that measures.
+        """
         new = None
-        if time.monotonic() - self._looked > HEAD_LOOK_S:
-            self._looked = time.monotonic()
-            self._moved = self._watch.has_moved() or self._moved  # until the service has taken it
+        if time.monotonic() - self._looked < HEARTBEAT_S:
+            return None
+        self._looked = time.monotonic()
+        self._moved = self._watch.has_moved() or self._moved  # until the service has taken it
         if self._moved:
             history = read_history(self._project)
             known = {str(job.commit["sha"]) for job in self.jobs}
