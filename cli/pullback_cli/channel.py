@@ -25,7 +25,7 @@ Named = Annotated[str, typer.Argument(metavar="CHANNEL", help="Name or id of a c
 
 @app.callback()
 def channel() -> None:
-    """Say where a project sends its notifications, and see what arrived.
+    """Set where a project sends its notifications, and see what was delivered.
 
     Needs a token of the scope admin, where the service asks for one.
 

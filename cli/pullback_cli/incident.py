@@ -24,7 +24,7 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.callback()
 def incident() -> None:
-    """See what changed since which commit, say what to think of it, and have it measured.
+    """List and show incidents, record verdicts on them, and have them measured again.
 
     Exit status: 0 where the service answered, 2 where it refused or something is not as it should be, with the remedy.
 
@@ -177,7 +177,7 @@ def verdict(
     note: Annotated[str | None, typer.Option(help="Why, for others.")] = None,
     link: Annotated[str | None, typer.Option(help="Where it is spoken about: https://….")] = None,
 ) -> "models.IncidentDetail":
-    """Say what to think of an incident; it takes the place of what was said before.
+    """Record a verdict on an incident; it replaces the one before.
 
     `expected` makes the new level the level, `fixed` says that the code is fixed: both resolve the incident. `noise` refutes it, and
     until their next level suspicions of its series are raised from twice its size on. `real` is remembered. `none` takes back what was said.
@@ -228,7 +228,7 @@ def assign(
 @app.command()
 @asks("incident confirm", _show_whole)
 def confirm(service: "Client", *, incident_id: IncidentId) -> "models.IncidentDetail":
-    """Have an incident measured again in turns, now, whatever was measured before; a job for that which waits or runs is left.
+    """Have an incident measured again in turns, now, even if it was measured before; a job for it that waits or runs is kept.
 
     It is not compared with the machine's minutes of the day. Needs a token of the scope upload.
 
@@ -246,7 +246,7 @@ def confirm(service: "Client", *, incident_id: IncidentId) -> "models.IncidentDe
 @app.command()
 @asks("incident bisect", _show_whole)
 def bisect(service: "Client", *, incident_id: IncidentId) -> "models.IncidentDetail":
-    """Have the commit that caused a confirmed incident searched for, anew where that was done before.
+    """Search for the commit that caused a confirmed incident, again if that was done before.
 
     Agents measure one commit after the other (`pullback job list --origin bisect`), and the incident says what was found. On this
     machine, without a service: `pullback bisect`. Needs a token of the scope upload.

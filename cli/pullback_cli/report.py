@@ -15,7 +15,7 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.callback()
 def report() -> None:
-    """Take back reports that should never have come.
+    """Withdraw reports that were uploaded by mistake.
 
     Examples:
     pullback report withdraw 0f8fad5b-d9cb-469f-a165-70867728950e
@@ -37,7 +37,7 @@ def withdraw(
         UUID, typer.Argument(metavar="ID", help="Id of a report, as its page and its address have it.")
     ],
 ) -> "models.ReportSummary":
-    """Take back a report: its points leave history, and the incidents that it made are judged anew.
+    """Withdraw a report: its points leave history, and the incidents that it made are judged again.
 
     The report and its file are kept, and marked; it does not come back. Needs a token of the scope upload.
 

@@ -132,7 +132,7 @@ add_twins(router, _PATH, AskedView)
 async def judge_incident(
     request: Request, project: str, incident_id: KnownId, session: WriteSession, caller: KnownCaller
 ) -> Response:
-    """Say what to think of an incident, or take that back, and show it again."""
+    """Record or revoke a verdict on an incident, and show it again."""
     await _known(session, project, incident_id)
     said = verdict_of(await Form.of(request))
     if said is None:

@@ -119,7 +119,7 @@ class Client(Sender):
         return self._fetch("GET", "/api/v1/reports/{report_id}/body", locals())
 
     def withdraw_report(self, report_id: UUID) -> models.ReportSummary:
-        """Take back a report that should never have come: it is kept, what it measured leaves history, and its incidents are judged anew."""
+        """Withdraw a report that was uploaded by mistake: it is kept, what it measured leaves history, and its incidents are judged again."""
         return self._ask(models.ReportSummary, "POST", "/api/v1/reports/{report_id}/withdraw", locals())
 
     def read_rules(self, *, project: str) -> models.RulesAnswer:
@@ -322,7 +322,7 @@ class Client(Sender):
         return self._ask(models.IncidentDetail, "GET", "/api/v1/incidents/{incident_id}", locals())
 
     def give_verdict(self, incident_id: int, statement: models.VerdictRequest) -> models.IncidentDetail:
-        """Say what to think of an incident. One that became a part of another is a conflict that names the other."""
+        """Record a verdict on an incident. One that became a part of another is a conflict that names the other."""
         return self._ask(
             models.IncidentDetail, "POST", "/api/v1/incidents/{incident_id}/verdict", locals(), repeatable=True
         )

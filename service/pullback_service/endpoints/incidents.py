@@ -87,7 +87,7 @@ async def read_incident(session: ReadSession, incident_id: KnownId) -> IncidentD
 async def give_verdict(
     said: VerdictRequest, session: WriteSession, caller: KnownCaller, incident_id: KnownId
 ) -> IncidentDetail:
-    """Say what to think of an incident. One that became a part of another is a conflict that names the other."""
+    """Record a verdict on an incident. One that became a part of another is a conflict that names the other."""
     incident, is_new = await triage.give_verdict(
         session, incident_id, said.verdict, note=said.note, link=said.link, by=caller.name
     )

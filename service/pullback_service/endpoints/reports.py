@@ -178,7 +178,7 @@ async def read_body_of_report(session: ReadSession, report_id: UUID) -> Response
 
 @router.post("/{report_id}/withdraw", responses=documented(NotFoundError))
 async def withdraw_report(session: WriteSession, report_id: UUID) -> ReportSummary:
-    """Take back a report that should never have come: it is kept, what it measured leaves history, and its incidents are judged anew."""
+    """Withdraw a report that was uploaded by mistake: it is kept, what it measured leaves history, and its incidents are judged again."""
     stored, is_new = await withdraw(session, report_id)
     note(session, changed=is_new, subject=f"report {report_id}", project=stored.project, commit=stored.commit)
     return summary_of(stored)

@@ -68,7 +68,7 @@ async def assign(session: AsyncSession, incident_id: int, assignee: str | None, 
 
 
 async def confirm(session: AsyncSession, incident_id: int, *, by: str) -> tuple[Incident, bool]:
-    """Have an incident measured again now, whatever was measured before; false if such a job waits or runs already.
+    """Have an incident measured again now, even if it was measured before; false if such a job waits or runs already.
 
     Measurements on request do not count against the minutes of the day. Index: pk_incident, pk_job; as `measuring_machines`.
     """

@@ -24,7 +24,7 @@ class Report(Base):
     is or holds our report.
 
     `status` is `accepted`, `late` for the result of a job whose lease was lost and which another attempt finished, or `withdrawn`
-    for one that should never have come: it is kept, and is on no history.
+    for one that was uploaded by mistake: it is kept, and is on no history.
     """
 
     __tablename__ = "report"

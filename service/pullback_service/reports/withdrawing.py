@@ -1,4 +1,4 @@
-"""Taking back a report that should never have come: it is kept, and what it measured leaves history."""
+"""Withdrawing a report that was uploaded by mistake: it is kept, and what it measured leaves history."""
 
 from typing import Final, LiteralString
 from uuid import UUID
