@@ -109,7 +109,7 @@ def located(message: str) -> TracingError:
 def _call_site() -> CallSite | None:
     """The innermost frame that belongs to none of the libraries."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - as `traceback` and `logging` do
-    while frame is not None and _is_library(frame):
+    while frame is not None and is_library(frame):
         frame = frame.f_back
     if frame is None:
         return None
@@ -119,7 +119,8 @@ def _call_site() -> CallSite | None:
     return CallSite(Path(code.co_filename).name, frame.f_lineno, code.co_name, expression, instruction, called)
 
 
-def _is_library(frame: FrameType) -> bool:
+def is_library(frame: FrameType) -> bool:
+    """True if the code that a frame runs is the engine's, NumPy's or SciPy's."""
     module = str(frame.f_globals.get("__name__", ""))
     return module.partition(".")[0] in _LIBRARIES
 
