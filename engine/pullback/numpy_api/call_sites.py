@@ -61,9 +61,9 @@ _REMEDY = (
     "a derivative with @pb.primitive (docs/custom-rules.md)"
 )
 _STACK_REMEDY = "an operand is a list or tuple of traced values: numpy.stack(x) makes an array of it"
-_STORE_REMEDY = (
-    "make the array with pb.numpy.zeros, or numpy.zeros_like of a traced value (pb.numpy.zeros_like of any), or build it "
-    "with numpy.stack"
+STORE_REMEDY = (
+    "make the array with pb.numpy.zeros, or numpy.zeros_like of a traced value (pb.numpy.zeros_like of any), copy one with "
+    "pb.numpy.array, or build it with numpy.stack"
 )
 #: Instructions of stores: `y[key] = v`, `y.flat = v`.
 _STORES = frozenset({"STORE_SUBSCR", "STORE_ATTR"})
@@ -96,7 +96,7 @@ def refusal(kind: str) -> TracingError:
     site = _call_site()
     where = f"{site}: " if site is not None else ""
     if site is not None and (site.instruction in _STORES or _name_called(site) in _STORING):
-        return refused(TracingError(f"{where}a plain array cannot hold a traced value; {_STORE_REMEDY}"))
+        return refused(TracingError(f"{where}a plain array cannot hold a traced value; {STORE_REMEDY}"))
     return TracingError(f"{where}a traced value cannot become {kind}; {_REMEDY if site is None else _remedy_for(site)}")
 
 
