@@ -9,7 +9,7 @@ from copy import copy
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import partial
-from itertools import chain
+from itertools import chain, zip_longest
 from types import FunctionType
 from typing import Any
 
@@ -109,7 +109,8 @@ def tree_map(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
     for place, other in enumerate(rest, start=2):
         if structure(other) != structure(tree):
             raise ValueError(
-                f"tree_map: tree {place} is not nested like the first: {structure(other)}, {structure(tree)}"
+                f"tree_map: tree {place} is not nested like the first: {_difference(other, tree)}; "
+                "give both the same parts of the same kinds in the same order"
             )
     return rebuild(
         Renewed([function(*parts) for parts in zip(leaves, *(flatten(other)[0] for other in rest), strict=True)])
@@ -284,6 +285,18 @@ def paths(tree: Any) -> list[str]:
             return [f".{field.name}{path}" for field in fields(tree) for path in paths(getattr(tree, field.name))]
     leaves = len(flatten(tree)[0])  # none of None and constants
     return [""] * leaves if leaves <= 1 else [f", leaf {number}" for number in range(leaves)]
+
+
+def _difference(tree: Any, first: Any) -> str:
+    """The first place where a tree has another leaf than the first one; their kinds where all leaves have the same places."""
+    for path, expected in zip_longest(paths(tree), paths(first)):
+        if path != expected:
+            return f"it has {_leaf(path)} where the first has {_leaf(expected)}"
+    return f"it is {structure(tree)}, the first {structure(first)}"
+
+
+def _leaf(path: str | None) -> str:
+    return "no leaf" if path is None else f"the leaf tree{path}"
 
 
 def structure(tree: Any) -> Any:

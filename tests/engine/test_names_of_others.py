@@ -28,8 +28,14 @@ def test_trees_are_mapped_leaf_by_leaf():
     doubled = pb.tree_map(lambda x, y: x + y, tree, tree)
     assert doubled["a"] == [2.0, (4.0, None)]
     assert np.array_equal(doubled["b"], [2.0, 2.0])
-    with pytest.raises(ValueError, match="tree 2 is not nested like the first"):
-        pb.tree_map(lambda x, y: x, tree, {"a": 1.0})
+    for other, difference in (
+        ({"a": 1.0}, r"it has the leaf tree\['a'\] where the first has the leaf tree\['a'\]\[0\]"),
+        ({"a": tree["a"]}, r"it has no leaf where the first has the leaf tree\['b'\]"),
+        ({"b": tree["b"], "a": tree["a"]}, r"it has the leaf tree\['b'\] where .*; give both the same parts .* order"),
+        ({"a": (1.0, (2.0, None)), "b": 1.0}, r"it is \(<class 'dict'>, .*tuple"),
+    ):
+        with pytest.raises(ValueError, match=f"tree 2 is not nested like the first: {difference}"):
+            pb.tree_map(lambda x, y: x, tree, other)
 
 
 class Pair:

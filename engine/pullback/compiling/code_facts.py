@@ -5,6 +5,8 @@ import types
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
+import numpy as np
+
 from pullback.dataclass import dataclass
 
 #: Names of functions whose result depends on a file.
@@ -26,6 +28,11 @@ _GLOBALS_ASSIGNED = ("STORE_GLOBAL", "DELETE_GLOBAL")
 _CAPTURED_ASSIGNED = ("STORE_DEREF", "DELETE_DEREF")
 _VARIABLES = (*_GLOBALS, "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF", "LOAD_FROM_DICT_OR_GLOBALS")
 _CATCH = "PUSH_EXC_INFO"
+#: Classes of numbers by the names under which code compares with them; what is equal (`type(x) == float`) asks the class itself.
+_NUMBERS: Mapping[object, str] = {
+    **{class_.__name__: f"numpy.{class_.__name__}" for class_ in np.sctypeDict.values()},
+    **{class_.__name__: class_.__name__ for class_ in (bool, int, float, complex)},
+}
 _TELLING = frozenset(
     {
         *_ATTRIBUTES,
@@ -115,10 +122,20 @@ def reads_files(code: types.CodeType) -> bool:
     return bool(_names(code, *_ATTRIBUTES, "IMPORT_FROM") & READING_FILES)
 
 
-def asks_for_type(code: types.CodeType) -> bool:
-    """True if the type of a value seems to be compared with `np.ndarray`, which would tell a traced value apart."""
-    is_met = "ndarray" in _names(code, *_ATTRIBUTES, *_GLOBALS, "LOAD_DEREF", "IMPORT_FROM")
-    return is_met and "type" in _names(code, *_GLOBALS)
+@lru_cache(maxsize=4096)
+def type_asked_for(code: types.CodeType) -> str | None:
+    """The class that the type of a value seems to be compared with, which would tell a traced value apart: an array's, a number's."""
+    if "type" not in _names(code, *_GLOBALS):
+        return None
+    if "ndarray" in _names(code, *_ATTRIBUTES, *_GLOBALS, "LOAD_DEREF", "IMPORT_FROM"):
+        return "numpy.ndarray"
+    for part in _codes(code):
+        before = None
+        for step in _plain_steps(part):
+            if step.opname == "IS_OP" and before in _NUMBERS:
+                return _NUMBERS[before]
+            before = step.argval if step.opname in (*_ATTRIBUTES, *_VARIABLES) else None
+    return None
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:

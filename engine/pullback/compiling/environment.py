@@ -598,9 +598,11 @@ class Environment:
             self._look_at_import(function, found, part)
         if code_facts.globals_assigned(code):
             part.against_inputs = f"{name} assigns a global; return the value instead"
-        if code_facts.asks_for_type(code):
+        asked = code_facts.type_asked_for(code)
+        if asked is not None:
+            short = asked.removeprefix("numpy.")
             part.obstacle = (
-                f"{name} asks for type(x) and ndarray, which a traced value is not; ask isinstance(x, numpy.ndarray)"
+                f"{name} asks for type(x) and {short}, which a traced value is not; ask isinstance(x, {asked})"
             )
 
     def _look_at_import(self, function: types.FunctionType, found: code_facts.Import, part: FunctionPart) -> None:

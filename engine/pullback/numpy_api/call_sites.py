@@ -61,9 +61,9 @@ _REMEDY = (
     "a derivative with @pb.primitive (docs/custom-rules.md)"
 )
 _STACK_REMEDY = "an operand is a list or tuple of traced values: numpy.stack(x) makes an array of it"
-_STORE_REMEDY = (
-    "make the array with pb.numpy.zeros, or numpy.zeros_like of a traced value (pb.numpy.zeros_like of any), or build it "
-    "with numpy.stack"
+STORE_REMEDY = (
+    "make the array with pb.numpy.zeros, or numpy.zeros_like of a traced value (pb.numpy.zeros_like of any), copy one with "
+    "pb.numpy.array, or build it with numpy.stack"
 )
 #: Instructions of stores: `y[key] = v`, `y.flat = v`.
 _STORES = frozenset({"STORE_SUBSCR", "STORE_ATTR"})
@@ -96,7 +96,7 @@ def refusal(kind: str) -> TracingError:
     site = _call_site()
     where = f"{site}: " if site is not None else ""
     if site is not None and (site.instruction in _STORES or _name_called(site) in _STORING):
-        return refused(TracingError(f"{where}a plain array cannot hold a traced value; {_STORE_REMEDY}"))
+        return refused(TracingError(f"{where}a plain array cannot hold a traced value; {STORE_REMEDY}"))
     return TracingError(f"{where}a traced value cannot become {kind}; {_REMEDY if site is None else _remedy_for(site)}")
 
 
@@ -109,7 +109,7 @@ def located(message: str) -> TracingError:
 def _call_site() -> CallSite | None:
     """The innermost frame that belongs to none of the libraries."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - as `traceback` and `logging` do
-    while frame is not None and _is_library(frame):
+    while frame is not None and is_library(frame):
         frame = frame.f_back
     if frame is None:
         return None
@@ -119,7 +119,8 @@ def _call_site() -> CallSite | None:
     return CallSite(Path(code.co_filename).name, frame.f_lineno, code.co_name, expression, instruction, called)
 
 
-def _is_library(frame: FrameType) -> bool:
+def is_library(frame: FrameType) -> bool:
+    """True if the code that a frame runs is the engine's, NumPy's or SciPy's."""
     module = str(frame.f_globals.get("__name__", ""))
     return module.partition(".")[0] in _LIBRARIES
 

@@ -17,16 +17,26 @@ from pullback.rules import gathering, logic
 
 @implements(np.median)
 def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
-    if np.size(a) == 0:
-        return np.mean(a, axis, keepdims=keepdims)  # nan, of the right shape
-    return quantile(a, 0.5, axis, out, overwrite_input, keepdims=keepdims)
+    refuse("numpy.median", out=out)
+    del overwrite_input  # nothing is overwritten
+    return _median(_quantile, a, axis, keepdims)
 
 
 @implements(np.nanmedian)
 def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+    refuse("numpy.nanmedian", out=out)
+    del overwrite_input
+    return _median(_nanquantile, a, axis, keepdims)
+
+
+def _median(reduce: Callable[..., Any], a: Any, axis: Any, keepdims: bool) -> Any:
+    """The mean of the two elements in the middle, in the precision in which `numpy.mean` adds."""
+    a = as_operand(a)
     if np.size(a) == 0:
-        return np.mean(a, axis, keepdims=keepdims)  # as above
-    return nanquantile(a, 0.5, axis, out, overwrite_input, keepdims=keepdims)
+        return np.mean(a, axis, keepdims=keepdims)  # nan, of the right shape
+    inexact = a.dtype.kind in "fc"
+    wide = np.result_type(a.dtype, np.float32) if inexact else np.dtype(np.float64)
+    return astype(reduce(astype(a, wide), 0.5, axis, "linear", keepdims), a.dtype if inexact else wide)
 
 
 def _hundredths(q: Any) -> Any:
@@ -58,8 +68,12 @@ def quantile(
     weights: Any = None,
 ) -> Any:
     refuse("numpy.quantile", out=out, weights=weights)
-    del overwrite_input  # nothing is overwritten
-    line, shape = _line(_wide_enough(a, q, _constant(q).dtype), axis)
+    del overwrite_input
+    return _in_numpys_dtype(_quantile, a, q, axis, method, keepdims)
+
+
+def _quantile(a: Any, q: Any, axis: Any, method: str, keepdims: bool) -> Any:
+    line, shape = _line(a, axis)
     if line.dtype.kind in "fc" and np.size(line):
         line = e.with_nan_of(line, np.max(line, axis=-1, keepdims=True))  # so is the result, by all elements
     ordered = sort(line)
@@ -80,7 +94,13 @@ def nanquantile(
 ) -> Any:
     refuse("numpy.nanquantile", out=out, weights=weights)
     del overwrite_input
-    line, shape = _line(_wide_enough(a, q, _constant(q).dtype), axis)
+    return _in_numpys_dtype(_nanquantile, a, q, axis, method, keepdims)
+
+
+def _nanquantile(a: Any, q: Any, axis: Any, method: str, keepdims: bool) -> Any:
+    if a.dtype.kind not in "fc":
+        return _quantile(a, q, axis, method, keepdims)  # none is NaN
+    line, shape = _line(a, axis)
     ordered = sort(line)
     numbers = np.sum(logic.logical_not(logic.isnan(ordered)), axis=-1)
     return reshape(_at(ordered, numbers, _constant(q), method), (*np.shape(q), *shape(keepdims)))
@@ -92,10 +112,23 @@ def _constant(q: Any) -> Any:
     return np.asanyarray(q)
 
 
-def _wide_enough(a: Any, q: Any, dtype: np.dtype[Any]) -> Any:
-    """The array in the precision of the result: a number q leaves it as it is, an array of them takes part."""
-    a = as_operand(a)
-    return a if issubclass(type(q), int | float) or a.dtype.kind != "f" else astype(a, np.result_type(a.dtype, dtype))
+def _in_numpys_dtype(reduce: Callable[..., Any], a: Any, q: Any, axis: Any, method: str, keepdims: bool) -> Any:
+    """Elements as they are; points between them in the precision of both, in which a Python number q takes no part."""
+    a, fractions = as_operand(a), _constant(q)
+    if a.dtype.kind == "c":
+        raise TypeError("a must be an array of real numbers")
+    whole = method == "linear" and fractions.dtype.kind in "iu"  # the first element or the last
+    if method in ("lower", "higher", "nearest") or whole:
+        return reduce(a, q, axis, method, keepdims)
+    if a.dtype.kind == "b":
+        raise TypeError(
+            f"quantiles by method={method!r} lie between elements, and truth values have no distance; pass a.astype(float)"
+        )
+    weak = type(q) in (int, float)
+    share = 0.0 if weak else fractions.dtype if fractions.dtype.kind == "f" else np.float64
+    dtype = np.result_type(a.dtype, share)
+    wide = astype(a, dtype) if a.dtype.kind == "f" else a  # distances of integers are whole, as NumPy's
+    return astype(reduce(wide, q, axis, method, keepdims), dtype)
 
 
 def _line(a: Any, axis: Any) -> tuple[Any, Any]:
@@ -153,7 +186,9 @@ def _one(ordered: Any, length: Any, fraction: float, method: str) -> Any:
         high = min(low + 1, length - 1)
         if low == high or (issubclass(type(share), float) and share == 0):
             return ordered[..., low]  # also where it is infinite, and has no distance to itself
-        return _between(ordered[..., low], ordered[..., high], share, halfway=share == 0.5)
+        return _between(
+            ordered[..., low], ordered[..., high], share, halfway=share == 0.5 and ordered.dtype.kind in "fc"
+        )
     at = np.maximum(below, 0).astype(np.intp)
     is_median = fraction == 0.5 and method == "linear"  # a share is a half then, or nothing of the element itself
     step = (share > 0) * 1 if is_median else 1

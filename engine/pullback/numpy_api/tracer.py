@@ -12,7 +12,7 @@ import numpy as np
 from pullback.core.primitive import GIVEN, Trace, Traced, current, innermost_trace
 from pullback.errors import TracingError
 from pullback.numpy_api import complex_numbers, selecting, shapes
-from pullback.numpy_api.call_sites import refusal
+from pullback.numpy_api.call_sites import is_library, located, refusal
 from pullback.numpy_api.foreign import OPERANDS, is_operand, takes_type
 from pullback.numpy_api.keys import read
 from pullback.numpy_api.masked_reads import as_mask, is_unknown, masked
@@ -248,7 +248,25 @@ _ELSEWHERE = {
 }
 
 
-class Tracer(Traced):
+class _ClassOfTracers(type):
+    """Refuses `type(x) == float` and `type(x) in (int, float)`, which are false of a traced value; `is` asks nobody."""
+
+    on_device: bool
+
+    def __eq__(cls, other: object) -> bool:
+        if not isinstance(other, type) or cls is other or cls.on_device:
+            return cls is other
+        if (other in _PYTHON_NUMBERS or issubclass(other, np.ndarray | np.generic)) and not is_library(
+            sys._getframe(1)
+        ):
+            name = other.__name__ if other in _PYTHON_NUMBERS else f"numpy.{other.__name__}"
+            raise located(f"type(x) of a traced value is a class of the engine; ask isinstance(x, {name})")
+        return False
+
+    __hash__ = type.__hash__
+
+
+class Tracer(Traced, metaclass=_ClassOfTracers):
     """A value under a trace. It behaves like the array or number it stands for, except that it cannot become one."""
 
     __slots__ = ()

@@ -7,7 +7,7 @@ import numpy as np
 
 from pullback.core.primitive import Traced, current
 from pullback.errors import NoRuleError, TracingError
-from pullback.numpy_api.call_sites import located
+from pullback.numpy_api.call_sites import STORE_REMEDY, located
 from pullback.numpy_api.keys import read
 from pullback.numpy_api.memory_order import layout_of
 from pullback.numpy_api.operands import as_operand, concrete, normalized_axis
@@ -22,8 +22,7 @@ def target(array: Any, function: str) -> Any:
     """The array to write to, if it is one that stores are seen in."""
     if not isinstance(array, Traced):
         raise located(
-            f"{function} writes a traced value into a {type(array).__name__} that is not traced; make the array with "
-            "numpy.zeros_like of a traced value, or with pb.numpy.zeros"
+            f"{function} writes a traced value into a {type(array).__name__} that is not traced; {STORE_REMEDY}"
         )
     return array
 

@@ -1,5 +1,7 @@
 """Programs that store into arrays, run as they stand: values are NumPy's, gradients those of differences, in every tier."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -352,6 +354,24 @@ def test_a_tape_stores_where_the_array_lies():
 def test_what_is_made_for_stores_is_an_ordinary_array_outside_of_a_trace():
     for made in (pnp.zeros(3), pnp.ones(2), pnp.empty(2), pnp.full(2, 1.0), pnp.array([1.0]), pnp.zeros_like(X)):
         assert type(made) is np.ndarray
+
+
+@pytest.mark.parametrize("tier", pb.TIERS)
+def test_a_copy_of_a_plain_array_is_made_by_array_where_it_is_to_hold_traced_values(tier):
+    def stepped(rate, start, copy):
+        u = copy(start)
+        u[1:] = rate * u[:-1]
+        u[1:] += rate
+        return np.sum(u)
+
+    start = np.arange(3.0)
+    with pytest.raises(TracingError, match=r"copy one with pb\.numpy\.array"):
+        pb.grad(stepped)(2.0, start, np.copy)
+    with pytest.raises(TracingError, match=r"numpy\.add.* is not traced;.* copy one with pb\.numpy\.array"):
+        pb.grad(lambda rate: np.add(rate, 1.0, out=np.copy(start)))(2.0)
+    with pb.tier(tier):
+        assert pb.grad(functools.partial(stepped, copy=pnp.array))(2.0, start) == 3.0
+    assert start.tolist() == [0.0, 1.0, 2.0]
 
 
 def test_arrays_that_hold_plain_values_are_plain_to_everybody():

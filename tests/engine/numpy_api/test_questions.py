@@ -165,6 +165,51 @@ def test_what_lies_in_memory_is_refused_by_name_when_it_is_used(transform):
             watched(use, TRANSFORMS[transform], VALUES["array"])
 
 
+OF_TYPES = {
+    "equal": (lambda x: x * 2.0 if type(x) == float else x * 3.0, 2.0, "float"),  # noqa: E721
+    "unequal": (lambda x: x * 3.0 if type(x) != np.float64 else x * 2.0, np.float64(2.0), "numpy.float64"),  # noqa: E721
+    "among": (lambda x: x * 2.0 if type(x) in (int, float) else x * 3.0, 2.0, "int"),
+    "array": (lambda x: np.sum(x * 2.0 if type(x) == np.ndarray else x * 3.0), np.array([1.0, 1.0]), "numpy.ndarray"),  # noqa: E721
+}
+
+
+@pytest.mark.parametrize("question", OF_TYPES)
+def test_an_equal_type_is_refused_where_a_value_is_traced(question):
+    function, x, name = OF_TYPES[question]
+    for transform in (pb.grad, pb.value_and_grad, pb.vmap, lambda f: lambda x: pb.jvp(f, (x,), (x,))):
+        batch = np.stack([x, x])
+        with pytest.raises(pb.errors.TracingError, match=rf"test_questions.py, line \d+.*ask isinstance\(x, {name}\)"):
+            transform(function)(batch if transform is pb.vmap else x)
+    plan = pb.compile(function)
+    with pytest.warns(pb.errors.PlanWarning, match=rf"ask isinstance\(x, {name}\)"):
+        assert plan(x) == function(x) == 4.0
+    assert type(pb.stop_gradient(x)) in (float, np.float64, np.ndarray)
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (lambda x: x * 2.0 if type(x) is float else x * 3.0, "float"),
+        (lambda x: x * 3.0 if type(x) is not float else x * 2.0, "float"),
+        (lambda x: x * 3.0 if type(x) is np.float64 else x * 2.0, "numpy.float64"),
+        (lambda x: x * 3.0 if type(x) is np.ndarray else x * 2.0, "numpy.ndarray"),
+    ],
+)
+def test_a_plan_of_a_function_that_asks_for_a_type_runs_on_the_tape(function, name):
+    plan = pb.compile(function)
+    with pytest.warns(pb.errors.PlanWarning, match=rf"ask isinstance\(x, {name}\)"):
+        assert plan(2.0) == 4.0
+
+
+def test_types_of_what_is_not_compared_with_a_number_leave_a_plan_as_it_is():
+    def function(x, like=(1.0,)):
+        return type(like)([float(like[0])])[0] * x if x is not None else float
+
+    plan = pb.compile(function)
+    assert plan(2.0) == 2.0
+    assert plan.summary()["fallbacks"] == []
+
+
 def test_copies_of_a_traced_value_are_traced_and_pickles_are_refused():
     def function(x):
         return np.sum(copy.copy(x) * copy.deepcopy(x))

@@ -73,6 +73,42 @@ def test_quantiles_of_integers_are_between_them(function, dtype):
     assert result.dtype == function(x).dtype
 
 
+@pytest.mark.parametrize("function", [np.median, np.nanmedian])
+@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i4", "i8", "f2", "f4", "c8"])
+@pytest.mark.parametrize("numbers", [[100, 0, 120, 90], [100, 0, 120, 90, 3], [7]])
+def test_a_median_is_a_mean_in_its_dtype(function, dtype, numbers):
+    x = np.array([numbers, numbers]).astype(dtype)  # the sum of two is no int8
+    x = x * 500 if dtype == "f2" and function is np.median else x  # nor a float16; NumPy's own nanmedian overflows
+    for axis in (None, 1):
+        result, expected = (
+            pb.compile(lambda x, axis=axis: function(x, axis=axis), tier="fused")(x),
+            function(x, axis=axis),
+        )
+        np.testing.assert_array_equal(result, expected)
+        assert np.asarray(result).dtype == np.asarray(expected).dtype
+
+
+@pytest.mark.parametrize("function", [np.quantile, np.nanquantile])
+@pytest.mark.parametrize("method", ["linear", *METHODS])
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i8", "f2", "f4"])
+def test_a_quantile_has_numpys_dtype(function, method, dtype):
+    x = np.array([[9, 1, 5, 2, 120], [100, 100, 90, 90, 7]], dtype)
+    for q in (0.5, 0.25, 1.0, 0, np.float64(0.5), np.float32(0.3), [0.25, 0.5], np.array([0.5], "f4")):
+        result = pb.compile(lambda x, q=q: function(x, q, axis=1, method=method), tier="fused")(x)
+        expected = function(x, q, axis=1, method=method)
+        np.testing.assert_allclose(result, expected, rtol=4 * np.finfo("f4" if dtype != "f2" else "f2").eps)
+        assert result.dtype == expected.dtype, q
+
+
+@pytest.mark.parametrize("function", [lambda x: np.quantile(x, 0.5), lambda x: np.nanpercentile(x, 50.0)])
+@pytest.mark.parametrize("dtype", ["?", "c16"])
+def test_quantiles_are_of_real_numbers(function, dtype):
+    x = np.ones(4, dtype)
+    for call in (function, pb.compile(function, tier="fused"), lambda x: pb.vmap(function)(x[None])):
+        with pytest.raises(TypeError):
+            call(x)
+
+
 def test_a_quantile_next_to_nan_is_nan():
     x = np.array([1.0, np.nan, 2.0])
     assert np.isnan(pb.value_and_grad(np.median)(x)[0])
