@@ -154,7 +154,6 @@ def _at(ordered: Any, length: Any, q: Any, method: str) -> Any:
 _ESTIMATES = {
     # method: (alpha, beta) of Hyndman and Fan, Sample Quantiles in Statistical Packages, 1996
     "weibull": (0.0, 0.0),
-    "linear": (1.0, 1.0),
     "median_unbiased": (1 / 3, 1 / 3),
     "normal_unbiased": (3 / 8, 3 / 8),
     "hazen": (0.5, 0.5),
@@ -164,6 +163,7 @@ _PICKS: dict[str, Callable[[Any], Any]] = {
     "lower": np.floor,
     "higher": np.ceil,
     "nearest": np.rint,
+    "linear": lambda place: place,  # by the formula of the estimates it may come out just below a whole number
     "midpoint": lambda place: 0.5 * (np.floor(place) + np.ceil(place)),
 }
 

@@ -24,6 +24,11 @@ _COMPARISONS = {"==": ("oeq", "eq"), "!=": ("une", "ne"), "<": ("olt", "slt"), "
 _COMPARISONS |= {">": ("ogt", "sgt"), ">=": ("oge", "sge")}
 
 
+def has_form(dtype: np.dtype[Any]) -> bool:
+    """True if LLVM has a type for an element."""
+    return dtype.str[1:] in _MEMORY
+
+
 def memory_type(dtype: np.dtype[Any]) -> str:
     """LLVM's type of one element in memory; of one part of a complex number."""
     return _MEMORY[dtype.str[1:]]

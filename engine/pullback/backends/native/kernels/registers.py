@@ -17,7 +17,7 @@ import numpy as np
 from pullback.backends.llvm.accumulators import Combiner
 from pullback.backends.llvm.elementary import scalars
 from pullback.backends.llvm.writing.function import Function
-from pullback.backends.llvm.writing.lanes import Lanes
+from pullback.backends.llvm.writing.lanes import Lanes, has_form
 from pullback.backends.native.emission import Stored
 from pullback.backends.nests.fusing import COPIES, REDUCTIONS, is_elementwise, loop_dtypes, reduced_axes
 from pullback.backends.nests.views import is_view
@@ -49,7 +49,7 @@ def fits(graph: Graph) -> bool:
     values = {atom for node in graph.nodes for atom in (*node.inputs, *node.outputs)} | {*graph.inputs, *graph.outputs}
     return (
         all(map(_is_known, graph.nodes))
-        and all(atom.type.dtype.kind != "c" for atom in values)
+        and all(atom.type.dtype.kind != "c" and has_form(atom.type.dtype) for atom in values)  # also of what none reads
         and all(atom.type.size <= _MOST_ELEMENTS for atom in values)
         and sum(map(_instructions, graph.nodes)) <= _MOST_INSTRUCTIONS
     )
