@@ -11,7 +11,7 @@ one, for programs that are native in parts; in brackets with arguments that do n
 import argparse
 import ctypes
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from unittest.mock import patch
 
@@ -94,23 +94,28 @@ def of_many_arrays(arrays: int = 12) -> tuple[Callable[..., Any], Arguments]:
 
 
 def calls_of_regions(function: Callable[..., Any], args: Arguments) -> list[tuple[Region, Any, Arguments]]:
-    """The native programs that one call of a plan calls, with what they write and read."""
+    """The native programs that one call of a plan calls, as callables, and what they are called with."""
     seen: list[tuple[Region, Any, Arguments]] = []
-    into = Region.into
+    in_state = Region.in_state
 
-    def recorded(region: Region, out: Any, *operands: Any) -> None:
-        seen.append((region, out, operands))
-        into(region, out, *operands)
+    def recorded(region: Region, places: Mapping[int, int]) -> Callable[..., None]:
+        write = in_state(region, places)
 
-    with patch.object(Region, "into", recorded):
+        def called(*args: Any) -> None:
+            seen.append((region, write, args))
+            write(*args)
+
+        return called
+
+    with patch.object(Region, "in_state", recorded):
         pb.compile(pb.value_and_grad(function, wrt=tuple(range(len(args)))), tier="native")(*args)
     return seen
 
 
-def prepared(region: Region, out: Any, operands: Arguments) -> Callable[[], Any]:
+def prepared(region: Region, arrays: Sequence[Any]) -> Callable[[], Any]:
     """A call of the program of a region alone."""
     program = region.native.program
-    arrays = [*map(np.asarray, operands), *(out if region.results > 1 else (out,)), aligned_block(program.arena_nbytes)]
+    arrays = [*map(np.asarray, arrays), aligned_block(program.arena_nbytes)]
     table = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
     run = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(program.address)
     address = ctypes.c_void_p(ctypes.addressof(table))
@@ -123,14 +128,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--budget", type=float, default=20.0, help="seconds for all together")
     budget_s = parser.parse_args().budget
-    for region, out, operands in calls_of_regions(*of_many_arrays()):
-        within = functools.partial(region.into, out, *operands)
+    for region, write, args in calls_of_regions(*of_many_arrays()):
+        within, arrays = functools.partial(write, *args), write.spread(args)
         for _ in range(WARM_UP):
             within()
-        taken = take_turns({"within": within, "alone": prepared(region, out, operands)}, budget_s=budget_s / 20)
+        taken = take_turns({"within": within, "alone": prepared(region, arrays)}, budget_s=budget_s / 20)
         net = Median.of([1e9 * (a - b) for a, b in zip(taken["within"], taken["alone"], strict=True)])
-        arrays = len(operands) + region.results
-        print(f"{region.name}, {arrays} arrays: {net.middle:.0f} ns [{net.low:.0f}, {net.high:.0f}] beside the program")
+        interval = f"[{net.low:.0f}, {net.high:.0f}]"
+        print(f"{region.name}, {len(arrays)} arrays: {net.middle:.0f} ns {interval} beside the program")
     for name, (function, args) in programs().items():
         shares = []
         for laid in (np.ascontiguousarray, np.asfortranarray):

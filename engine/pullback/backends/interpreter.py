@@ -22,7 +22,7 @@ written in the text: to a ufunc a Python number is a new array each time.
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,7 @@ Program = Callable[..., Any]
 
 _WRITTEN_AS_TEXT = (bool, int, str, type(None))
 _CONSTANT = re.compile(r"\bc\d+\b")
+_KEPT = re.compile(r"\b[bs]\d+\b")
 _OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "power": "**"}
 
 
@@ -127,9 +128,9 @@ class _Writer:
             )
         ]
         returned = f"return ({', '.join(outputs)}{',' if len(outputs) == 1 else ''})"
-        names = [f"b{buffer}" for buffer in sorted(self.schedule.kept)] + [f"s{k}" for k in range(len(self.slots))]
-        unpacked = [f"{', '.join(names)}{',' if len(names) == 1 else ''} = state"] if names else []
-        used = set(_CONSTANT.findall("\n".join([*self.lines, returned])))
+        code = "\n".join(line for line in [*self.lines, returned] if not line.startswith("#"))
+        unpacked = self.unpacked(code)
+        used = set(_CONSTANT.findall(code))
         constants = ", ".join(f"{name} = {shown}" for name, shown in self.constants.items() if name in used)
         if constants:
             unpacked.insert(0, f"# {constants}")
@@ -376,12 +377,37 @@ class _Writer:
         ufunc = np.matmul if primitive is matmul else getattr(primitive, "ufunc", None)
         if isinstance(ufunc, np.ufunc):
             return f"{self.bound(ufunc.__name__, ufunc)}({', '.join(operands)}, out={outs[0]})"
+        if self.keeps and primitive.in_state is not None:
+            return self.call_in_state(primitive.name, primitive.in_state, operands, outs)
         function = self.bound(f"write_{primitive.name}", primitive.into)
         target = outs[0] if len(outs) == 1 else f"({', '.join(outs)})"
         keywords = self.keywords(node)
         if step.scratch:
             keywords.append(f"scratch=({''.join(f'b{buffer}, ' for buffer in step.scratch)})")
         return f"{function}({', '.join([target, *operands, *keywords])})"
+
+    def call_in_state(
+        self, name: str, in_state: Callable[[Mapping[int, int]], Program], operands: list[str], outs: list[str]
+    ) -> str:
+        """A call with the list of what is kept: to hand arrays over one by one, Python puts more than 30 through three lists."""
+        places = {kept: place for place, kept in enumerate(self.kept_names())}
+        arrays = [*operands, *outs]
+        listed = {number: places[array] for number, array in enumerate(arrays) if array in places}
+        self.lines.append(f"# {', '.join(outs)} of {', '.join(operands)}")
+        others = [array for array in arrays if array not in places]
+        return f"{self.bound(name, in_state(listed))}({', '.join([*(['state'] if listed else ()), *others])})"
+
+    def unpacked(self, code: str) -> list[str]:
+        """Statements that name what is kept; what native programs alone read has no name."""
+        names = self.kept_names()
+        read = set(_KEPT.findall(code))
+        if not read.issuperset(names):
+            return [f"{name} = state[{place}]" for place, name in enumerate(names) if name in read]
+        return [f"{', '.join(names)}{',' if len(names) == 1 else ''} = state"] if names else []
+
+    def kept_names(self) -> list[str]:
+        """The names of the arrays that are kept, in the order of the state."""
+        return [f"b{buffer}" for buffer in sorted(self.schedule.kept)] + [f"s{k}" for k in range(len(self.slots))]
 
     def added(self, atom: Atom, operand: str) -> str:
         """The operand to add at a key; a number if of shape (), since number plus array of shape () makes an array."""

@@ -10,7 +10,7 @@ come back here through NumPy's protocols, so a derivative can itself be traced, 
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from itertools import count
@@ -244,6 +244,9 @@ class Primitive(ABC):
     aliases_operand: bool = False
     # `into(out, *operands, **params)` writes the result into an array of its type, None where the rule cannot.
     into: Callable[..., Any] | None = None
+    # `in_state(places)` is the same for a plan that keeps its memory: a function of the list of its arrays, and of the operands
+    # and then results that are not in it. `places` are those in the list, by number. None where `into` takes them all.
+    in_state: Callable[[Mapping[int, int]], Callable[..., Any]] | None = None
     # True if the rule makes arrays on the way, also when it is given one to write into.
     needs_scratch: bool = False
     # Positions of operands that `into` reads as one line of memory; of those that are none it makes copies.

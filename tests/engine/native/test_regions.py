@@ -1,12 +1,14 @@
 """What becomes native and what stays with the interpreter."""
 
+import functools
+
 import numpy as np
 import pytest
 
 import pullback as pb
 from pullback.backends.native import support
 from pullback.backends.native.entry import callable_program
-from pullback.backends.native.regions import split
+from pullback.backends.native.regions import Region, split
 from pullback.core.types import type_of
 from pullback.passes.pipeline import Stages, simplify
 from pullback.scipy import special
@@ -211,6 +213,37 @@ LAYOUTS = {
     "unaligned": lambda x: np.frombuffer(b"0" + x.tobytes(), np.uint8)[1:].view(x.dtype).reshape(x.shape),
     "one row for all": lambda x: np.broadcast_to(x[:1], x.shape),
 }
+
+
+def test_what_a_plan_keeps_reaches_native_programs_in_one_list(monkeypatch, calls_in_python):
+    """Python puts more than 30 arguments through three lists: some 100 instructions for each array."""
+    handed = []
+    in_state = Region.in_state
+
+    def recorded(region, places):
+        write = in_state(region, places)
+        return lambda *args: handed.append((len(args), len(write.spread(args)))) or write(*args)
+
+    monkeypatch.setattr(Region, "in_state", recorded)
+    others = tuple(X + k for k in range(12))
+
+    def function(x, *others):
+        for _ in range(2):
+            x = special.j1(functools.reduce(lambda y, other: np.tanh(y * other), others, x))
+        return np.sum(x * x)
+
+    gradient = pb.value_and_grad(function, wrt=tuple(range(13)))
+    plan = pb.compile(gradient, tier="native")
+    held = [plan(X + k / 9, *others) for k in range(4)]
+    calls_in_python.clear()
+    held.append(plan(X + 4 / 9, *others))
+    assert calls_in_python == []
+    for k, (value, slopes) in enumerate(held):
+        expected, expected_slopes = gradient(X + k / 9, *others)
+        np.testing.assert_allclose(value, expected, rtol=1e-12)
+        np.testing.assert_allclose(slopes, expected_slopes, rtol=1e-9, atol=1e-12)
+    assert max(arrays for _, arrays in handed) > 60
+    assert all(args <= 1 + len(others) + 1 for args, _ in handed)  # the list, and the arguments of the plan
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -1,6 +1,6 @@
 """A graph as machine code that can be called."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -51,10 +51,9 @@ class Native:
         """Call it with the inputs: it gives the outputs. Where the program declines, the interpreter's does otherwise."""
         return runner(self.program, otherwise)
 
-    @cached_property
-    def write(self) -> Writer:
-        """Call it with the inputs and arrays for the outputs."""
-        return writer(self.program, lambda *operands: self._interpreted(*operands))  # noqa: PLW0108 - made when needed
+    def writer(self, listed: Mapping[int, int]) -> Writer:
+        """Call it with a list of arrays, and with the inputs and arrays for the outputs that are not `listed` in it."""
+        return writer(self.program, lambda *operands: self._interpreted(*operands), listed)  # noqa: PLW0108 - made when needed
 
     @cached_property
     def _interpreted(self) -> interpreter.Program:

@@ -6,8 +6,9 @@ that a region reads the memory of what it is given, never a copy made for it.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import count
 from typing import Any
 
@@ -77,7 +78,15 @@ class Region(Primitive):
 
     def into(self, out: Any, *operands: Any) -> None:
         """Run into arrays that are there."""
-        self.native.write(*operands, *(out if self.results > 1 else (out,)))
+        self._write(*operands, *(out if self.results > 1 else (out,)))
+
+    def in_state(self, places: Mapping[int, int]) -> Callable[..., None]:
+        """Run on arrays of which some are in a list, at these places."""
+        return self.native.writer(places)
+
+    @cached_property
+    def _write(self) -> Callable[..., None]:
+        return self.native.writer({})
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
         """The operations of its nodes."""

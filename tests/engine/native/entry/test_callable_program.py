@@ -1,5 +1,7 @@
 """Native programs as callables of their own: the same natively and in Python."""
 
+import contextlib
+
 import numpy as np
 import pytest
 from tests.engine.native.entry.small_programs import F8, copying, fma, pytestmark  # noqa: F401
@@ -45,6 +47,54 @@ def test_calls_of_one_kind_become_native():
     for callable_ in (run, write):
         (frame,) = entry.bound_frames(callable_)
         assert entry.latest_frame(callable_) is frame
+
+
+USUAL = [None, B, A]  # what a list has before the result
+
+LISTED = {
+    "as they are": [*USUAL, np.zeros((2, 3))],
+    "of another dtype": [None, B.astype("f4"), A, np.zeros((2, 3))],
+    "in Fortran order": [None, np.asfortranarray(B), A, np.zeros((2, 3))],
+    "of a subclass": [None, B.view(np.ma.MaskedArray), A, np.zeros((2, 3))],
+    "written into by columns": [*USUAL, np.zeros((3, 2)).T],
+    "written into in another dtype": [*USUAL, np.zeros((2, 3), "f4")],
+    "in a longer list": [*USUAL, np.zeros((2, 3)), None],
+}
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_arrays_in_a_list_are_checked_as_arguments_are(name):
+    write = entry.writer(fma((2, 3)), interpreted, {1: 1, 3: 3})  # b and the result
+    for _ in range(6):
+        assert write([*USUAL, np.zeros((2, 3))], A, C) is None
+    (frame,) = entry.bound_frames(write)
+    assert entry.latest_frame(write) is frame
+    entry.forget_latest(write)
+    write(LISTED[name], A, C)
+    np.testing.assert_array_equal(LISTED[name][3], interpreted(A, B, C)[0])
+    assert (entry.latest_frame(write) is frame) == (name == "as they are")
+
+
+def test_a_listed_array_of_another_shape_is_refused():
+    write = entry.writer(fma((2, 3)), interpreted, {1: 1, 3: 3})
+    for _ in range(6):
+        write([*USUAL, np.zeros((2, 3))], A, C)
+    for other in (B[:1], B.ravel(), B.reshape(3, 2)):
+        with pytest.raises(ValueError, match="shape"):
+            write([None, other, A, np.zeros((2, 3))], A, C)
+
+
+def test_a_listed_result_that_is_read_only_is_not_written_natively():
+    write = entry.writer(fma((2, 3)), interpreted, {3: 0})
+    out = np.zeros((2, 3))
+    for _ in range(6):
+        write([out], A, B, C)
+    out.fill(7)
+    out.flags.writeable = False
+    entry.forget_latest(write)
+    with contextlib.suppress(ValueError):
+        write([out], A, B, C)
+    assert entry.latest_frame(write) is None
 
 
 def test_guards_are_told_apart():

@@ -2,14 +2,15 @@
 
 import ctypes
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from pullback.backends.interpreter import Changed
 from pullback.backends.native.entry.arenas import aligned_block
-from pullback.backends.native.entry.argument_steps import Check, Leaf, argument_steps, leaf_like, steps_of
+from pullback.backends.native.entry.argument_steps import Check, Fetch, Leaf, Step, argument_steps, leaf_like, steps_of
 from pullback.backends.native.entry.binding import bind, bound_frames
 from pullback.backends.native.entry.callables import is_native, native_subclass
 from pullback.backends.native.entry.frames import Frame
@@ -105,17 +106,24 @@ class Runner(_Plain):
 class Writer(_Plain):
     """Call it with the inputs of a program without guards, and arrays that its outputs are written into.
 
-    What it takes is as for a `Runner`; arrays that are written overlap with none that is read.
+    What it takes is as for a `Runner`; arrays that are written overlap with none that is read. Those that are `listed`, by
+    their numbers, inputs first, are in a list that comes before the others, at these places, and in C order.
     """
+
+    def __init__(self, program: NativeProgram, otherwise: Callable[..., Any], listed: Mapping[int, int]) -> None:
+        super().__init__(program, otherwise)
+        self._listed = dict(listed)
 
     def __call__(self, *args: Any) -> None:
         """Run with scratch memory of this call alone."""
-        if len(args) != self._count + len(self.program.outputs):
-            raise TypeError(f"a program of {self._count} inputs was called with {len(args)} inputs and outputs")
-        values, outs = args[: self._count], args[self._count :]
-        ordered = tuple(map(in_order, values))
-        if any(map(operator.is_not, ordered, values)):
-            self(*ordered, *outs)
+        arrays = self.spread(args)
+        if len(arrays) != self._count + len(self.program.outputs):
+            raise TypeError(f"a program of {self._count} inputs was called with {len(arrays)} inputs and outputs")
+        values, outs = arrays[: self._count], arrays[self._count :]
+        read = len(args) - sum(number not in self._listed for number in range(self._count, len(arrays)))
+        ordered = tuple(map(in_order, args[:read]))
+        if any(map(operator.is_not, ordered, args)):
+            self(*ordered, *args[read:])
             return
         self._bind(args)
         outputs: Sequence[Any] = [
@@ -128,16 +136,37 @@ class Writer(_Plain):
             if out is not output:
                 out[...] = output
 
+    def spread(self, args: tuple[Any, ...]) -> Sequence[Any]:
+        """All arrays in the order of the program."""
+        if not self._listed:
+            return args
+        arrays = list(args[1:])
+        for number in sorted(self._listed):
+            arrays.insert(number, args[0][self._listed[number]])
+        return arrays
+
     def _template(self, args: tuple[Any, ...]) -> Template:
-        inputs = [leaf_like(place, value) for place, value in enumerate(args[: self._count])]
+        inputs = [leaf_like(place, value) for place, value in enumerate(self.spread(args)[: self._count])]
         first = len(self.program.inputs)
         outputs = [Leaf(first + number, Check.WRITTEN, np.ndarray) for number in range(len(self.program.outputs))]
-        return Template(self.program, len(args), steps_of([*inputs, *outputs]), None)
+        steps: list[Step] = []
+        if self._listed:
+            steps.append(Step(Fetch.ARGUMENT, 0, Check.LIST, list, length=len(args[0])))
+        others = []
+        for number, leaf in enumerate([*inputs, *outputs]):
+            if number in self._listed:
+                steps.append(Step(Fetch.LIST_ITEM, self._listed[number], leaf.check, leaf.expected, 0, leaf.place))
+            else:
+                others.append(leaf)
+        steps.extend(steps_of(others, first=bool(self._listed)))
+        return Template(self.program, len(args), steps, None)
 
 
-def writer(program: NativeProgram, otherwise: Callable[..., Any]) -> Writer:
-    """A program as a callable that writes into arrays."""
-    made: Writer = native_subclass(Writer)(program, otherwise)
+def writer(
+    program: NativeProgram, otherwise: Callable[..., Any], listed: Mapping[int, int] = MappingProxyType({})
+) -> Writer:
+    """A program as a callable that writes into arrays, of which some are listed."""
+    made: Writer = native_subclass(Writer)(program, otherwise, listed)
     return made
 
 
