@@ -156,6 +156,8 @@ class Environment:
         """True if some code asks `x is True` or `x is False`, which no traced value is."""
         self.asks_for_types = False
         """True if some code calls `type(x)`: a number that is an input is of another type while recording, unseen."""
+        self.against_numbers: str | None = None
+        """Why no argument may be a Python number: some code asks `type(x) is float`."""
         self.numbers_matter = False
         """True if the function read the text of a number that is an input in the latest recording."""
         self._root = self._look_at("the function", Fixed(function), comparing=False)
@@ -601,9 +603,11 @@ class Environment:
         asked = code_facts.type_asked_for(code)
         if asked is not None:
             short = asked.removeprefix("numpy.")
-            part.obstacle = (
-                f"{name} asks for type(x) and {short}, which a traced value is not; ask isinstance(x, {asked})"
-            )
+            reason = f"{name} asks for type(x) and {short}, which a traced value is not; ask isinstance(x, {asked})"
+            if asked == short:
+                self.against_numbers = reason
+            else:
+                part.obstacle = reason
 
     def _look_at_import(self, function: types.FunctionType, found: code_facts.Import, part: FunctionPart) -> None:
         """An import inside a function gives the module itself and no copy, so what is read of it is compared."""

@@ -210,6 +210,8 @@ def recorded(
     """
     if environment.compares_with_truth and any(type(leaf) is bool for leaf in leaves):
         raise CannotCompileError("the function asks whether an argument `is True` or `is False`; ask `if x:`")
+    if environment.against_numbers is not None and any(type(leaf) in (bool, int, float, complex) for leaf in leaves):
+        raise CannotCompileError(environment.against_numbers)
 
     def forward(*traced: Any) -> tuple[list[Any], tuple[trees.Rebuild, frozenset[str]]]:
         function, substitution = environment.substituted(traced[len(leaves) :])

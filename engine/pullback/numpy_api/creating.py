@@ -63,7 +63,10 @@ def linspace(
     refuse("numpy.linspace", device=device)
     # A Python number takes part in promotion by its kind alone.
     ends = [x if issubclass(type(x), int | float | complex) else as_operand(x).dtype for x in (start, stop)]
-    start, stop = as_operand(start), as_operand(stop)
+    start, stop = (
+        astype(x, np.float64) if isinstance(end, np.dtype) and end.kind in "biu" else x  # uint8(77) - uint8(94) is 239
+        for x, end in zip((as_operand(start), as_operand(stop)), ends, strict=True)
+    )
     count, pieces = int(num), int(num) - 1 if endpoint else int(num)
     wide = np.result_type(*ends, float(count))
     ndim = len(np.broadcast_shapes(np.shape(start), np.shape(stop)))

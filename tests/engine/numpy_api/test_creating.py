@@ -51,3 +51,16 @@ def test_like_makes_a_traced_value_of_nested_lists():
 def test_what_is_not_honoured_is_refused():
     with pytest.raises(TracingError, match="device"):
         pb.grad(lambda v: np.sum(np.linspace(v[0], 1.0, device="gpu")))(V)
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i8"])
+def test_a_line_between_whole_numbers_is_numpys(dtype):
+    ends = np.array([[94, 0, 100], [77, 120, 3]]).astype(dtype)
+    for function in (
+        lambda ends: np.linspace(ends[0], ends[1], 4),
+        lambda ends: np.linspace(ends[0], 2.5, 3, endpoint=False),
+        lambda ends: np.linspace(ends[0] * np.float32(1.0), ends[1], 3, retstep=True)[0],
+    ):
+        result = pb.compile(function, tier="fused")(ends)
+        np.testing.assert_allclose(result, function(ends), rtol=1e-14 if result.dtype == np.float64 else 1e-6)
+        assert result.dtype == function(ends).dtype

@@ -201,6 +201,15 @@ def test_a_plan_of_a_function_that_asks_for_a_type_runs_on_the_tape(function, na
         assert plan(2.0) == 4.0
 
 
+def test_a_plan_of_arrays_may_ask_for_the_types_of_python_numbers():
+    def function(x, steps=3):
+        return x * steps if type(steps) is int and type(x) is not float else x * 0.0
+
+    plan = pb.compile(lambda x: function(x))
+    np.testing.assert_array_equal(plan(np.ones(2)), [3.0, 3.0])
+    assert plan.summary()["fallbacks"] == []
+
+
 def test_types_of_what_is_not_compared_with_a_number_leave_a_plan_as_it_is():
     def function(x, like=(1.0,)):
         return type(like)([float(like[0])])[0] * x if x is not None else float
