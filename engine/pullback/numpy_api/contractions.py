@@ -18,7 +18,7 @@ from pullback.rules.contractions import matmul
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     refuse("numpy.dot", out=out)
     if np.ndim(a) == 0 or np.ndim(b) == 0:
-        return elementwise.mul(a, b)
+        return np.multiply(a, b)
     a, b = as_operand(a), as_operand(b)
     return matmul(a, b) if np.ndim(b) <= 2 else tensordot(a, b, (-1, -2))
 
@@ -36,7 +36,7 @@ def conjugated(x: Any) -> Any:
 @implements(np.inner)
 def inner(a: Any, b: Any, /) -> Any:
     if np.ndim(a) == 0 or np.ndim(b) == 0:
-        return elementwise.mul(a, b)
+        return np.multiply(a, b)
     return tensordot(a, b, (-1, -1))
 
 
@@ -76,7 +76,7 @@ def kron(a: Any, b: Any) -> Any:
     of_b = (1,) * (ndim - np.ndim(b)) + np.shape(b)
     left = reshape(a, tuple(part for length in of_a for part in (length, 1)))
     right = reshape(b, tuple(part for length in of_b for part in (1, length)))
-    return reshape(elementwise.mul(left, right), tuple(m * n for m, n in zip(of_a, of_b, strict=True)))
+    return reshape(np.multiply(left, right), tuple(m * n for m, n in zip(of_a, of_b, strict=True)))
 
 
 @implements(np.cross)

@@ -18,7 +18,6 @@ from pullback.numpy_api.reductions import sum_
 from pullback.numpy_api.selecting import diagonal
 from pullback.numpy_api.shapes import astype, broadcast_to, reshape, transpose
 from pullback.numpy_api.translations import implements, refuse
-from pullback.rules import elementwise
 from pullback.rules.contractions import matmul
 
 LAST = -1
@@ -160,7 +159,7 @@ def _product(a: Term, b: Term, wanted: set[str], lengths: dict[str, int]) -> Ter
     free_y = [letter for letter in of_y if letter not in shared]
     if not contracted:
         letters = "".join([*stack, *free_x, *free_y])
-        return elementwise.mul(_spread(x, of_x, letters), _spread(y, of_y, letters)), letters
+        return np.multiply(_spread(x, of_x, letters), _spread(y, of_y, letters)), letters
     x = _stretched(x, of_x, contracted, lengths)
     y = _stretched(y, of_y, contracted, lengths)
     length = number_of(lengths[letter] for letter in contracted)

@@ -73,6 +73,10 @@ def clip(
     """At a bound the number and the bound share the cotangent, as in maximum and minimum."""
     refuse("numpy.clip", out=out, **keywords)
     lower, upper = a_min if min is None else min, a_max if max is None else max
+    if as_operand(a).dtype.kind in "iu":  # a bound that no number of the dtype passes may be none of the dtype
+        limits = np.iinfo(as_operand(a).dtype)
+        lower = None if type(lower) is int and lower <= limits.min else lower
+        upper = None if type(upper) is int and upper >= limits.max else upper
     raised = a if lower is None else e.maximum(number_or_array(a), number_or_array(lower))
     return raised if upper is None else e.minimum(raised, number_or_array(upper))
 

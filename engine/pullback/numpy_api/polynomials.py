@@ -11,7 +11,7 @@ from pullback.numpy_api.operands import as_operand
 from pullback.numpy_api.selecting import take
 from pullback.numpy_api.shapes import astype, atleast_1d, broadcast_to, reshape
 from pullback.numpy_api.translations import implements, refuse
-from pullback.rules import elementwise
+from pullback.rules import elementwise, logic
 from pullback.rules.exponential import sqrt
 
 
@@ -129,7 +129,15 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         low, high = take(fp, piece), take(fp, piece + 1)
         width = end - start
         is_step = width == 0  # at the end, whose last point counts
-        line = low + (high - low) * ((x - start) / elementwise.where(is_step, 1.0, width) + is_step)
+        share = (x - start) / elementwise.where(is_step, 1.0, width) + is_step
+        rise = high - low
+        line = low + rise * share
+        endless = logic.logical_not(
+            logic.isfinite(rise)
+        )  # then a point is itself all the same, and either end may lead
+        line = elementwise.where(endless & (line != line), high - rise * (1.0 - share), line)  # noqa: PLR0124 (NaN)
+        line = elementwise.where(endless & ((share == 0) | (low == high)), low, line)
+        line = elementwise.where(endless & (share == 1), high, line)
     below = fp[0] if left is None else left
     above = fp[-1] if right is None else right
     return elementwise.where(x < xp[0], below, elementwise.where(x > xp[-1], above, line))

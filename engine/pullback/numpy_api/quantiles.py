@@ -19,14 +19,20 @@ from pullback.rules import gathering, logic
 def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
     if np.size(a) == 0:
         return np.mean(a, axis, keepdims=keepdims)  # nan, of the right shape
-    return quantile(a, 0.5, axis, out, overwrite_input, keepdims=keepdims)
+    return quantile(_averaged(a), 0.5, axis, out, overwrite_input, keepdims=keepdims)
 
 
 @implements(np.nanmedian)
 def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
     if np.size(a) == 0:
         return np.mean(a, axis, keepdims=keepdims)  # as above
-    return nanquantile(a, 0.5, axis, out, overwrite_input, keepdims=keepdims)
+    return nanquantile(_averaged(a), 0.5, axis, out, overwrite_input, keepdims=keepdims)
+
+
+def _averaged(a: Any) -> Any:
+    """The array as its mean is taken: the sum of two whole numbers may be none of their dtype."""
+    a = as_operand(a)
+    return astype(a, np.float64) if a.dtype.kind in "biu" else a
 
 
 def _hundredths(q: Any) -> Any:
@@ -114,14 +120,14 @@ def _line(a: Any, axis: Any) -> tuple[Any, Any]:
 
 def _at(ordered: Any, length: Any, q: Any, method: str) -> Any:
     """Elements at the fractions q of each sorted line, the results along new leading axes."""
-    parts = [_one(ordered, length, float(fraction), method) for fraction in q.ravel()]
+    exact = ordered.dtype.kind not in "biu" or q.dtype.kind != "f"
+    parts = [_one(ordered, length, float(fraction), method, None if exact else q.dtype) for fraction in q.ravel()]
     return parts[0] if q.ndim == 0 else np.stack(parts)
 
 
 _ESTIMATES = {
     # method: (alpha, beta) of Hyndman and Fan, Sample Quantiles in Statistical Packages, 1996
     "weibull": (0.0, 0.0),
-    "linear": (1.0, 1.0),
     "median_unbiased": (1 / 3, 1 / 3),
     "normal_unbiased": (3 / 8, 3 / 8),
     "hazen": (0.5, 0.5),
@@ -131,15 +137,18 @@ _PICKS: dict[str, Callable[[Any], Any]] = {
     "lower": np.floor,
     "higher": np.ceil,
     "nearest": np.rint,
+    "linear": lambda place: place,  # by the formula of the estimates it may come out just below a whole number
     "midpoint": lambda place: 0.5 * (np.floor(place) + np.ceil(place)),
 }
 
 
-def _one(ordered: Any, length: Any, fraction: float, method: str) -> Any:
+def _one(ordered: Any, length: Any, fraction: float, method: str, precision: np.dtype[Any] | None) -> Any:
+    """The precision is that of the weights between whole numbers; without one, an element is given as it is."""
     if not 0 <= fraction <= 1:
         raise ValueError(f"quantiles lie between 0 and 1, got {fraction}")
     if method in _PICKS:
         place = _PICKS[method](fraction * (length - 1))
+        precision = precision if method in ("midpoint", "linear") else None
     elif method in _ESTIMATES:
         alpha, beta = _ESTIMATES[method]
         place = length * fraction + (alpha + fraction * (1 - alpha - beta)) - 1
@@ -147,18 +156,18 @@ def _one(ordered: Any, length: Any, fraction: float, method: str) -> Any:
         raise TracingError(f"quantiles by method={method!r} have no rule; use one of {[*_PICKS, *_ESTIMATES]}")
     place = np.minimum(np.maximum(place, 0), length - 1)
     below = np.floor(place)
-    share = _weight(place - below, ordered)
+    share = _weight(place - below, ordered, precision)
     if issubclass(type(length), int):
         low = int(below)
         high = min(low + 1, length - 1)
-        if low == high or (issubclass(type(share), float) and share == 0):
+        if precision is None and (low == high or (issubclass(type(share), float) and share == 0)):
             return ordered[..., low]  # also where it is infinite, and has no distance to itself
-        return _between(ordered[..., low], ordered[..., high], share, halfway=share == 0.5)
+        return _between(ordered[..., low], ordered[..., high], share, halfway=precision is None and share == 0.5)
     at = np.maximum(below, 0).astype(np.intp)
     is_median = fraction == 0.5 and method == "linear"  # a share is a half then, or nothing of the element itself
     step = (share > 0) * 1 if is_median else 1
     above = np.minimum(at + step, np.maximum(length - 1, 0))
-    return _between(_read(ordered, at), _read(ordered, above), share, halfway=is_median)
+    return _between(_read(ordered, at), _read(ordered, above), share, halfway=precision is None and is_median)
 
 
 def _between(low: Any, high: Any, share: Any, *, halfway: bool) -> Any:
@@ -176,8 +185,10 @@ def _read(ordered: Any, at: Any) -> Any:
     return squeeze(gathering.take_along(ordered, reshape(at, (*np.shape(at), 1)), axis=np.ndim(ordered) - 1), -1)
 
 
-def _weight(x: Any, model: Any) -> Any:
-    """A weight in the precision of what is weighed; of integers in its own."""
+def _weight(x: Any, model: Any, precision: np.dtype[Any] | None) -> Any:
+    """A weight in the precision of what is weighed; of integers in that of the fraction."""
+    if precision is not None:
+        return astype(as_operand(x), precision)
     if np.ndim(x) == 0 and not isinstance(x, Traced):
         return float(x)
     return x.astype(model.dtype) if model.dtype.kind == "f" else x

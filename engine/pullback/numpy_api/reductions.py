@@ -221,7 +221,7 @@ def logaddexp_reduced(
 ) -> Any:
     """`numpy.logaddexp.reduce`, with the largest element taken off first."""
     refuse("numpy.logaddexp.reduce", out=out)
-    a = _chosen(a if dtype is None else astype(a, dtype), where, -np.inf)
+    a = _chosen(_for_logarithms(a, dtype), where, -np.inf)
     axes = _axes_of(a, axis)
     if not axes:
         return a if _absent(initial) else exponential.logaddexp(a, initial)
@@ -230,10 +230,17 @@ def logaddexp_reduced(
     return total if _absent(initial) else exponential.logaddexp(total, initial)
 
 
+def _for_logarithms(a: Any, dtype: Any) -> Any:
+    """The array in the dtype of the result, which of whole numbers is a broken one."""
+    none = np.zeros(0, as_operand(a).dtype)
+    return astype(as_operand(a), np.logaddexp(none, none).dtype if dtype is None else dtype)
+
+
 def logaddexp2_reduced(a: Any, axis: Any = 0, **options: Any) -> Any:
     """`numpy.logaddexp2.reduce`."""
     if not _absent(options.get("initial", NONE)):
         options["initial"] = options["initial"] * exponential.LN_2
+    a = _for_logarithms(a, options.pop("dtype", None))
     return logaddexp_reduced(a * exponential.LN_2, axis, **options) / exponential.LN_2
 
 

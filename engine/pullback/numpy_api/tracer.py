@@ -24,6 +24,7 @@ from pullback.numpy_api.ufuncs import UFUNCS, apply_ufunc
 from pullback.numpy_api.writing import Flat, store_at, write_out
 from pullback.rules import elementwise as e
 from pullback.rules import logic, rounding
+from pullback.rules import shapes as elements
 from pullback.rules.contractions import matmul
 
 
@@ -124,6 +125,16 @@ def _own(result: Any, operands: tuple[Any, ...]) -> Any:
         return result
     own = single(result)
     return own if isinstance(own, Traced) else result.holding(own)
+
+
+def _of_numpy(operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Numbers of Python as ufuncs take them: `np.divide(1.0, 0.0)` is infinite, and what NumPy gives is of a dtype."""
+    if not all(operand.__class__ in _PYTHON_NUMBERS for operand in operands):
+        return operands
+    return tuple(
+        elements.astype(operand, dtype=operand.dtype) if issubclass(type(operand), Traced) else operand
+        for operand in operands
+    )
 
 
 def _operator(function: Any) -> tuple[Any, Any]:
@@ -355,6 +366,8 @@ class Tracer(Traced):
         for operand in inputs:
             if type(operand) not in OPERANDS and not is_operand(operand):
                 return NotImplemented
+        if method == "__call__" and not self.shape and getattr(UFUNCS.get(ufunc), "operator", True):
+            inputs = _of_numpy(inputs)  # where the rule is Python's operator, or made of such
         if method == "__call__" and not keywords:
             translation = UFUNCS.get(ufunc)
             if translation is not None:

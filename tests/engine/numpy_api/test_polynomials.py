@@ -105,3 +105,12 @@ def test_interpolation_is_in_double_precision_and_ends_with_the_last_point(tier)
     assert found.dtype == expected.dtype
     slope = pb.compile(pb.grad(lambda x: np.sum(np.interp(x, xp, fp))), tier=tier)(np.array([0.5, 1.5, -1.0]))
     np.testing.assert_array_equal(slope, [1.0, 0.0, 0.0])
+
+
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+@pytest.mark.parametrize("tier", pb.TIERS)
+@pytest.mark.parametrize("fp", [[1, 3, np.inf, 2], [np.inf, 3, 3, 2], [np.inf, np.inf, 1, -np.inf], [1, np.nan, 2, 3]])
+def test_interpolation_between_infinite_points_is_numpys(fp, tier):
+    x, xp, fp = np.array([-2, -1, -0.5, 0, 0.25, 0.5, 1, 2, 3, np.nan]), np.array([-1, 0, 0.5, 2]), np.array(fp, float)
+    plan = pb.compile(lambda x, fp: np.interp(x, xp, fp) + 0.0 * np.ones_like(x), tier=tier)
+    np.testing.assert_array_equal(plan(x, fp), np.interp(x, xp, fp))

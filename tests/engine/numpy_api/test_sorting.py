@@ -73,6 +73,38 @@ def test_quantiles_of_integers_are_between_them(function, dtype):
     assert result.dtype == function(x).dtype
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+@pytest.mark.parametrize(
+    "function",
+    [
+        np.median, np.nanmedian, lambda a: np.median(a, axis=-1), lambda a: np.quantile(a, 0.3), lambda a: np.quantile(a, 0),
+        lambda a: np.quantile(a, 0.5), lambda a: np.nanquantile(a, 0.75), lambda a: np.percentile(a, [0, 30, 100]),
+        lambda a: np.quantile(a, np.float32(0.3)), lambda a: np.quantile(a, [0.3, 0.6], method="nearest"),
+        lambda a: np.quantile(a, 0.3, method="midpoint"), lambda a: np.quantile(a, 0.3, method="hazen"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        np.array([200, 250], np.uint8), np.array([-100, 100], np.int8), np.array([2**62 + 1, 2**62 + 3]),
+        np.array([7], np.int16), np.array(3), np.array([True, True]), np.array([True, False, True]),
+    ],
+)  # fmt: skip
+def test_quantiles_of_numbers_whose_sums_are_none_of_their_dtype(function, numbers):
+    plan = pb.compile(function, tier="fused")
+    try:
+        expected = function(numbers)
+    except (
+        TypeError,
+        np.exceptions.AxisError,
+    ) as error:  # between truth values there is nothing, and a number has no axis
+        with pytest.raises(type(error)):
+            plan(numbers)
+        return
+    np.testing.assert_allclose(plan(numbers), expected, rtol=1e-14)
+    assert plan(numbers).dtype == expected.dtype
+
+
 def test_a_quantile_next_to_nan_is_nan():
     x = np.array([1.0, np.nan, 2.0])
     assert np.isnan(pb.value_and_grad(np.median)(x)[0])

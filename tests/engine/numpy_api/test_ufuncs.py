@@ -209,3 +209,58 @@ def test_powers_of_truth_values_have_numpys_dtype(tier):
                 found, expected = plan(b, n), function(b, n)
                 assert np.asarray(found).dtype == np.asarray(expected).dtype
                 np.testing.assert_array_equal(found, expected)
+
+
+OF_NUMBERS = [
+    (lambda k: np.divide(1.0, k), 0.0),
+    (lambda k: np.power(k, 0.5), -2.0),
+    (lambda k: np.power(k, 2000.0), 2.0),
+    (lambda k: np.remainder(k, 0.0), 2.5),
+    (lambda k: np.floor_divide(k, 0), 3),
+    (lambda k: np.add(k, k), 2**62),
+    (lambda k: np.add(k, k), True),
+    (lambda k: np.left_shift(k, 70), 2),
+    (lambda k: np.absolute(k), -2),
+    (lambda k: np.dot(k, k), 2**62),
+    (lambda k: np.inner(k, k), 2.5),
+    (lambda k: np.kron(k, k), True),
+    (lambda k: np.einsum(",->", k, k), 2**62),
+    (lambda k: np.ones(2, np.float32) * np.multiply(k, k), 2.5),
+    (lambda k: np.ones(2, np.float32) * (k * k), 2.5),
+]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("tier", pb.TIERS)
+@pytest.mark.parametrize(("function", "number"), OF_NUMBERS)
+def test_a_ufunc_of_numbers_of_python_is_numpys(function, number, tier):
+    expected = function(number)
+    result = pb.compile(function, tier=tier)(number)
+    np.testing.assert_array_equal(result, expected)
+    assert (type(result), result.dtype) == (type(expected), expected.dtype)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_quotient_of_numbers_by_name_is_differentiated_at_its_pole():
+    assert pb.value_and_grad(lambda x: np.divide(1.0, x))(0.0) == (np.inf, -np.inf)
+    with pytest.raises(ZeroDivisionError):
+        pb.value_and_grad(lambda x: 1.0 / x)(0.0)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i4", "u8"])
+@pytest.mark.parametrize("bounds", [(-1, 1), (None, 2**64), (-(2**63), 3), (-(2**70), 2**70)])
+def test_a_bound_beyond_the_dtype_bounds_nothing(dtype, bounds):
+    for x in (np.array([3, 0, 1], dtype), np.array(3, dtype)):
+        expected = np.clip(x, *bounds)
+        result = pb.compile(lambda x: np.clip(x, *bounds), tier="fused")(x)
+        np.testing.assert_array_equal(result, expected)
+        assert result.dtype == expected.dtype
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "i4", "f2", "f4", "f8"])
+@pytest.mark.parametrize("ufunc", [np.logaddexp, np.logaddexp2])
+def test_sums_of_exponentials_have_the_dtype_of_numpys(ufunc, dtype):
+    for x in (np.ones((3, 2), dtype), np.ones(1, dtype)):
+        result, expected = pb.compile(ufunc.reduce, tier="fused")(x), ufunc.reduce(x)
+        np.testing.assert_allclose(result, expected, rtol=2e-3)
+        assert result.dtype == expected.dtype
