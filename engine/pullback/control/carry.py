@@ -120,9 +120,20 @@ def stacked(leaves_of_steps: Sequence[Sequence[Any]], loop: str, names: Sequence
     columns = list(zip(*leaves_of_steps, strict=True))
     result = []
     for name, column in zip(names, columns, strict=True):
-        types = {(type_.shape, type_.dtype) for type_ in (leaf_type(leaf, name, loop) for leaf in column)}
-        if len({shape for shape, _ in types}) > 1:
-            shapes = sorted({shape for shape, _ in types})
+        types = [leaf_type(leaf, name, loop) for leaf in column]
+        shapes = sorted({type_.shape for type_ in types})
+        if len(shapes) > 1:
             raise ControlFlowError(f"{loop}: {name} has shape {shapes[0]} in one step and {shapes[1]} in another")
-        result.append(np.stack(column))
+        result.append(np.stack(_of_one_dtype(column, types)))
     return result
+
+
+def _of_one_dtype(column: Sequence[Any], types: Sequence[ArrayType]) -> Sequence[Any]:
+    """Entries where a number of Python, as the first step may give, has the dtype of what the other steps give."""
+    strong = next((type_ for type_ in types if not type_.weak), None)
+    if strong is None:
+        return column
+    return [
+        as_type(entry, joined(type_, strong) or type_) if type_.weak else entry
+        for entry, type_ in zip(column, types, strict=True)
+    ]

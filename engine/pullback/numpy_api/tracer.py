@@ -384,8 +384,8 @@ class Tracer(Traced, metaclass=_ClassOfTracers):
         for operand in inputs:
             if type(operand) not in OPERANDS and not is_operand(operand):
                 return NotImplemented
-        if method == "__call__" and not self.shape:
-            inputs = _of_numpy(inputs)
+        if method == "__call__" and not self.shape and getattr(UFUNCS.get(ufunc), "operator", True):
+            inputs = _of_numpy(inputs)  # where the rule is Python's operator, or made of such
         if method == "__call__" and not keywords:
             translation = UFUNCS.get(ufunc)
             if translation is not None:

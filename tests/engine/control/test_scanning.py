@@ -93,6 +93,15 @@ def test_a_python_number_takes_the_dtype_it_gets_in_the_first_step(number):
     assert sums.shape == (3,)
 
 
+@pytest.mark.parametrize("tier", pb.TIERS)
+@pytest.mark.parametrize("reverse", [False, True])
+def test_results_of_a_python_number_have_the_dtype_of_the_steps_behind(tier, reverse):
+    def sums(x):
+        return pb.scan(lambda c, v: (np.tanh(c + v), c * 0.5), 0.0, x, reverse=reverse)[1]
+
+    assert pb.compile(sums, tier=tier)(np.ones(3, np.float32)).dtype == np.float32
+
+
 def test_no_steps_give_the_carry_and_no_rows_of_the_right_type(arguments):
     w, h0, xs = arguments
     last, states = rnn(w, h0, xs[:0])
