@@ -27,6 +27,7 @@ _GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME")
 _GLOBALS_ASSIGNED = ("STORE_GLOBAL", "DELETE_GLOBAL")
 _CAPTURED_ASSIGNED = ("STORE_DEREF", "DELETE_DEREF")
 _VARIABLES = (*_GLOBALS, "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF", "LOAD_FROM_DICT_OR_GLOBALS")
+_CONSTANTS = ("LOAD_CONST", "LOAD_SMALL_INT")
 _CATCH = "PUSH_EXC_INFO"
 #: Classes of numbers by the names under which code compares with them; what is equal (`type(x) == float`) asks the class itself.
 _NUMBERS: Mapping[object, str] = {
@@ -123,18 +124,39 @@ def reads_files(code: types.CodeType) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def type_asked_for(code: types.CodeType) -> str | None:
-    """The class that the type of a value seems to be compared with, which would tell a traced value apart: an array's, a number's."""
+def type_asked_for(code: types.CodeType) -> tuple[str, bool] | None:
+    """The class that the type of a value seems to be compared with, which would tell a traced value apart: an array's, a number's.
+
+    With it True if only a number of Python could be of that class: a number of NumPy may be of one derived from `float`.
+    """
     if "type" not in _names(code, *_GLOBALS):
         return None
     if "ndarray" in _names(code, *_ATTRIBUTES, *_GLOBALS, "LOAD_DEREF", "IMPORT_FROM"):
-        return "numpy.ndarray"
+        return "numpy.ndarray", False
     for part in _codes(code):
-        before = None
-        for step in _plain_steps(part):
-            if step.opname == "IS_OP" and before in _NUMBERS:
-                return _NUMBERS[before]
-            before = step.argval if step.opname in (*_ATTRIBUTES, *_VARIABLES) else None
+        steps = [step for step in _plain_steps(part) if step.opname != "PRECALL"]
+        names = [step.argval if step.opname in (*_ATTRIBUTES, *_VARIABLES) else None for step in steps]
+        for place, step in enumerate(steps):
+            if step.opname == "IS_OP":
+                before = names[place - 1]
+                if names[place - 3] == "type" and steps[place - 2].opname in _CONSTANTS:  # is type(1.0)
+                    before = type(steps[place - 2].argval).__name__
+                if before in _NUMBERS:
+                    return _NUMBERS[before], before == _NUMBERS[before]
+            elif names[place : place + 2] == ["issubclass", "type"] and (name := _number_in_call(steps[place:])):
+                return name, False
+    return None
+
+
+def _number_in_call(steps: Sequence[dis.Instruction]) -> str | None:
+    """The first class of numbers among the arguments of the function that is loaded first, behind one call."""
+    calls = 0
+    for step in steps:
+        calls += step.opname == "CALL"
+        if calls == 2:
+            break
+        if step.opname in (*_ATTRIBUTES, *_VARIABLES) and step.argval in _NUMBERS:
+            return _NUMBERS[step.argval]
     return None
 
 
@@ -181,7 +203,7 @@ def imports(code: types.CodeType) -> Sequence[Import]:
     for part in _codes(code):
         constants: list[object] = []
         for step in _plain_steps(part):
-            if step.opname in ("LOAD_CONST", "LOAD_SMALL_INT"):
+            if step.opname in _CONSTANTS:
                 constants.append(step.argval)
             elif step.opname == "IMPORT_NAME":
                 level, names = constants[-2:]

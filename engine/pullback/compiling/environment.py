@@ -602,9 +602,10 @@ class Environment:
             part.against_inputs = f"{name} assigns a global; return the value instead"
         asked = code_facts.type_asked_for(code)
         if asked is not None:
-            short = asked.removeprefix("numpy.")
-            reason = f"{name} asks for type(x) and {short}, which a traced value is not; ask isinstance(x, {asked})"
-            if asked == short:
+            class_, of_python = asked
+            short = class_.removeprefix("numpy.")
+            reason = f"{name} asks for type(x) and {short}, which a traced value is not; ask isinstance(x, {class_})"
+            if of_python:
                 self.against_numbers = reason
             else:
                 part.obstacle = reason

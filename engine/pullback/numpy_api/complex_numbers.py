@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from pullback.numpy_api.operands import as_operand
+from pullback.numpy_api.shapes import astype
 from pullback.numpy_api.translations import implements
 from pullback.rules import complex_numbers
 
@@ -22,6 +23,11 @@ def imag(val: Any) -> Any:
 def conj(x: Any) -> Any:
     """A real number is its own conjugate."""
     return complex_numbers.conj(x) if as_operand(x).dtype.kind == "c" else x
+
+
+def conjugate(x: Any) -> Any:
+    """The ufunc, which makes numbers of truth values, as the method of an array does not."""
+    return astype(x, np.int8) if as_operand(x).dtype.kind == "b" else conj(x)
 
 
 @implements(np.real_if_close)

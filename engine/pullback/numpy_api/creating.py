@@ -90,6 +90,7 @@ def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype
     start, stop = as_operand(start), as_operand(stop)
     if start.dtype.kind == "c" or stop.dtype.kind == "c":
         raise TracingError("numpy.geomspace between complex ends has no rule in this engine")
+    start, stop = astype(start, np.float64), astype(stop, np.float64)  # as NumPy, whatever the ends are
     signs = np.sign(start)
     line = exponential.exp(linspace(np.log(np.abs(start)), np.log(np.abs(stop)), num, endpoint, axis=axis))
     line = line * signs if np.ndim(signs) == 0 else line * np.expand_dims(signs, axis)

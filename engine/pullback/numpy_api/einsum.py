@@ -81,6 +81,8 @@ def _explicit(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> tuple[list[
     longest = max((rank for part, rank in zip(inputs, ranks, strict=True) if "..." in part), default=0)
     stack = "".join(unused[:longest])
     written = [part.replace("...", stack[longest - rank :]) for part, rank in zip(inputs, ranks, strict=True)]
+    if arrow and longest and "..." not in output:
+        raise ValueError(f"einsum: the output of {subscripts!r} has no '...', for which the operands have axes")
     if arrow:
         explicit = output.replace("...", stack)
     else:

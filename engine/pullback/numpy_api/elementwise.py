@@ -97,6 +97,8 @@ def fix(x: Any, out: Any = None) -> Any:
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """Replaced elements are constants: no cotangent goes to them. The parts of a complex number are replaced by themselves."""
     del copy
+    if x.dtype.kind not in "fc":
+        return x
     if x.dtype.kind == "c":
         re, im = (nan_to_num(part(x), nan=nan, posinf=posinf, neginf=neginf) for part in (np.real, np.imag))
         return re + 1j * im
@@ -125,7 +127,7 @@ def sinc(x: Any) -> Any:
 
 @implements(np.angle)
 def angle(z: Any, deg: bool = False) -> Any:
-    angles = arctan2(np.imag(z), np.real(z))
+    angles = arctan2(np.imag(z), np.real(z)) if iscomplexobj(z) else arctan2(0, z)
     return angles * (180 / pi) if deg else angles
 
 

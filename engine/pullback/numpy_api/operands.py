@@ -30,7 +30,7 @@ def number_of(lengths: Any) -> int:
     return int(np.prod(tuple(lengths), dtype=np.int64))
 
 
-def concrete(x: Any, function: str) -> Any:
+def concrete(x: Any, function: str, remedy: str = "") -> Any:
     """The plain value, for results whose shape depends on values; in plans it has to be one that the plan can be held to."""
     x = current(x)
     if isinstance(x, np.ndarray) and not isinstance(x, Traced):
@@ -40,20 +40,20 @@ def concrete(x: Any, function: str) -> Any:
             x = current(x.value)  # type: ignore[attr-defined]  # it has one
         held = x.held() if isinstance(x, Traced) else None
         if held is None:
-            raise needs_values(function)
+            raise needs_values(function, remedy)
         return held
     while isinstance(x, Traced):
         if x.on_device:
             return x.fetched()
         if not hasattr(x, "value"):
-            raise TracingError(f"{function} gives an array whose shape differs between the examples of a batch")
+            raise TracingError(f"{function} gives an array whose shape differs between the examples of a batch{remedy}")
         x = current(x.value)
     return x
 
 
-def needs_values(function: str) -> NeedsValueError:
+def needs_values(function: str, remedy: str = "") -> NeedsValueError:
     """The error where a plan would have arrays of another shape on each call."""
     return NeedsValueError(
         f"{function} gives an array whose shape depends on values, which cannot be compiled; compute it outside of the "
-        "function, and pass it"
+        f"function, and pass it{remedy}"
     )

@@ -46,7 +46,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **keywords: Any) -> 
             order = np.pad(np.arange(np.shape(array)[axis]), (before, after), mode=mode)  # type: ignore[call-overload] # the mode is checked above
             array = read(array, along(axis, order))
         elif mode in _STATISTICS:
-            whole = _STATISTICS[mode](array, axis=axis, keepdims=True)
+            whole = _in_dtype_of(array, _STATISTICS[mode](array, axis=axis, keepdims=True))
             array = concatenate([_stretched(whole, axis, before), array, _stretched(whole, axis, after)], axis)
         else:
             raise TracingError(
@@ -64,6 +64,13 @@ def _with_constants(array: Any, axis: int, widths: tuple[int, int], constants: t
         return np.full(shape, value, array.dtype)
 
     return concatenate([block(widths[0], constants[0]), array, block(widths[1], constants[1])], axis)
+
+
+def _in_dtype_of(array: Any, whole: Any) -> Any:
+    """Means of whole numbers are rounded."""
+    if whole.dtype == array.dtype:
+        return whole
+    return astype(np.round(whole) if array.dtype.kind in "iu" else whole, array.dtype)
 
 
 def _stretched(x: Any, axis: int, width: int) -> Any:

@@ -118,6 +118,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     """Straight lines between the points; which piece x falls on is flat, so kinks belong to the right-hand piece."""
     x, xp, fp = as_operand(x), as_operand(xp), as_operand(fp)
     refuse("numpy.interp", period=period)
+    if "c" in (x.dtype.kind, xp.dtype.kind):
+        raise TypeError("numpy.interp: x and xp may not be complex")
     x, xp = astype(x, np.float64), astype(xp, np.float64)
     fp = astype(fp, np.result_type(fp.dtype, np.float64))
     if np.size(xp) == 1:

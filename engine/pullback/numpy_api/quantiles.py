@@ -125,7 +125,8 @@ def _in_numpys_dtype(reduce: Callable[..., Any], a: Any, q: Any, axis: Any, meth
             f"quantiles by method={method!r} lie between elements, and truth values have no distance; pass a.astype(float)"
         )
     weak = type(q) in (int, float)
-    share = 0.0 if weak else fractions.dtype if fractions.dtype.kind == "f" else np.float64
+    at_elements = fractions.dtype.kind in "iu" and method in ("weibull", "interpolated_inverted_cdf")
+    share = 0.0 if weak else fractions.dtype if fractions.dtype.kind == "f" or at_elements else np.float64
     dtype = np.result_type(a.dtype, share)
     wide = astype(a, dtype) if a.dtype.kind == "f" else a  # distances of integers are whole, as NumPy's
     return astype(reduce(wide, q, axis, method, keepdims), dtype)

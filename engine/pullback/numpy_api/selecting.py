@@ -162,9 +162,10 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
 
 @implements(np.bincount)
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
+    remedy = "; of a known length n write counts = pb.numpy.zeros(n); np.add.at(counts, x, weights)"
+    positions = np.asarray(concrete(x, "numpy.bincount", remedy))
     if weights is None:
-        return np.bincount(concrete(x, "numpy.bincount"), None, minlength)
-    positions = np.asarray(concrete(x, "numpy.bincount"))
+        return np.bincount(positions, None, minlength)
     length = max(int(positions.max()) + 1 if positions.size else 0, minlength)
     weights = as_operand(weights)
     dtype = np.dtype(np.float64)

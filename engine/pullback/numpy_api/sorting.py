@@ -22,8 +22,15 @@ def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stab
 
 @implements(np.sort)
 def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
-    a, axis = in_line(a, axis)
+    a, axis = _in_line_of_array(a, axis)
     return gathering.take_along(a, argsort(a, axis, kind, order, stable=stable), axis=axis)
+
+
+def _in_line_of_array(a: Any, axis: Any) -> tuple[Any, int]:
+    """The array and its axis; a number has none, though NumPy gives its order along one."""
+    if axis is not None:
+        normalized_axis(axis, np.ndim(a))
+    return in_line(a, axis)
 
 
 def running_max(a: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
@@ -53,7 +60,7 @@ def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", or
 @implements(np.partition)
 def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Any:
     """Elements other than those at kth may stand in another order than NumPy's, which promises none."""
-    a, axis = in_line(a, axis)
+    a, axis = _in_line_of_array(a, axis)
     return gathering.take_along(a, argpartition(a, kth, axis, kind, order), axis=axis)
 
 
@@ -109,6 +116,8 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
 
 @implements(np.digitize)
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
+    if as_operand(x).dtype.kind == "c":
+        raise TypeError("numpy.digitize: x may not be complex")
     bins = as_operand(bins)
     steps = concrete(bins, "numpy.digitize")
     if np.all(steps[1:] >= steps[:-1]):
@@ -139,5 +148,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 
 def _edges(a: Any, bins: Any, bounds: Any) -> Any:
     low, high = (np.min(a), np.max(a)) if bounds is None else bounds
+    dtype = np.result_type(a.dtype, *(x if type(x) in (int, float) else as_operand(x).dtype for x in (low, high)))
     flat = logic.equal(low, high)
-    return np.linspace(e.where(flat, low - 0.5, low), e.where(flat, high + 0.5, high), int(bins) + 1)
+    ends = e.where(flat, low - 0.5, low), e.where(flat, high + 0.5, high)
+    return np.linspace(*ends, int(bins) + 1, dtype=dtype if dtype.kind == "f" else np.float64)

@@ -477,6 +477,8 @@ class Tracer(Traced, metaclass=_ClassOfTracers):
         return e.neg(self)
 
     def __pos__(self) -> Any:
+        if self.dtype.kind == "b":
+            return self + 0 if self.class_of_value() is bool else UFUNCS[np.positive](self)  # which refuses
         return _own(self, (self,))
 
     __iadd__ = _in_place(e.add)
@@ -567,7 +569,14 @@ class Tracer(Traced, metaclass=_ClassOfTracers):
     def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Any:
         return selecting.compress(condition, self, axis, out)
 
-    __round__ = _method(np.round)
+    def __round__(self, ndigits: Any = None) -> Any:
+        """As of Python's numbers: a whole one is its own rounding, one of a float is a number that a plan is held to."""
+        class_: type = self.__class__
+        if class_ in (int, bool) and (ndigits is None or ndigits >= 0):
+            return +self
+        rounded = np.round(self, 0 if ndigits is None else ndigits)
+        return int(rounded) if class_ is float and ndigits is None else rounded
+
     __copy__ = _method(np.copy)
 
     def __deepcopy__(self, memo: Any) -> Any:

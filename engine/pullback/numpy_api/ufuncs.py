@@ -7,7 +7,7 @@ import numpy as np
 
 from pullback.errors import TracingError
 from pullback.numpy_api import contractions, cumulative, reductions, sorting
-from pullback.numpy_api.complex_numbers import conj
+from pullback.numpy_api.complex_numbers import conjugate
 from pullback.numpy_api.elementwise import fabs, float_power, frexp, modf, positive, sign
 from pullback.numpy_api.operands import NONE, as_operand
 from pullback.numpy_api.refusals import no_rule
@@ -103,7 +103,7 @@ UFUNCS: dict[Any, Callable[..., Any]] = {
     np.bitwise_count: logic.bitwise_count,
     np.gcd: logic.gcd,
     np.lcm: logic.lcm,
-    np.conjugate: conj,
+    np.conjugate: conjugate,
     np.matmul: matmul,
     np.vecdot: contractions.vecdot,
     np.matvec: contractions.matvec,
@@ -138,6 +138,8 @@ def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], keywords: dict
     elif method == "reduce" and ufunc in REDUCTIONS:
         return REDUCTIONS[ufunc](inputs[0], *inputs[1:] or (keywords.pop("axis", 0),), **_plain(keywords))
     elif method == "accumulate" and ufunc in ACCUMULATIONS:
+        if np.ndim(inputs[0]) == 0:
+            raise TypeError("cannot accumulate on a scalar")
         return ACCUMULATIONS[ufunc](inputs[0], *inputs[1:] or (keywords.pop("axis", 0),), **_plain(keywords))
     elif method == "reduceat" and ufunc is np.add:
         return cumulative.sum_segments(*inputs, **_plain(keywords))

@@ -1,10 +1,12 @@
 """Optimizers that take one step for one gradient."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pullback.dataclass import dataclass
+from pullback.errors import PullbackError
 from pullback.trees import tree_map
 
 
@@ -30,8 +32,8 @@ class SGD:
     nesterov: bool = False
 
     def __post_init__(self) -> None:
-        _require("SGD", "learning_rate", self.learning_rate, self.learning_rate >= 0, "0 or more")
-        _require("SGD", "momentum", self.momentum, 0 <= self.momentum < 1, "from 0 to less than 1")
+        _require("SGD", "learning_rate", self.learning_rate, lambda rate: rate >= 0, "0 or more")
+        _require("SGD", "momentum", self.momentum, lambda share: 0 <= share < 1, "from 0 to less than 1")
 
     def init(self, params: Any) -> Any:
         """The state before the first step."""
@@ -77,10 +79,10 @@ class Adam:
     weight_decay: float = 0.0
 
     def __post_init__(self) -> None:
-        _require("Adam", "learning_rate", self.learning_rate, self.learning_rate >= 0, "0 or more")
-        _require("Adam", "b1", self.b1, 0 <= self.b1 < 1, "from 0 to less than 1")
-        _require("Adam", "b2", self.b2, 0 <= self.b2 < 1, "from 0 to less than 1")
-        _require("Adam", "weight_decay", self.weight_decay, self.weight_decay >= 0, "0 or more")
+        _require("Adam", "learning_rate", self.learning_rate, lambda rate: rate >= 0, "0 or more")
+        _require("Adam", "b1", self.b1, lambda share: 0 <= share < 1, "from 0 to less than 1")
+        _require("Adam", "b2", self.b2, lambda share: 0 <= share < 1, "from 0 to less than 1")
+        _require("Adam", "weight_decay", self.weight_decay, lambda rate: rate >= 0, "0 or more")
 
     def init(self, params: Any) -> AdamState:
         """The state before the first step."""
@@ -103,6 +105,12 @@ def _zeros_like(leaf: Any) -> Any:
     return 0.0 if isinstance(leaf, float) else np.zeros_like(leaf)
 
 
-def _require(optimizer: str, name: str, value: float, holds: bool, wanted: str) -> None:  # noqa: FBT001 - a private check
-    if not holds:
+def _require(optimizer: str, name: str, value: float, holds: Callable[[float], bool], wanted: str) -> None:
+    try:
+        is_right = holds(value)
+    except PullbackError:  # of a traced value
+        raise
+    except TypeError:  # no number
+        is_right = False
+    if not is_right:
         raise ValueError(f"{optimizer}: {name}={value!r} is not {wanted}")

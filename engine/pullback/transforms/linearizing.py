@@ -198,7 +198,8 @@ def _jvp(
     leaves, rebuild = argument_leaves(tuple(primals), function)
     moves = _leaves_like(tuple(tangents), trees.structure(tuple(primals)), "tangents", "primals")
     moves = [
-        _fitting(move, leaf, "jvp got a tangent", "its argument") for move, leaf in zip(moves, leaves, strict=True)
+        _fitting(move, leaf, f"{name_of(function)} got a tangent", "its argument")
+        for move, leaf in zip(moves, leaves, strict=True)
     ]
     with tracing(ForwardTrace()) as trace:
         duals = [given(DualTracer(trace, leaf, move)) for leaf, move in zip(leaves, moves, strict=True)]

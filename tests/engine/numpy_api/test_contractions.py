@@ -115,6 +115,7 @@ def test_einsum_says_what_does_not_fit():
         ("ijk,jk->i", "do not fit"),
         ("ij,jk->im", "no operand has"),
         ("ij->i", "names 1 operands"),
+        ("...j,j...->", "no '...'"),
     ):
         with pytest.raises(ValueError, match=message):
             pb.vjp(lambda a, s=subscripts: np.einsum(s, a, N), M)

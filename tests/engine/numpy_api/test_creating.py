@@ -64,3 +64,11 @@ def test_a_line_between_whole_numbers_is_numpys(dtype):
         result = pb.compile(function, tier="fused")(ends)
         np.testing.assert_allclose(result, function(ends), rtol=1e-14 if result.dtype == np.float64 else 1e-6)
         assert result.dtype == function(ends).dtype
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "f2", "f4", "f8"])
+def test_a_geometric_line_is_in_double_precision(dtype):
+    ends = np.array([1, 100], dtype)
+    result = pb.compile(lambda ends: np.geomspace(ends[0], ends[1], 3), tier="fused")(ends)
+    np.testing.assert_allclose(result, [1.0, 10.0, 100.0], rtol=1e-14)
+    assert result.dtype == np.geomspace(ends[0], ends[1], 3).dtype

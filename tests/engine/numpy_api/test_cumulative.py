@@ -66,6 +66,8 @@ def test_bad_arguments_are_named():
         (lambda a: np.diff(a, -1), "negative"),
         (lambda a: np.gradient(a[:1], axis=0), "needs 2 elements"),
         (lambda a: np.gradient(a, 1.0, 2.0, 3.0), "one per axis"),
+        (lambda a: np.add.accumulate(a[0, 0]), "accumulate on a scalar"),
+        (lambda a: np.maximum.accumulate(a[0, 0]), "accumulate on a scalar"),
     ):
         with pytest.raises((ValueError, TypeError), match=message):
             pb.vjp(function, A)

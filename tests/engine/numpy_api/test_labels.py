@@ -67,3 +67,16 @@ def test_what_moves_is_not_held_to_and_says_what_to_do(tier):
     plan = pb.compile(pb.grad(lambda x: np.sum(np.unique(np.round(x)) * x[0])), tier=tier)
     with pytest.warns(pb.errors.PlanWarning, match="numpy.unique .* compute it outside of the function, and pass it"):
         plan(np.arange(3.0))
+
+
+def test_counts_that_differ_between_examples_name_what_counts_them():
+    labels, weights = np.array([[1, 2, 1], [0, 1, 3]]), np.ones((2, 3))
+    with pytest.raises(pb.errors.TracingError, match=r"counts = pb.numpy.zeros\(n\)"):
+        pb.vmap(lambda x, w: np.bincount(x, w, 4))(labels, weights)
+
+    def counted(x, w):
+        counts = pb.numpy.zeros(4)
+        np.add.at(counts, x, w)
+        return counts
+
+    np.testing.assert_array_equal(pb.vmap(counted)(labels, weights), [[0, 2, 1, 0], [1, 1, 0, 1]])

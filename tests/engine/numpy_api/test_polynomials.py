@@ -114,3 +114,9 @@ def test_interpolation_between_infinite_points_is_numpys(fp, tier):
     x, xp, fp = np.array([-2, -1, -0.5, 0, 0.25, 0.5, 1, 2, 3, np.nan]), np.array([-1, 0, 0.5, 2]), np.array(fp, float)
     plan = pb.compile(lambda x, fp: np.interp(x, xp, fp) + 0.0 * np.ones_like(x), tier=tier)
     np.testing.assert_array_equal(plan(x, fp), np.interp(x, xp, fp))
+
+
+@pytest.mark.parametrize(("x", "xp"), [([1j], [0.0, 1.0]), ([0.5], [0j, 1.0])])
+def test_complex_numbers_lie_between_no_points(x, xp):
+    with pytest.raises(TypeError, match="complex"):
+        pb.compile(lambda x, xp: np.interp(x, xp, [2.0, 3.0]))(np.array(x), np.array(xp))

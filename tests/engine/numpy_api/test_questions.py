@@ -193,6 +193,9 @@ def test_an_equal_type_is_refused_where_a_value_is_traced(question):
         (lambda x: x * 3.0 if type(x) is not float else x * 2.0, "float"),
         (lambda x: x * 3.0 if type(x) is np.float64 else x * 2.0, "numpy.float64"),
         (lambda x: x * 3.0 if type(x) is np.ndarray else x * 2.0, "numpy.ndarray"),
+        (lambda x: x * 2.0 if type(x) is type(1.0) else x * 3.0, "float"),  # noqa: UP003 (as people write it)
+        (lambda x: x * 2.0 if issubclass(type(x), float) else x * 3.0, "float"),
+        (lambda x: x * 2.0 if not issubclass(type(x), (str, np.float32)) else x * 3.0, "numpy.float32"),
     ],
 )
 def test_a_plan_of_a_function_that_asks_for_a_type_runs_on_the_tape(function, name):
@@ -210,9 +213,16 @@ def test_a_plan_of_arrays_may_ask_for_the_types_of_python_numbers():
     assert plan.summary()["fallbacks"] == []
 
 
+def test_a_plan_that_asks_for_classes_derived_from_float_tells_numpys_numbers_from_arrays():
+    plan = pb.compile(lambda x: x[0] * 2.0 if issubclass(type(x[0]), float) else x[0] * 3.0)
+    with pytest.warns(pb.errors.PlanWarning, match=r"ask isinstance\(x, float\)"):
+        plan(np.ones(2))
+
+
 def test_types_of_what_is_not_compared_with_a_number_leave_a_plan_as_it_is():
     def function(x, like=(1.0,)):
-        return type(like)([float(like[0])])[0] * x if x is not None else float
+        like_classes = issubclass(type(like), tuple) and type(like) is type(())
+        return type(like)([float(like[0])])[0] * x if x is not None and like_classes else float
 
     plan = pb.compile(function)
     assert plan(2.0) == 2.0

@@ -180,3 +180,14 @@ def test_sliding_windows(window, axis):
 def test_a_window_that_does_not_fit_is_refused():
     with pytest.raises(ValueError, match=r"a window of 7 does not fit into axis 0 of \(4,\)"):
         pb.grad(lambda x: np.sum(np.lib.stride_tricks.sliding_window_view(x, 7)))(np.ones(4))
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u8", "f2"])
+@pytest.mark.parametrize("mode", ["mean", "median", "maximum"])
+def test_padding_with_statistics_keeps_the_dtype(mode, dtype):
+    for numbers in ([[0, 1, 2], [1, 4, 3]], [[0, 1], [3, 4]]):
+        x = np.array(numbers).astype(dtype)
+        result = pb.compile(lambda x: np.pad(x, ((1, 0), (1, 2)), mode=mode), tier="fused")(x)
+        expected = np.pad(x, ((1, 0), (1, 2)), mode=mode)
+        np.testing.assert_array_equal(result, expected)
+        assert result.dtype == expected.dtype

@@ -93,7 +93,8 @@ def test_a_median_is_a_mean_in_its_dtype(function, dtype, numbers):
 @pytest.mark.parametrize("dtype", ["i1", "u1", "i8", "f2", "f4"])
 def test_a_quantile_has_numpys_dtype(function, method, dtype):
     x = np.array([[9, 1, 5, 2, 120], [100, 100, 90, 90, 7]], dtype)
-    for q in (0.5, 0.25, 1.0, 0, np.float64(0.5), np.float32(0.3), [0.25, 0.5], np.array([0.5], "f4")):
+    typed = (np.float64(0.5), np.float32(0.3), np.array([0.5], "f4"), np.array([1], "i1"))
+    for q in (0.5, 0.25, 1.0, 0, [0.25, 0.5], [0, 1], *typed):
         result = pb.compile(lambda x, q=q: function(x, q, axis=1, method=method), tier="fused")(x)
         expected = function(x, q, axis=1, method=method)
         np.testing.assert_allclose(result, expected, rtol=4 * np.finfo("f4" if dtype != "f2" else "f2").eps)
@@ -183,3 +184,26 @@ def test_putting_along_an_axis_writes_into_arrays_of_any_order():
     rule.into(out, np.ones((1, 4)), positions, axis=0, shape=(3, 4), dtype=np.dtype("f8"), scratch=scratch)
     np.testing.assert_array_equal(out, found)
     assert found.sum() == 4
+
+
+@pytest.mark.parametrize("function", [np.sort, np.sort_complex, lambda a: np.partition(a, 0), lambda a: np.sort(a, 0)])
+def test_a_number_is_not_sorted(function):
+    with pytest.raises(np.exceptions.AxisError):
+        pb.compile(function, tier="fused")(np.array(2.0))
+    assert np.shape(pb.compile(lambda a: np.sort(a, None), tier="fused")(np.array(2.0))) == (1,)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "i8"])
+@pytest.mark.parametrize("bounds", [(0, 20), (0.5, np.float64(7.5)), (3, 3), None])
+def test_edges_of_a_histogram_have_numpys_dtype(bounds, dtype):
+    x = np.arange(1, 10).astype(dtype)
+    counts, edges = pb.compile(lambda x: np.histogram(x, 3, bounds), tier="fused")(x)
+    expected_counts, expected_edges = np.histogram(x, 3, bounds)
+    np.testing.assert_array_equal(counts, expected_counts)
+    np.testing.assert_allclose(edges, expected_edges, rtol=1e-14 if edges.dtype == np.float64 else 1e-3)
+    assert edges.dtype == expected_edges.dtype
+
+
+def test_complex_numbers_have_no_place_among_bins():
+    with pytest.raises(TypeError, match="complex"):
+        pb.compile(lambda x: np.digitize(x, [0.0, 1.0]))(np.array([1j]))

@@ -264,3 +264,37 @@ def test_sums_of_exponentials_have_the_dtype_of_numpys(ufunc, dtype):
         result, expected = pb.compile(ufunc.reduce, tier="fused")(x), ufunc.reduce(x)
         np.testing.assert_allclose(result, expected, rtol=2e-3)
         assert result.dtype == expected.dtype
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u8", "f2", "f8"])
+@pytest.mark.parametrize("function", [np.nan_to_num, np.angle, np.conj, lambda x: x.conj()])
+def test_functions_of_real_numbers_have_numpys_dtype(function, dtype):
+    x = np.array([1, 0, 3], dtype)
+    plan = pb.compile(function, tier="fused")
+    np.testing.assert_array_equal(plan(x), function(x))
+    assert plan(x).dtype == function(x).dtype
+    assert plan.summary()["fallbacks"] == []
+
+
+@pytest.mark.parametrize("tier", pb.TIERS)
+def test_truth_values_have_no_sign(tier):
+    plan = pb.compile(operator.pos, tier=tier)
+    with pytest.raises(TypeError):
+        plan(np.array([True, False]))
+    assert plan(True) == 1
+    assert plan(True) is not True
+
+
+@pytest.mark.parametrize("tier", pb.TIERS)
+@pytest.mark.parametrize("x", [np.ones(2, "f4"), np.ones(2, "i1"), 2.5])
+def test_a_rounded_number_of_python_stays_one(x, tier):
+    def function(x, k):
+        return x * round(k)
+
+    plan = pb.compile(function, tier=tier)
+    for k in (3, 4, True, 2.5, 3.5, -5.5):
+        found, expected = plan(x, k), function(x, k)
+        np.testing.assert_array_equal(found, expected)
+        assert type(found) is type(expected)
+        assert np.asarray(found).dtype == np.asarray(expected).dtype
+    assert pb.value_and_grad(lambda k: k * round(k))(2.5) == (5.0, 2.0)

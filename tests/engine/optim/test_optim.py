@@ -63,6 +63,7 @@ def test_adam_takes_the_steps_of_the_paper():
 
 @pytest.mark.parametrize(("arguments", "message"), [
     ({"learning_rate": -1.0}, "learning_rate=-1.0 is not 0 or more"),
+    ({"learning_rate": "fast"}, "learning_rate='fast' is not 0 or more"),
     ({"learning_rate": 0.1, "momentum": 1.0}, "momentum=1.0 is not from 0 to less than 1"),
 ])  # fmt: skip
 def test_settings_without_meaning_are_refused(arguments, message):

@@ -156,3 +156,11 @@ def test_bad_use_is_one_sentence():
         pb.jacobian(layer, wrt=0, argnums=0)
     with pytest.raises(DifferentiationError, match="holomorphic=True"):
         pb.jacobian(lambda x: x * 1j)(X)
+
+
+def test_a_vector_that_fits_no_hessian_is_refused():
+    def cubic_sum(x):
+        return np.sum(x**3)
+
+    with pytest.raises(DifferentiationError, match=r"^cubic_sum got a tangent of shape \(3,\)"):
+        pb.hvp(cubic_sum, np.ones(2), np.ones(3))
