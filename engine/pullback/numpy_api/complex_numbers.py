@@ -6,7 +6,7 @@ import numpy as np
 
 from pullback.numpy_api.operands import as_operand
 from pullback.numpy_api.translations import implements
-from pullback.rules import complex_numbers
+from pullback.rules import complex_numbers, shapes
 
 
 @implements(np.real)
@@ -22,6 +22,11 @@ def imag(val: Any) -> Any:
 def conj(x: Any) -> Any:
     """A real number is its own conjugate."""
     return complex_numbers.conj(x) if as_operand(x).dtype.kind == "c" else x
+
+
+def conjugate(x: Any) -> Any:
+    """`numpy.conjugate`, which makes numbers of truth values; the method leaves them as they are."""
+    return shapes.astype(x, dtype=np.dtype(np.int8)) if as_operand(x).dtype.kind == "b" else conj(x)
 
 
 @implements(np.real_if_close)

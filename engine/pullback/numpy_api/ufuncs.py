@@ -7,7 +7,7 @@ import numpy as np
 
 from pullback.errors import TracingError
 from pullback.numpy_api import contractions, cumulative, reductions, sorting
-from pullback.numpy_api.complex_numbers import conj
+from pullback.numpy_api.complex_numbers import conjugate
 from pullback.numpy_api.elementwise import fabs, float_power, frexp, modf, positive, sign
 from pullback.numpy_api.operands import NONE, as_operand
 from pullback.numpy_api.refusals import no_rule
@@ -103,7 +103,7 @@ UFUNCS: dict[Any, Callable[..., Any]] = {
     np.bitwise_count: logic.bitwise_count,
     np.gcd: logic.gcd,
     np.lcm: logic.lcm,
-    np.conjugate: conj,
+    np.conjugate: conjugate,
     np.matmul: matmul,
     np.vecdot: contractions.vecdot,
     np.matvec: contractions.matvec,
