@@ -312,17 +312,16 @@ class _Writer:
     def call(self, node: Node, operands: list[str]) -> str:
         """An expression that computes the result in memory of NumPy's choosing."""
         primitive, params = node.primitive, dict(node.params)
-        first = operands[0]
         if primitive.name in _OPERATORS and isinstance(primitive, Scalar) and _numpy_answers(node):
             return f"{operands[0]} {_OPERATORS[primitive.name]} {operands[1]}"
         if isinstance(primitive, Scalar) or primitive is matmul or node.bodies():
             return f"{self.function_of(node)}({', '.join(operands)})"
         if primitive is shapes.transpose:
-            return f"{first}.transpose({params['axes']})"
+            return f"{operands[0]}.transpose({params['axes']})"
         if primitive is shapes.reshape:
-            return f"{self.bound('reshape', np.reshape)}({first}, {params['shape']})"
+            return f"{self.bound('reshape', np.reshape)}({operands[0]}, {params['shape']})"
         if primitive is index:
-            return f"{first}[{_key_text(params['key'])}]"
+            return f"{operands[0]}[{_key_text(params['key'])}]"
         return f"{self.bound(primitive.name, primitive.evaluate)}({', '.join(operands + self.keywords(node))})"
 
     def with_bodies(self, node: Node) -> str:

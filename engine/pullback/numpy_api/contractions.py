@@ -10,6 +10,7 @@ from pullback.numpy_api.selecting import diagonal
 from pullback.numpy_api.shapes import expand_dims, moveaxis, ravel, reshape, transpose
 from pullback.numpy_api.translations import implements, refuse
 from pullback.rules import elementwise
+from pullback.rules import shapes as elements
 from pullback.rules.complex_numbers import conj
 from pullback.rules.contractions import matmul
 
@@ -18,9 +19,14 @@ from pullback.rules.contractions import matmul
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     refuse("numpy.dot", out=out)
     if np.ndim(a) == 0 or np.ndim(b) == 0:
-        return np.multiply(a, b)
+        return _scaled(a, b)
     a, b = as_operand(a), as_operand(b)
     return matmul(a, b) if np.ndim(b) <= 2 else tensordot(a, b, (-1, -2))
+
+
+def _scaled(a: Any, b: Any) -> Any:
+    """The product where one has no axes; NumPy makes arrays of both, so that a Python number has a dtype in promotion."""
+    return np.multiply(*(elements.astype(as_operand(x), dtype=as_operand(x).dtype) for x in (a, b)))
 
 
 @implements(np.vdot)
@@ -36,7 +42,7 @@ def conjugated(x: Any) -> Any:
 @implements(np.inner)
 def inner(a: Any, b: Any, /) -> Any:
     if np.ndim(a) == 0 or np.ndim(b) == 0:
-        return np.multiply(a, b)
+        return _scaled(a, b)
     return tensordot(a, b, (-1, -1))
 
 

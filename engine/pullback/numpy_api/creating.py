@@ -11,7 +11,7 @@ from pullback.numpy_api.memory_order import in_c_order
 from pullback.numpy_api.operands import as_operand
 from pullback.numpy_api.shapes import astype, broadcast_to, moveaxis, reshape
 from pullback.numpy_api.translations import implements, refuse
-from pullback.rules import exponential
+from pullback.rules import elementwise, exponential, rounding
 
 _ORDINARY = {"order": "K", "subok": True, "device": None}
 
@@ -61,8 +61,7 @@ def linspace(
     device: Any = None,
 ) -> Any:
     refuse("numpy.linspace", device=device)
-    # A Python number takes part in promotion by its kind alone.
-    ends = [x if issubclass(type(x), int | float | complex) else as_operand(x).dtype for x in (start, stop)]
+    ends = [_part_in_promotion(x) for x in (start, stop)]
     start, stop = (
         astype(x, np.float64) if isinstance(end, np.dtype) and end.kind in "biu" else x  # uint8(77) - uint8(94) is 239
         for x, end in zip((as_operand(start), as_operand(stop)), ends, strict=True)
@@ -70,11 +69,20 @@ def linspace(
     count, pieces = int(num), int(num) - 1 if endpoint else int(num)
     wide = np.result_type(*ends, float(count))
     ndim = len(np.broadcast_shapes(np.shape(start), np.shape(stop)))
-    share = reshape(np.arange(count, dtype=np.float64) / max(pieces, 1), (count, *[1] * ndim))
-    step = (stop - start) / pieces if pieces else (stop - start) * np.nan
-    line = start + (stop - start) * share
+    numbers = reshape(np.arange(count, dtype=np.float64), (count, *[1] * ndim))
+    step = (stop - start) / max(pieces, 1)
+    line = start + step * numbers
+    if endpoint and count > 1:
+        line = elementwise.where(numbers == pieces, stop, line)
+    if np.issubdtype(dtype, np.integer):
+        line = rounding.floor(line)
     line = moveaxis(astype(line, wide if dtype is None else dtype), 0, axis)
-    return (line, step) if retstep else line
+    return (line, step if pieces > 0 else np.nan) if retstep else line
+
+
+def _part_in_promotion(x: Any) -> Any:
+    """The dtype of an operand; of a Python number, traced or not, one that takes part by its kind alone."""
+    return x.__class__(0) if x.__class__ in (bool, int, float, complex) else as_operand(x).dtype
 
 
 @implements(np.logspace)
@@ -92,7 +100,7 @@ def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype
         raise TracingError("numpy.geomspace between complex ends has no rule in this engine")
     start, stop = astype(start, np.float64), astype(stop, np.float64)  # as NumPy, whatever the ends are
     signs = np.sign(start)
-    line = exponential.exp(linspace(np.log(np.abs(start)), np.log(np.abs(stop)), num, endpoint, axis=axis))
+    line = exponential.exp(linspace(np.log(start * signs), np.log(stop * signs), num, endpoint, axis=axis))
     line = line * signs if np.ndim(signs) == 0 else line * np.expand_dims(signs, axis)
     return line if dtype is None else astype(line, dtype)
 

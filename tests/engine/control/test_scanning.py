@@ -102,6 +102,13 @@ def test_results_of_a_python_number_have_the_dtype_of_the_steps_behind(tier, rev
     assert pb.compile(sums, tier=tier)(np.ones(3, np.float32)).dtype == np.float32
 
 
+@pytest.mark.parametrize("tier", pb.TIERS)
+def test_steps_that_read_nothing_run_as_often(tier):
+    carry, rows = pb.compile(lambda xs: pb.scan(lambda c, x: (c + x, 1), 0.0, xs), tier=tier)(np.arange(4.0))
+    assert carry == 6.0
+    np.testing.assert_array_equal(rows, [1, 1, 1, 1])
+
+
 def test_no_steps_give_the_carry_and_no_rows_of_the_right_type(arguments):
     w, h0, xs = arguments
     last, states = rnn(w, h0, xs[:0])

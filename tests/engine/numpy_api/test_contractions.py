@@ -178,3 +178,20 @@ def test_einsum_casts_to_a_dtype_that_holds_all_values_only():
         with pytest.raises(TypeError, match="cast"):
             pb.compile(lambda a: np.einsum("ij->i", a, dtype="f4"), tier=tier)(M)
         assert pb.compile(lambda a: np.einsum("i->", a, dtype="f8"), tier=tier)(V.astype("f4")).dtype == "f8"
+
+
+@pytest.mark.parametrize("tier", pb.TIERS)
+@pytest.mark.parametrize("number", [2, 2.5, True, np.float32(2.5), np.int8(3)])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i2"])
+def test_a_number_in_a_product_of_arrays_has_numpys_dtype(dtype, number, tier):
+    x = np.arange(6).reshape(2, 3).astype(dtype)
+    for function in (
+        np.dot,
+        np.inner,
+        lambda a, b: np.dot(b, a),
+        lambda a, b: np.inner(b, 2),
+        lambda a, b: np.dot(2.5, a),
+    ):
+        result, expected = pb.compile(function, tier=tier)(x, number), function(x, number)
+        np.testing.assert_array_equal(result, expected)
+        assert (type(result), result.dtype) == (type(expected), expected.dtype)

@@ -72,3 +72,32 @@ def test_a_geometric_line_is_in_double_precision(dtype):
     result = pb.compile(lambda ends: np.geomspace(ends[0], ends[1], 3), tier="fused")(ends)
     np.testing.assert_allclose(result, [1.0, 10.0, 100.0], rtol=1e-14)
     assert result.dtype == np.geomspace(ends[0], ends[1], 3).dtype
+
+
+@pytest.mark.parametrize("tier", pb.TIERS)
+@pytest.mark.parametrize(
+    ("function", "ends"),
+    [
+        (lambda a, b: np.linspace(a, b, 5, dtype=int), (-128.0, 127.0)),
+        (lambda a, b: np.linspace(a, b, 5, endpoint=False, dtype=int), (np.int8(-128), np.int8(127))),
+        (lambda a, b: np.linspace(a, b, 8, dtype=np.int32), (0.1, 3)),
+        (lambda a, b: np.linspace(a, b, 3), (np.float32(0.0), 1)),
+        (lambda a, b: np.logspace(a, b, 3), (1.5, np.float32(2.0))),
+        (lambda a, b: np.linspace(a, b, 0, retstep=True)[1], (1.0, 2.0)),
+        (lambda a, b: np.geomspace(a, b, 3), (np.uint8(77), np.uint8(94))),
+        (lambda a, b: np.geomspace(a, b, 3), (np.int8(-128), np.int8(-1))),
+        (lambda a, b: np.geomspace(a, b, 4)[1:-1], (8.0, -8.0)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_line_has_numpys_dtype_and_goes_down_to_whole_numbers(function, ends, tier):
+    result, expected = pb.compile(function, tier=tier)(*ends), function(*ends)
+    np.testing.assert_allclose(result, expected, rtol=1e-6 if np.asarray(expected).dtype == np.float32 else 1e-14)
+    assert np.asarray(result).dtype == np.asarray(expected).dtype
+
+
+def test_the_last_of_a_line_is_its_end():
+    ends = np.array([0.1, 0.2]), np.array([0.3, 0.7])
+    np.testing.assert_array_equal(pb.compile(np.linspace, tier="fused")(*ends), np.linspace(*ends))
+    slopes = pb.grad(lambda a, b: np.sum(np.linspace(a, b, 3)[-1]), wrt=(0, 1))(*ends)
+    np.testing.assert_array_equal(slopes, [[0.0, 0.0], [1.0, 1.0]])
