@@ -28,7 +28,8 @@ _GLOBALS_ASSIGNED = ("STORE_GLOBAL", "DELETE_GLOBAL")
 _CAPTURED_ASSIGNED = ("STORE_DEREF", "DELETE_DEREF")
 _VARIABLES = (*_GLOBALS, "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF", "LOAD_FROM_DICT_OR_GLOBALS")
 _CATCH = "PUSH_EXC_INFO"
-#: Classes of numbers by the names under which code compares with them; what is equal (`type(x) == float`) asks the class itself.
+#: Classes of numbers by the names under which code compares with them; what is equal (`type(x) == float`) asks the class itself,
+#: `type(x) in {float}` and `issubclass(type(x), float)` do not.
 _NUMBERS: Mapping[object, str] = {
     **{class_.__name__: f"numpy.{class_.__name__}" for class_ in np.sctypeDict.values()},
     **{class_.__name__: class_.__name__ for class_ in (bool, int, float, complex)},
@@ -130,11 +131,17 @@ def type_asked_for(code: types.CodeType) -> str | None:
     if "ndarray" in _names(code, *_ATTRIBUTES, *_GLOBALS, "LOAD_DEREF", "IMPORT_FROM"):
         return "numpy.ndarray"
     for part in _codes(code):
-        before = None
+        before, built, in_question = None, None, False
         for step in _plain_steps(part):
-            if step.opname == "IS_OP" and before in _NUMBERS:
+            if step.opname in ("BUILD_SET", "BUILD_TUPLE"):  # of what was before
+                built = step.opname
+                continue
+            compares = (step.opname, built) in (("IS_OP", None), ("CONTAINS_OP", "BUILD_SET"))
+            is_call = step.opname in ("PRECALL", "CALL") and step.argval == 2
+            if before in _NUMBERS and (compares or (in_question and is_call)):
                 return _NUMBERS[before]
-            before = step.argval if step.opname in (*_ATTRIBUTES, *_VARIABLES) else None
+            in_question = step.argval == "issubclass" or (in_question and not is_call)
+            before, built = step.argval if step.opname in (*_ATTRIBUTES, *_VARIABLES) else None, None
     return None
 
 

@@ -193,6 +193,10 @@ def test_an_equal_type_is_refused_where_a_value_is_traced(question):
         (lambda x: x * 3.0 if type(x) is not float else x * 2.0, "float"),
         (lambda x: x * 3.0 if type(x) is np.float64 else x * 2.0, "numpy.float64"),
         (lambda x: x * 3.0 if type(x) is np.ndarray else x * 2.0, "numpy.ndarray"),
+        (lambda x: x * 2.0 if type(x) in {int, float} else x * 3.0, "float"),
+        (lambda x: x * 3.0 if type(x) in {np.float32, np.float64} else x * 2.0, "numpy.float64"),
+        (lambda x: x * 2.0 if issubclass(type(x), float) else x * 3.0, "float"),
+        (lambda x: x * 2.0 if issubclass(type(x), (int, float)) else x * 3.0, "float"),
     ],
 )
 def test_a_plan_of_a_function_that_asks_for_a_type_runs_on_the_tape(function, name):
@@ -212,6 +216,8 @@ def test_a_plan_of_arrays_may_ask_for_the_types_of_python_numbers():
 
 def test_types_of_what_is_not_compared_with_a_number_leave_a_plan_as_it_is():
     def function(x, like=(1.0,)):
+        assert issubclass(type(like), tuple)
+        assert "a" not in {"b", float.__name__}
         return type(like)([float(like[0])])[0] * x if x is not None else float
 
     plan = pb.compile(function)
