@@ -23,6 +23,7 @@ written in the text: to a ufunc a Python number is a new array each time.
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from keyword import iskeyword
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,10 @@ Program = Callable[..., Any]
 _WRITTEN_AS_TEXT = (bool, int, str, type(None))
 _CONSTANT = re.compile(r"\bc\d+\b")
 _KEPT = re.compile(r"\b[bs]\d+\b")
+#: Names that the text has for its own, which functions of users may have as well.
+_OWN = re.compile(
+    r"(b|c|captured|in|n|p|s|v)\d+|state|program|overwritten|undo|copyto|poison|check_own|Changed|bool|int|float|BaseException"
+)
 _OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "power": "**"}
 
 
@@ -293,7 +298,8 @@ class _Writer:
 
     def bound(self, name: str, value: Any) -> str:
         """A name for a function in the text; a name stands for one function, also where users name two alike."""
-        name = name if name.isidentifier() else "function"
+        name = name if name.isidentifier() and not iskeyword(name) else "function"
+        name = f"{name}_" if _OWN.fullmatch(name) else name
         while self.namespace.setdefault(name, value) != value:
             name += "_"
         return name

@@ -29,7 +29,8 @@ _CAPTURED_ASSIGNED = ("STORE_DEREF", "DELETE_DEREF")
 _VARIABLES = (*_GLOBALS, "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF", "LOAD_FROM_DICT_OR_GLOBALS")
 _CONSTANTS = ("LOAD_CONST", "LOAD_SMALL_INT")
 _CATCH = "PUSH_EXC_INFO"
-#: Classes of numbers by the names under which code compares with them; what is equal (`type(x) == float`) asks the class itself.
+#: Classes of numbers by the names under which code compares with them; what is equal (`type(x) == float`) asks the class itself,
+#: `type(x) in {float}` and `issubclass(type(x), float)` do not.
 _NUMBERS: Mapping[object, str] = {
     **{class_.__name__: f"numpy.{class_.__name__}" for class_ in np.sctypeDict.values()},
     **{class_.__name__: class_.__name__ for class_ in (bool, int, float, complex)},
@@ -136,16 +137,23 @@ def type_asked_for(code: types.CodeType) -> tuple[str, bool] | None:
     for part in _codes(code):
         steps = [step for step in _plain_steps(part) if step.opname != "PRECALL"]
         names = [step.argval if step.opname in (*_ATTRIBUTES, *_VARIABLES) else None for step in steps]
-        for place, step in enumerate(steps):
-            if step.opname == "IS_OP":
-                before = names[place - 1]
-                if names[place - 3] == "type" and steps[place - 2].opname in _CONSTANTS:  # is type(1.0)
-                    before = type(steps[place - 2].argval).__name__
-                if before in _NUMBERS:
-                    return _NUMBERS[before], before == _NUMBERS[before]
-            elif names[place : place + 2] == ["issubclass", "type"] and (name := _number_in_call(steps[place:])):
+        for place in range(len(steps)):
+            if (class_ := _class_compared(steps, names, place)) in _NUMBERS:
+                return _NUMBERS[class_], class_ == _NUMBERS[class_]
+            if names[place : place + 2] == ["issubclass", "type"] and (name := _number_in_call(steps[place:])):
                 return name, False
     return None
+
+
+def _class_compared(steps: Sequence[dis.Instruction], names: Sequence[object], place: int) -> object:
+    """The name before a comparison that asks no class (`is float`, `in {float}`), or that of a constant (`is type(1.0)`)."""
+    if steps[place].opname == "CONTAINS_OP" and steps[place - 1].opname == "BUILD_SET":
+        return names[place - 2]
+    if steps[place].opname != "IS_OP":
+        return None
+    if names[place - 3] == "type" and steps[place - 2].opname in _CONSTANTS:
+        return type(steps[place - 2].argval).__name__
+    return names[place - 1]
 
 
 def _number_in_call(steps: Sequence[dis.Instruction]) -> str | None:

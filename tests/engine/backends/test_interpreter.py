@@ -129,3 +129,29 @@ def test_a_power_by_a_number_of_numpys_is_as_wide_as_numpys(tier, dtype):
         found = pb.compile(lambda x, exponent=exponent: x**exponent, tier=tier)(x)
         np.testing.assert_allclose(found, x**exponent, rtol=1e-6)
         assert found.dtype == (x**exponent).dtype
+
+
+@pytest.mark.parametrize("tier", pb.TIERS)
+@pytest.mark.parametrize(
+    "name", ["b0", "s0", "in0", "v0", "n0", "c5", "state", "program", "copyto", "array", "int", "if"]
+)
+def test_functions_of_users_may_have_the_names_of_the_text(name, tier):
+    def sine(x):
+        return np.sin(x)
+
+    sine.__name__ = name
+    rule = pb.primitive(sine)
+    rule.infer(lambda x: x)
+    rule.pulls(x=lambda y_bar, y, x: np.cos(x) * y_bar)
+
+    def function(x):
+        y = rule(np.tanh(x * x) @ x)
+        return np.sum(np.exp(y[0] * np.float32(0.3)) * (3 if y[0, 0] > 0 else 2)), x, x.T
+
+    x = np.array([[0.3, 0.4], [0.5, 0.6]])
+    plan = pb.compile(function, tier=tier)
+    for _ in range(3):
+        for found, expected in zip(plan(x), function(x), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-14)
+    slope = pb.compile(pb.grad(lambda x: function(x)[0]), tier=tier)(x)
+    np.testing.assert_allclose(slope, pb.grad(lambda x: function(x)[0])(x), rtol=1e-12)

@@ -194,7 +194,10 @@ def test_an_equal_type_is_refused_where_a_value_is_traced(question):
         (lambda x: x * 3.0 if type(x) is np.float64 else x * 2.0, "numpy.float64"),
         (lambda x: x * 3.0 if type(x) is np.ndarray else x * 2.0, "numpy.ndarray"),
         (lambda x: x * 2.0 if type(x) is type(1.0) else x * 3.0, "float"),  # noqa: UP003 (as people write it)
+        (lambda x: x * 2.0 if type(x) in {int, float} else x * 3.0, "float"),
+        (lambda x: x * 3.0 if type(x) in {np.float32, np.float64} else x * 2.0, "numpy.float64"),
         (lambda x: x * 2.0 if issubclass(type(x), float) else x * 3.0, "float"),
+        (lambda x: x * 2.0 if issubclass(type(x), (int, float)) else x * 3.0, "int"),
         (lambda x: x * 2.0 if not issubclass(type(x), (str, np.float32)) else x * 3.0, "numpy.float32"),
     ],
 )
@@ -221,6 +224,7 @@ def test_a_plan_that_asks_for_classes_derived_from_float_tells_numpys_numbers_fr
 
 def test_types_of_what_is_not_compared_with_a_number_leave_a_plan_as_it_is():
     def function(x, like=(1.0,)):
+        assert "a" not in {"b", float.__name__}
         like_classes = issubclass(type(like), tuple) and type(like) is type(())
         return type(like)([float(like[0])])[0] * x if x is not None and like_classes else float
 
