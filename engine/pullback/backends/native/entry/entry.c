@@ -522,14 +522,6 @@ static inline bool fetch_all(const frame *frame, const step *steps, object **obj
                 return false;
             continue;
         }
-        if (step->fetch == FETCH_LIST_ITEM && (step->check == CHECK_ARRAY || step->check == CHECK_WRITTEN)) { // of what a plan keeps
-            object *array_ = PyList_GetItem(objects[step->parent], step->position);
-            objects[k] = array_;
-            int32_t writeable = step->check == CHECK_WRITTEN ? WRITEABLE : 0;
-            if (array_->type != ndarray || !take_array(frame, step, (array *)array_, C_CONTIGUOUS | ALIGNED | writeable))
-                return false;
-            continue;
-        }
         object *found;
         if (!fetch(step, objects, args, &position, &found))
             return false;

@@ -1,4 +1,4 @@
-; Made of entry.c by `python -m tools.ir`: clang 19.1.7, digest 1126bd647be1a7c44e7525d8091d31dc.
+; Made of entry.c by `python -m tools.ir`: clang 19.1.7, digest 2fa4f9d840253e5cb488feec2c6a6f40.
 %struct.table = type { ptr, ptr, i64 }
 %struct.held = type { ptr, [2 x i64] }
 %struct.step = type { %union.anon, i32, i32, %union.anon.1, %union.anon.2, ptr, i64, i64, i64 }
@@ -36,7 +36,7 @@ define ptr @entry(ptr %0, ptr %1, i64 %2, ptr %3) {
   %12 = load ptr, ptr @suspensions, align 8
   %13 = load i64, ptr %12, align 8
   %14 = icmp eq i64 %13, 0
-  br i1 %14, label %15, label %492
+  br i1 %14, label %15, label %420
 
 15:
   %16 = icmp eq ptr %3, null
@@ -45,21 +45,21 @@ define ptr @entry(ptr %0, ptr %1, i64 %2, ptr %3) {
 17:
   %18 = tail call i64 @PyTuple_Size(ptr %3)
   %19 = icmp eq i64 %18, 1
-  br i1 %19, label %20, label %492
+  br i1 %19, label %20, label %420
 
 20:
   %21 = tail call ptr @PyTuple_GetItem(ptr %3, i64 0)
   %22 = load ptr, ptr @out_name, align 8
   %23 = icmp eq ptr %21, %22
-  br i1 %23, label %24, label %492
+  br i1 %23, label %24, label %420
 
 24:
   %25 = load ptr, ptr %11, align 8
   %26 = icmp eq ptr %25, null
-  br i1 %26, label %492, label %27
+  br i1 %26, label %420, label %27
 
 27:
-  %28 = phi ptr [ %488, %486 ], [ %25, %24 ]
+  %28 = phi ptr [ %416, %414 ], [ %25, %24 ]
   %29 = getelementptr inbounds i8, ptr %28, i64 16
   %30 = load ptr, ptr %29, align 8
   %31 = load i64, ptr %30, align 8
@@ -68,13 +68,13 @@ define ptr @entry(ptr %0, ptr %1, i64 %2, ptr %3) {
   %34 = load i64, ptr %33, align 8
   %35 = or i64 %34, %31
   %36 = icmp eq i64 %35, 0
-  br i1 %36, label %37, label %486
+  br i1 %36, label %37, label %414
 
 37:
   %38 = getelementptr inbounds i8, ptr %30, i64 32
   %39 = load i64, ptr %38, align 8
   %40 = icmp eq i64 %39, %9
-  br i1 %40, label %41, label %486
+  br i1 %40, label %41, label %414
 
 41:
   %42 = getelementptr inbounds i8, ptr %30, i64 112
@@ -92,7 +92,7 @@ define ptr @entry(ptr %0, ptr %1, i64 %2, ptr %3) {
   %50 = icmp ne i64 %48, 0
   %51 = select i1 %16, i1 true, i1 %50
   %52 = select i1 %49, i1 %51, i1 false
-  br i1 %52, label %53, label %486
+  br i1 %52, label %53, label %414
 
 53:
   %54 = getelementptr inbounds i8, ptr %30, i64 40
@@ -126,13 +126,13 @@ define ptr @entry(ptr %0, ptr %1, i64 %2, ptr %3) {
   %78 = getelementptr inbounds i8, ptr %74, i64 8
   %79 = load ptr, ptr %78, align 8
   %80 = icmp eq ptr %77, %79
-  br i1 %80, label %81, label %486
+  br i1 %80, label %81, label %414
 
 81:
   %82 = getelementptr inbounds i8, ptr %75, i64 40
   %83 = load ptr, ptr %82, align 8
   %84 = icmp eq ptr %83, null
-  br i1 %84, label %85, label %486
+  br i1 %84, label %85, label %414
 
 85:
   %86 = getelementptr inbounds i8, ptr %77, i64 8
@@ -142,7 +142,7 @@ define ptr @entry(ptr %0, ptr %1, i64 %2, ptr %3) {
   %90 = getelementptr inbounds i8, ptr %74, i64 16
   %91 = load i64, ptr %90, align 8
   %92 = icmp eq i64 %91, %89
-  br i1 %92, label %69, label %486
+  br i1 %92, label %69, label %414
 
 93:
   %94 = getelementptr inbounds i8, ptr %30, i64 208
@@ -175,617 +175,525 @@ define ptr @entry(ptr %0, ptr %1, i64 %2, ptr %3) {
 
 118:
   %119 = icmp eq i64 %115, 0
-  br i1 %119, label %120, label %486
+  br i1 %119, label %120, label %414
 
 120:
   %121 = icmp eq i64 %62, 0
-  br i1 %121, label %458, label %122
+  br i1 %121, label %386, label %122
 
 122:
-  %123 = phi i64 [ %455, %454 ], [ 0, %120 ]
+  %123 = phi i64 [ %383, %382 ], [ 0, %120 ]
   %124 = getelementptr %struct.step, ptr %57, i64 %123
   %125 = load i64, ptr %124, align 8
   %126 = icmp eq i64 %125, 4294967296
   %127 = trunc i64 %125 to i32
-  %128 = lshr i64 %125, 32
-  %129 = trunc nuw i64 %128 to i32
-  br i1 %126, label %130, label %181
+  %128 = getelementptr inbounds i8, ptr %124, i64 16
+  br i1 %126, label %129, label %179
 
-130:
-  %131 = getelementptr inbounds i8, ptr %124, i64 16
-  %132 = load i64, ptr %131, align 8
-  %133 = getelementptr ptr, ptr %1, i64 %132
-  %134 = load ptr, ptr %133, align 8
-  %135 = getelementptr ptr, ptr %60, i64 %123
-  store ptr %134, ptr %135, align 8
-  %136 = getelementptr inbounds i8, ptr %134, i64 8
-  %137 = load ptr, ptr %136, align 8
-  %138 = load ptr, ptr @ndarray, align 8
-  %139 = icmp eq ptr %137, %138
-  br i1 %139, label %140, label %457
+129:
+  %130 = load i64, ptr %128, align 8
+  %131 = getelementptr ptr, ptr %1, i64 %130
+  %132 = load ptr, ptr %131, align 8
+  %133 = getelementptr ptr, ptr %60, i64 %123
+  store ptr %132, ptr %133, align 8
+  %134 = getelementptr inbounds i8, ptr %132, i64 8
+  %135 = load ptr, ptr %134, align 8
+  %136 = load ptr, ptr @ndarray, align 8
+  %137 = icmp eq ptr %135, %136
+  br i1 %137, label %138, label %385
 
-140:
-  %141 = getelementptr inbounds i8, ptr %134, i64 56
+138:
+  %139 = getelementptr inbounds i8, ptr %132, i64 56
+  %140 = load ptr, ptr %139, align 8
+  %141 = getelementptr inbounds i8, ptr %124, i64 32
   %142 = load ptr, ptr %141, align 8
-  %143 = getelementptr inbounds i8, ptr %124, i64 32
-  %144 = load ptr, ptr %143, align 8
-  %145 = icmp ne ptr %142, %144
-  %146 = getelementptr inbounds i8, ptr %134, i64 24
-  %147 = load i32, ptr %146, align 8
-  %148 = getelementptr inbounds i8, ptr %124, i64 12
-  %149 = load i32, ptr %148, align 4
-  %150 = icmp ne i32 %147, %149
-  %151 = or i1 %145, %150
-  %152 = getelementptr inbounds i8, ptr %134, i64 64
-  %153 = load i32, ptr %152, align 8
-  %154 = and i32 %153, 257
-  %155 = icmp ne i32 %154, 257
-  %156 = or i1 %151, %155
-  br i1 %156, label %457, label %157
+  %143 = icmp ne ptr %140, %142
+  %144 = getelementptr inbounds i8, ptr %132, i64 24
+  %145 = load i32, ptr %144, align 8
+  %146 = getelementptr inbounds i8, ptr %124, i64 12
+  %147 = load i32, ptr %146, align 4
+  %148 = icmp ne i32 %145, %147
+  %149 = or i1 %143, %148
+  %150 = getelementptr inbounds i8, ptr %132, i64 64
+  %151 = load i32, ptr %150, align 8
+  %152 = and i32 %151, 257
+  %153 = icmp ne i32 %152, 257
+  %154 = or i1 %149, %153
+  br i1 %154, label %385, label %155
 
-157:
-  %158 = getelementptr inbounds i8, ptr %134, i64 32
-  %159 = load ptr, ptr %158, align 8
-  %160 = getelementptr inbounds i8, ptr %124, i64 40
-  %161 = load i64, ptr %160, align 8
-  %162 = getelementptr i8, ptr %30, i64 %161
-  %163 = sext i32 %147 to i64
-  %164 = icmp eq i32 %147, 0
-  br i1 %164, label %175, label %168
+155:
+  %156 = getelementptr inbounds i8, ptr %132, i64 32
+  %157 = load ptr, ptr %156, align 8
+  %158 = getelementptr inbounds i8, ptr %124, i64 40
+  %159 = load i64, ptr %158, align 8
+  %160 = getelementptr i8, ptr %30, i64 %159
+  %161 = sext i32 %145 to i64
+  %162 = icmp eq i32 %145, 0
+  br i1 %162, label %173, label %166
 
-165:
-  %166 = add nuw i64 %169, 1
-  %167 = icmp eq i64 %166, %163
-  br i1 %167, label %175, label %168
+163:
+  %164 = add nuw i64 %167, 1
+  %165 = icmp eq i64 %164, %161
+  br i1 %165, label %173, label %166
 
-168:
-  %169 = phi i64 [ %166, %165 ], [ 0, %157 ]
-  %170 = getelementptr i64, ptr %159, i64 %169
+166:
+  %167 = phi i64 [ %164, %163 ], [ 0, %155 ]
+  %168 = getelementptr i64, ptr %157, i64 %167
+  %169 = load i64, ptr %168, align 8
+  %170 = getelementptr i64, ptr %160, i64 %167
   %171 = load i64, ptr %170, align 8
-  %172 = getelementptr i64, ptr %162, i64 %169
-  %173 = load i64, ptr %172, align 8
-  %174 = icmp eq i64 %171, %173
-  br i1 %174, label %165, label %457
+  %172 = icmp eq i64 %169, %171
+  br i1 %172, label %163, label %385
 
-175:
-  %176 = getelementptr inbounds i8, ptr %134, i64 16
-  %177 = load ptr, ptr %176, align 8
-  %178 = getelementptr inbounds i8, ptr %124, i64 48
-  %179 = load i64, ptr %178, align 8
-  %180 = getelementptr i8, ptr %30, i64 %179
-  store ptr %177, ptr %180, align 8
-  br label %454
+173:
+  %174 = getelementptr inbounds i8, ptr %132, i64 16
+  %175 = load ptr, ptr %174, align 8
+  %176 = getelementptr inbounds i8, ptr %124, i64 48
+  %177 = load i64, ptr %176, align 8
+  %178 = getelementptr i8, ptr %30, i64 %177
+  store ptr %175, ptr %178, align 8
+  br label %382
 
-181:
-  %182 = icmp eq i32 %127, 3
-  br i1 %182, label %183, label %253
-
-183:
-  %184 = getelementptr inbounds i8, ptr %124, i64 4
-  switch i32 %129, label %185 [
-    i32 1, label %195
-    i32 12, label %195
+179:
+  %180 = load ptr, ptr %128, align 8
+  %181 = getelementptr inbounds i8, ptr %124, i64 8
+  %182 = load i32, ptr %181, align 8
+  %183 = zext i32 %182 to i64
+  %184 = getelementptr ptr, ptr %60, i64 %183
+  %185 = ptrtoint ptr %180 to i64
+  switch i32 %127, label %385 [
+    i32 0, label %186
+    i32 1, label %274
+    i32 2, label %189
+    i32 3, label %192
+    i32 4, label %195
+    i32 13, label %195
+    i32 5, label %206
+    i32 17, label %206
+    i32 6, label %207
+    i32 18, label %207
+    i32 7, label %227
+    i32 8, label %231
+    i32 9, label %233
+    i32 10, label %235
+    i32 14, label %237
+    i32 11, label %253
+    i32 15, label %256
+    i32 12, label %264
+    i32 16, label %262
   ]
 
-185:
-  %186 = getelementptr inbounds i8, ptr %124, i64 16
-  %187 = load ptr, ptr %186, align 8
-  %188 = getelementptr inbounds i8, ptr %124, i64 8
-  %189 = load i32, ptr %188, align 8
-  %190 = zext i32 %189 to i64
-  %191 = getelementptr ptr, ptr %60, i64 %190
-  %192 = ptrtoint ptr %187 to i64
-  %193 = load ptr, ptr %191, align 8
-  %194 = call ptr @PyList_GetItem(ptr %193, i64 %192)
-  br label %346
+186:
+  %187 = getelementptr ptr, ptr %1, i64 %185
+  %188 = load ptr, ptr %187, align 8
+  br label %274
+
+189:
+  %190 = load ptr, ptr %184, align 8
+  %191 = call ptr @PyTuple_GetItem(ptr %190, i64 %185)
+  br label %274
+
+192:
+  %193 = load ptr, ptr %184, align 8
+  %194 = call ptr @PyList_GetItem(ptr %193, i64 %185)
+  br label %274
 
 195:
-  %196 = getelementptr inbounds i8, ptr %124, i64 8
-  %197 = load i32, ptr %196, align 8
-  %198 = zext i32 %197 to i64
-  %199 = getelementptr ptr, ptr %60, i64 %198
-  %200 = load ptr, ptr %199, align 8
-  %201 = getelementptr inbounds i8, ptr %124, i64 16
-  %202 = load i64, ptr %201, align 8
-  %203 = call ptr @PyList_GetItem(ptr %200, i64 %202)
-  %204 = getelementptr ptr, ptr %60, i64 %123
-  store ptr %203, ptr %204, align 8
-  %205 = getelementptr inbounds i8, ptr %203, i64 8
-  %206 = load ptr, ptr %205, align 8
-  %207 = load ptr, ptr @ndarray, align 8
-  %208 = icmp eq ptr %206, %207
-  br i1 %208, label %209, label %457
+  %196 = icmp eq i32 %127, 13
+  %197 = getelementptr inbounds i8, ptr %124, i64 24
+  %198 = select i1 %196, ptr %197, ptr %184
+  %199 = load ptr, ptr %198, align 8
+  %200 = call ptr @PyDict_GetItemWithError(ptr %199, ptr %180)
+  %201 = icmp eq ptr %200, null
+  br i1 %201, label %202, label %274
 
-209:
-  %210 = load i32, ptr %184, align 4
-  %211 = icmp eq i32 %210, 12
-  %212 = getelementptr inbounds i8, ptr %203, i64 56
-  %213 = load ptr, ptr %212, align 8
-  %214 = getelementptr inbounds i8, ptr %124, i64 32
-  %215 = load ptr, ptr %214, align 8
-  %216 = icmp ne ptr %213, %215
-  %217 = getelementptr inbounds i8, ptr %203, i64 24
-  %218 = load i32, ptr %217, align 8
-  %219 = getelementptr inbounds i8, ptr %124, i64 12
-  %220 = load i32, ptr %219, align 4
-  %221 = icmp ne i32 %218, %220
-  %222 = or i1 %216, %221
-  %223 = getelementptr inbounds i8, ptr %203, i64 64
-  %224 = load i32, ptr %223, align 8
-  %225 = select i1 %211, i32 -1282, i32 -258
-  %226 = or i32 %224, %225
-  %227 = icmp ne i32 %226, -1
-  %228 = or i1 %222, %227
-  br i1 %228, label %457, label %229
+202:
+  %203 = call ptr @PyErr_Occurred()
+  %204 = icmp eq ptr %203, null
+  br i1 %204, label %274, label %205
 
-229:
-  %230 = getelementptr inbounds i8, ptr %203, i64 32
-  %231 = load ptr, ptr %230, align 8
-  %232 = getelementptr inbounds i8, ptr %124, i64 40
-  %233 = load i64, ptr %232, align 8
-  %234 = getelementptr i8, ptr %30, i64 %233
-  %235 = sext i32 %218 to i64
-  %236 = icmp eq i32 %218, 0
-  br i1 %236, label %247, label %240
+205:
+  call void @PyErr_Clear()
+  br label %385
+
+206:
+  store i64 0, ptr %8, align 8
+  br label %207
+
+207:
+  %208 = load ptr, ptr %184, align 8
+  %209 = call i32 @PyDict_Next(ptr %208, ptr %8, ptr %6, ptr %7)
+  %210 = icmp eq i32 %209, 0
+  br i1 %210, label %270, label %211
+
+211:
+  %212 = load ptr, ptr %6, align 8
+  %213 = load ptr, ptr %128, align 8
+  %214 = icmp eq ptr %212, %213
+  br i1 %214, label %271, label %215
+
+215:
+  %216 = load i32, ptr %124, align 8
+  %217 = icmp slt i32 %216, 17
+  br i1 %217, label %270, label %218
+
+218:
+  %219 = getelementptr inbounds i8, ptr %212, i64 8
+  %220 = load ptr, ptr %219, align 8
+  %221 = getelementptr inbounds i8, ptr %213, i64 8
+  %222 = load ptr, ptr %221, align 8
+  %223 = icmp eq ptr %220, %222
+  br i1 %223, label %224, label %270
+
+224:
+  %225 = call i32 @PyObject_RichCompareBool(ptr %212, ptr %213, i32 2)
+  %226 = icmp eq i32 %225, 1
+  br i1 %226, label %271, label %270
+
+227:
+  %228 = call ptr @PyCell_Get(ptr %180)
+  %229 = icmp eq ptr %228, null
+  br i1 %229, label %274, label %230
+
+230:
+  call void @Py_DecRef(ptr %228)
+  br label %274
+
+231:
+  %232 = call ptr @PyFunction_GetCode(ptr %180)
+  br label %274
+
+233:
+  %234 = call ptr @PyFunction_GetDefaults(ptr %180)
+  br label %274
+
+235:
+  %236 = call ptr @PyFunction_GetKwDefaults(ptr %180)
+  br label %274
 
 237:
-  %238 = add nuw i64 %241, 1
-  %239 = icmp eq i64 %238, %235
-  br i1 %239, label %247, label %240
-
-240:
-  %241 = phi i64 [ %238, %237 ], [ 0, %229 ]
-  %242 = getelementptr i64, ptr %231, i64 %241
-  %243 = load i64, ptr %242, align 8
-  %244 = getelementptr i64, ptr %234, i64 %241
-  %245 = load i64, ptr %244, align 8
-  %246 = icmp eq i64 %243, %245
-  br i1 %246, label %237, label %457
-
-247:
-  %248 = getelementptr inbounds i8, ptr %203, i64 16
-  %249 = load ptr, ptr %248, align 8
-  %250 = getelementptr inbounds i8, ptr %124, i64 48
-  %251 = load i64, ptr %250, align 8
-  %252 = getelementptr i8, ptr %30, i64 %251
-  store ptr %249, ptr %252, align 8
-  br label %454
+  %238 = call ptr @PyFunction_GetCode(ptr %180)
+  %239 = call ptr @PyFunction_GetDefaults(ptr %180)
+  %240 = call ptr @PyFunction_GetKwDefaults(ptr %180)
+  %241 = getelementptr inbounds i8, ptr %124, i64 24
+  %242 = load ptr, ptr %241, align 8
+  %243 = icmp eq ptr %238, %242
+  %244 = getelementptr inbounds i8, ptr %124, i64 32
+  %245 = load ptr, ptr %244, align 8
+  %246 = icmp eq ptr %239, %245
+  %247 = and i1 %243, %246
+  %248 = ptrtoint ptr %240 to i64
+  %249 = getelementptr inbounds i8, ptr %124, i64 40
+  %250 = load i64, ptr %249, align 8
+  %251 = icmp eq i64 %250, %248
+  %252 = and i1 %247, %251
+  br i1 %252, label %274, label %385
 
 253:
-  %254 = getelementptr inbounds i8, ptr %124, i64 16
+  %254 = getelementptr inbounds i8, ptr %180, i64 8
   %255 = load ptr, ptr %254, align 8
-  %256 = getelementptr inbounds i8, ptr %124, i64 8
-  %257 = load i32, ptr %256, align 8
-  %258 = zext i32 %257 to i64
-  %259 = getelementptr ptr, ptr %60, i64 %258
-  %260 = ptrtoint ptr %255 to i64
-  switch i32 %127, label %457 [
-    i32 0, label %261
-    i32 1, label %346
-    i32 2, label %264
-    i32 16, label %334
-    i32 4, label %267
-    i32 13, label %267
-    i32 5, label %278
-    i32 17, label %278
-    i32 6, label %279
-    i32 18, label %279
-    i32 7, label %299
-    i32 8, label %303
-    i32 9, label %305
-    i32 10, label %307
-    i32 14, label %309
-    i32 11, label %325
-    i32 15, label %328
-    i32 12, label %336
-  ]
+  br label %274
+
+256:
+  %257 = load ptr, ptr %184, align 8
+  %258 = call ptr @PyObject_GenericGetAttr(ptr %257, ptr %180)
+  %259 = icmp eq ptr %258, null
+  br i1 %259, label %261, label %260
+
+260:
+  call void @Py_DecRef(ptr %258)
+  br label %274
 
 261:
-  %262 = getelementptr ptr, ptr %1, i64 %260
-  %263 = load ptr, ptr %262, align 8
-  br label %346
+  call void @PyErr_Clear()
+  br label %385
+
+262:
+  %263 = load ptr, ptr %184, align 8
+  br label %264
 
 264:
-  %265 = load ptr, ptr %259, align 8
-  %266 = call ptr @PyTuple_GetItem(ptr %265, i64 %260)
-  br label %346
+  %265 = phi ptr [ %263, %262 ], [ %180, %179 ]
+  %266 = call ptr @PyObject_GenericGetDict(ptr %265, ptr null)
+  %267 = icmp eq ptr %266, null
+  br i1 %267, label %269, label %268
 
-267:
-  %268 = icmp eq i32 %127, 13
-  %269 = getelementptr inbounds i8, ptr %124, i64 24
-  %270 = select i1 %268, ptr %269, ptr %259
-  %271 = load ptr, ptr %270, align 8
-  %272 = call ptr @PyDict_GetItemWithError(ptr %271, ptr %255)
+268:
+  call void @Py_DecRef(ptr %266)
+  br label %274
+
+269:
+  call void @PyErr_Clear()
+  br label %385
+
+270:
+  br label %385
+
+271:
+  %272 = load ptr, ptr %7, align 8
   %273 = icmp eq ptr %272, null
-  br i1 %273, label %274, label %346
+  br i1 %273, label %385, label %274
 
 274:
-  %275 = call ptr @PyErr_Occurred()
-  %276 = icmp eq ptr %275, null
-  br i1 %276, label %346, label %277
+  %275 = phi ptr [ %272, %271 ], [ %180, %237 ], [ %258, %260 ], [ %266, %268 ], [ %188, %186 ], [ %191, %189 ], [ %194, %192 ], [ %200, %195 ], [ null, %202 ], [ %228, %230 ], [ null, %227 ], [ %232, %231 ], [ %234, %233 ], [ %236, %235 ], [ %255, %253 ], [ %180, %179 ]
+  %276 = getelementptr ptr, ptr %60, i64 %123
+  store ptr %275, ptr %276, align 8
+  %277 = getelementptr inbounds i8, ptr %124, i64 4
+  %278 = load i32, ptr %277, align 4
+  %279 = icmp eq i32 %278, 0
+  br i1 %279, label %280, label %285
 
-277:
-  call void @PyErr_Clear()
-  br label %457
+280:
+  %281 = getelementptr inbounds i8, ptr %124, i64 32
+  %282 = load ptr, ptr %281, align 8
+  %283 = icmp eq ptr %282, %275
+  %284 = freeze i1 %283
+  br i1 %284, label %382, label %385
 
-278:
-  store i64 0, ptr %8, align 8
-  br label %279
-
-279:
-  %280 = load ptr, ptr %259, align 8
-  %281 = call i32 @PyDict_Next(ptr %280, ptr %8, ptr %6, ptr %7)
-  %282 = icmp eq i32 %281, 0
-  br i1 %282, label %342, label %283
-
-283:
-  %284 = load ptr, ptr %6, align 8
-  %285 = load ptr, ptr %254, align 8
-  %286 = icmp eq ptr %284, %285
-  br i1 %286, label %343, label %287
+285:
+  %286 = icmp eq ptr %275, null
+  br i1 %286, label %385, label %287
 
 287:
-  %288 = load i32, ptr %124, align 8
-  %289 = icmp slt i32 %288, 17
-  br i1 %289, label %342, label %290
+  %288 = icmp eq i32 %278, 9
+  br i1 %288, label %382, label %289
 
-290:
-  %291 = getelementptr inbounds i8, ptr %284, i64 8
-  %292 = load ptr, ptr %291, align 8
-  %293 = getelementptr inbounds i8, ptr %285, i64 8
-  %294 = load ptr, ptr %293, align 8
-  %295 = icmp eq ptr %292, %294
-  br i1 %295, label %296, label %342
+289:
+  %290 = getelementptr inbounds i8, ptr %124, i64 48
+  %291 = load i64, ptr %290, align 8
+  %292 = getelementptr i8, ptr %30, i64 %291
+  %293 = and i32 %278, -2
+  %294 = icmp eq i32 %293, 10
+  %295 = getelementptr inbounds i8, ptr %275, i64 8
+  %296 = load ptr, ptr %295, align 8
+  br i1 %294, label %297, label %308
 
-296:
-  %297 = call i32 @PyObject_RichCompareBool(ptr %284, ptr %285, i32 2)
-  %298 = icmp eq i32 %297, 1
-  br i1 %298, label %343, label %342
+297:
+  %298 = getelementptr inbounds i8, ptr %124, i64 32
+  %299 = load ptr, ptr %298, align 8
+  %300 = icmp eq ptr %296, %299
+  br i1 %300, label %301, label %308
 
-299:
-  %300 = call ptr @PyCell_Get(ptr %255)
-  %301 = icmp eq ptr %300, null
-  br i1 %301, label %346, label %302
-
-302:
-  call void @Py_DecRef(ptr %300)
-  br label %346
-
-303:
-  %304 = call ptr @PyFunction_GetCode(ptr %255)
-  br label %346
+301:
+  %302 = call double @PyFloat_AsDouble(ptr %275)
+  %303 = load i32, ptr %277, align 4
+  %304 = icmp eq i32 %303, 10
+  br i1 %304, label %305, label %306
 
 305:
-  %306 = call ptr @PyFunction_GetDefaults(ptr %255)
-  br label %346
+  store double %302, ptr %292, align 8
+  br label %382
 
-307:
-  %308 = call ptr @PyFunction_GetKwDefaults(ptr %255)
-  br label %346
+306:
+  %307 = fptrunc double %302 to float
+  store float %307, ptr %292, align 4
+  br label %382
 
-309:
-  %310 = call ptr @PyFunction_GetCode(ptr %255)
-  %311 = call ptr @PyFunction_GetDefaults(ptr %255)
-  %312 = call ptr @PyFunction_GetKwDefaults(ptr %255)
-  %313 = getelementptr inbounds i8, ptr %124, i64 24
-  %314 = load ptr, ptr %313, align 8
-  %315 = icmp eq ptr %310, %314
-  %316 = getelementptr inbounds i8, ptr %124, i64 32
-  %317 = load ptr, ptr %316, align 8
-  %318 = icmp eq ptr %311, %317
-  %319 = and i1 %315, %318
-  %320 = ptrtoint ptr %312 to i64
-  %321 = getelementptr inbounds i8, ptr %124, i64 40
-  %322 = load i64, ptr %321, align 8
-  %323 = icmp eq i64 %322, %320
-  %324 = and i1 %319, %323
-  br i1 %324, label %346, label %457
+308:
+  %309 = getelementptr inbounds i8, ptr %124, i64 24
+  %310 = load ptr, ptr %309, align 8
+  %311 = icmp eq ptr %296, %310
+  br i1 %311, label %312, label %385
 
-325:
-  %326 = getelementptr inbounds i8, ptr %255, i64 8
-  %327 = load ptr, ptr %326, align 8
-  br label %346
-
-328:
-  %329 = load ptr, ptr %259, align 8
-  %330 = call ptr @PyObject_GenericGetAttr(ptr %329, ptr %255)
-  %331 = icmp eq ptr %330, null
-  br i1 %331, label %333, label %332
-
-332:
-  call void @Py_DecRef(ptr %330)
-  br label %346
-
-333:
-  call void @PyErr_Clear()
-  br label %457
-
-334:
-  %335 = load ptr, ptr %259, align 8
-  br label %336
-
-336:
-  %337 = phi ptr [ %335, %334 ], [ %255, %253 ]
-  %338 = call ptr @PyObject_GenericGetDict(ptr %337, ptr null)
-  %339 = icmp eq ptr %338, null
-  br i1 %339, label %341, label %340
-
-340:
-  call void @Py_DecRef(ptr %338)
-  br label %346
-
-341:
-  call void @PyErr_Clear()
-  br label %457
-
-342:
-  br label %457
-
-343:
-  %344 = load ptr, ptr %7, align 8
-  %345 = icmp eq ptr %344, null
-  br i1 %345, label %457, label %346
-
-346:
-  %347 = phi ptr [ %344, %343 ], [ %255, %309 ], [ %330, %332 ], [ %338, %340 ], [ %263, %261 ], [ %266, %264 ], [ %194, %185 ], [ %272, %267 ], [ null, %274 ], [ %300, %302 ], [ null, %299 ], [ %304, %303 ], [ %306, %305 ], [ %308, %307 ], [ %327, %325 ], [ %255, %253 ]
-  %348 = getelementptr ptr, ptr %60, i64 %123
-  store ptr %347, ptr %348, align 8
-  %349 = getelementptr inbounds i8, ptr %124, i64 4
-  %350 = load i32, ptr %349, align 4
-  %351 = icmp eq i32 %350, 0
-  br i1 %351, label %352, label %357
-
-352:
-  %353 = getelementptr inbounds i8, ptr %124, i64 32
-  %354 = load ptr, ptr %353, align 8
-  %355 = icmp eq ptr %354, %347
-  %356 = freeze i1 %355
-  br i1 %356, label %454, label %457
-
-357:
-  %358 = icmp eq ptr %347, null
-  br i1 %358, label %457, label %359
-
-359:
-  %360 = icmp eq i32 %350, 9
-  br i1 %360, label %454, label %361
-
-361:
-  %362 = getelementptr inbounds i8, ptr %124, i64 48
-  %363 = load i64, ptr %362, align 8
-  %364 = getelementptr i8, ptr %30, i64 %363
-  %365 = and i32 %350, -2
-  %366 = icmp eq i32 %365, 10
-  %367 = getelementptr inbounds i8, ptr %347, i64 8
-  %368 = load ptr, ptr %367, align 8
-  br i1 %366, label %369, label %380
-
-369:
-  %370 = getelementptr inbounds i8, ptr %124, i64 32
-  %371 = load ptr, ptr %370, align 8
-  %372 = icmp eq ptr %368, %371
-  br i1 %372, label %373, label %380
-
-373:
-  %374 = call double @PyFloat_AsDouble(ptr %347)
-  %375 = load i32, ptr %349, align 4
-  %376 = icmp eq i32 %375, 10
-  br i1 %376, label %377, label %378
-
-377:
-  store double %374, ptr %364, align 8
-  br label %454
-
-378:
-  %379 = fptrunc double %374 to float
-  store float %379, ptr %364, align 4
-  br label %454
-
-380:
-  %381 = getelementptr inbounds i8, ptr %124, i64 24
-  %382 = load ptr, ptr %381, align 8
-  %383 = icmp eq ptr %368, %382
-  br i1 %383, label %384, label %457
-
-384:
-  switch i32 %350, label %457 [
-    i32 1, label %385
-    i32 12, label %385
-    i32 2, label %425
-    i32 3, label %449
-    i32 4, label %427
-    i32 5, label %430
-    i32 10, label %430
-    i32 11, label %430
-    i32 6, label %431
-    i32 7, label %437
-    i32 8, label %443
-    i32 13, label %454
+312:
+  switch i32 %278, label %385 [
+    i32 1, label %313
+    i32 12, label %313
+    i32 2, label %353
+    i32 3, label %377
+    i32 4, label %355
+    i32 5, label %358
+    i32 10, label %358
+    i32 11, label %358
+    i32 6, label %359
+    i32 7, label %365
+    i32 8, label %371
+    i32 13, label %382
   ]
 
+313:
+  %314 = icmp eq i32 %278, 12
+  %315 = getelementptr inbounds i8, ptr %275, i64 56
+  %316 = load ptr, ptr %315, align 8
+  %317 = getelementptr inbounds i8, ptr %124, i64 32
+  %318 = load ptr, ptr %317, align 8
+  %319 = icmp ne ptr %316, %318
+  %320 = getelementptr inbounds i8, ptr %275, i64 24
+  %321 = load i32, ptr %320, align 8
+  %322 = getelementptr inbounds i8, ptr %124, i64 12
+  %323 = load i32, ptr %322, align 4
+  %324 = icmp ne i32 %321, %323
+  %325 = or i1 %319, %324
+  %326 = getelementptr inbounds i8, ptr %275, i64 64
+  %327 = load i32, ptr %326, align 8
+  %328 = select i1 %314, i32 -1282, i32 -258
+  %329 = or i32 %327, %328
+  %330 = icmp ne i32 %329, -1
+  %331 = or i1 %325, %330
+  br i1 %331, label %385, label %332
+
+332:
+  %333 = getelementptr inbounds i8, ptr %275, i64 32
+  %334 = load ptr, ptr %333, align 8
+  %335 = getelementptr inbounds i8, ptr %124, i64 40
+  %336 = load i64, ptr %335, align 8
+  %337 = getelementptr i8, ptr %30, i64 %336
+  %338 = sext i32 %321 to i64
+  %339 = icmp eq i32 %321, 0
+  br i1 %339, label %350, label %343
+
+340:
+  %341 = add nuw i64 %344, 1
+  %342 = icmp eq i64 %341, %338
+  br i1 %342, label %350, label %343
+
+343:
+  %344 = phi i64 [ %341, %340 ], [ 0, %332 ]
+  %345 = getelementptr i64, ptr %334, i64 %344
+  %346 = load i64, ptr %345, align 8
+  %347 = getelementptr i64, ptr %337, i64 %344
+  %348 = load i64, ptr %347, align 8
+  %349 = icmp eq i64 %346, %348
+  br i1 %349, label %340, label %385
+
+350:
+  %351 = getelementptr inbounds i8, ptr %275, i64 16
+  %352 = load ptr, ptr %351, align 8
+  store ptr %352, ptr %292, align 8
+  br label %382
+
+353:
+  %354 = call double @PyFloat_AsDouble(ptr %275)
+  store double %354, ptr %292, align 8
+  br label %382
+
+355:
+  %356 = call i32 @PyObject_IsTrue(ptr %275)
+  %357 = trunc i32 %356 to i8
+  store i8 %357, ptr %292, align 1
+  br label %382
+
+358:
+  call void @PyArray_ScalarAsCtype(ptr %275, ptr %292)
+  br label %382
+
+359:
+  %360 = call i64 @PyTuple_Size(ptr %275)
+  %361 = getelementptr inbounds i8, ptr %124, i64 40
+  %362 = load i64, ptr %361, align 8
+  %363 = icmp eq i64 %360, %362
+  %364 = freeze i1 %363
+  br i1 %364, label %382, label %385
+
+365:
+  %366 = call i64 @PyList_Size(ptr %275)
+  %367 = getelementptr inbounds i8, ptr %124, i64 40
+  %368 = load i64, ptr %367, align 8
+  %369 = icmp eq i64 %366, %368
+  %370 = freeze i1 %369
+  br i1 %370, label %382, label %385
+
+371:
+  %372 = call i64 @PyDict_Size(ptr %275)
+  %373 = getelementptr inbounds i8, ptr %124, i64 40
+  %374 = load i64, ptr %373, align 8
+  %375 = icmp eq i64 %372, %374
+  %376 = freeze i1 %375
+  br i1 %376, label %382, label %385
+
+377:
+  %378 = call i64 @PyLong_AsLongLongAndOverflow(ptr %275, ptr %5)
+  store i64 %378, ptr %292, align 8
+  %379 = load i32, ptr %5, align 4
+  %380 = freeze i32 %379
+  %381 = icmp eq i32 %380, 0
+  br i1 %381, label %382, label %385
+
+382:
+  %383 = add nuw i64 %123, 1
+  %384 = icmp eq i64 %383, %62
+  br i1 %384, label %386, label %122
+
 385:
-  %386 = icmp eq i32 %350, 12
-  %387 = getelementptr inbounds i8, ptr %347, i64 56
-  %388 = load ptr, ptr %387, align 8
-  %389 = getelementptr inbounds i8, ptr %124, i64 32
-  %390 = load ptr, ptr %389, align 8
-  %391 = icmp ne ptr %388, %390
-  %392 = getelementptr inbounds i8, ptr %347, i64 24
-  %393 = load i32, ptr %392, align 8
-  %394 = getelementptr inbounds i8, ptr %124, i64 12
-  %395 = load i32, ptr %394, align 4
-  %396 = icmp ne i32 %393, %395
-  %397 = or i1 %391, %396
-  %398 = getelementptr inbounds i8, ptr %347, i64 64
-  %399 = load i32, ptr %398, align 8
-  %400 = select i1 %386, i32 -1282, i32 -258
-  %401 = or i32 %399, %400
-  %402 = icmp ne i32 %401, -1
-  %403 = or i1 %397, %402
-  br i1 %403, label %457, label %404
+  br label %414
+
+386:
+  %387 = call fastcc i1 @arrays_are_right(ptr %30, ptr %57, ptr %60, i1 %16)
+  br i1 %387, label %388, label %414
+
+388:
+  store i64 1, ptr %30, align 8
+  %389 = load ptr, ptr %32, align 8
+  store i64 1, ptr %389, align 8
+  %390 = getelementptr inbounds i8, ptr %30, i64 24
+  %391 = load i64, ptr %390, align 8
+  %392 = icmp eq i64 %391, 0
+  br i1 %392, label %394, label %393
+
+393:
+  call fastcc void @hold(ptr %60, i64 %62)
+  br label %394
+
+394:
+  %395 = call fastcc i1 @prepare_outputs(ptr %30, i1 %16)
+  br i1 %395, label %396, label %418
+
+396:
+  %397 = call fastcc i64 @run(ptr %30)
+  %398 = icmp eq i64 %397, 0
+  br i1 %398, label %399, label %401
+
+399:
+  %400 = call fastcc i1 @guards_hold(ptr %30)
+  br i1 %400, label %402, label %401
+
+401:
+  call fastcc void @leave(ptr %30, ptr %60, i64 %62)
+  br label %414
+
+402:
+  %403 = icmp sgt i64 %43, 0
+  br i1 %403, label %404, label %407
 
 404:
-  %405 = getelementptr inbounds i8, ptr %347, i64 32
-  %406 = load ptr, ptr %405, align 8
-  %407 = getelementptr inbounds i8, ptr %124, i64 40
-  %408 = load i64, ptr %407, align 8
-  %409 = getelementptr i8, ptr %30, i64 %408
-  %410 = sext i32 %393 to i64
-  %411 = icmp eq i32 %393, 0
-  br i1 %411, label %422, label %415
+  %405 = getelementptr inbounds i8, ptr %30, i64 112
+  %406 = add nsw i64 %43, -1
+  store i64 %406, ptr %405, align 8
+  br label %407
 
-412:
-  %413 = add nuw i64 %416, 1
-  %414 = icmp eq i64 %413, %410
-  br i1 %414, label %422, label %415
+407:
+  %408 = getelementptr inbounds i8, ptr %11, i64 8
+  store ptr %30, ptr %408, align 8
+  br i1 %16, label %409, label %411
 
-415:
-  %416 = phi i64 [ %413, %412 ], [ 0, %404 ]
-  %417 = getelementptr i64, ptr %406, i64 %416
-  %418 = load i64, ptr %417, align 8
-  %419 = getelementptr i64, ptr %409, i64 %416
-  %420 = load i64, ptr %419, align 8
-  %421 = icmp eq i64 %418, %420
-  br i1 %421, label %412, label %457
+409:
+  %410 = call fastcc ptr @make_result(ptr %30, ptr %60)
+  br label %418
+
+411:
+  %412 = getelementptr ptr, ptr %1, i64 %9
+  %413 = load ptr, ptr %412, align 8
+  call void @Py_IncRef(ptr %413)
+  br label %418
+
+414:
+  %415 = getelementptr inbounds i8, ptr %30, i64 8
+  %416 = load ptr, ptr %415, align 8
+  %417 = icmp eq ptr %416, null
+  br i1 %417, label %420, label %27
+
+418:
+  %419 = phi ptr [ %410, %409 ], [ %413, %411 ], [ null, %394 ]
+  call fastcc void @leave(ptr %30, ptr %60, i64 %62)
+  br label %422
+
+420:
+  %421 = call fastcc ptr @call_in_python(ptr %0, ptr %1, i64 %9, ptr %3)
+  br label %422
 
 422:
-  %423 = getelementptr inbounds i8, ptr %347, i64 16
-  %424 = load ptr, ptr %423, align 8
-  store ptr %424, ptr %364, align 8
-  br label %454
-
-425:
-  %426 = call double @PyFloat_AsDouble(ptr %347)
-  store double %426, ptr %364, align 8
-  br label %454
-
-427:
-  %428 = call i32 @PyObject_IsTrue(ptr %347)
-  %429 = trunc i32 %428 to i8
-  store i8 %429, ptr %364, align 1
-  br label %454
-
-430:
-  call void @PyArray_ScalarAsCtype(ptr %347, ptr %364)
-  br label %454
-
-431:
-  %432 = call i64 @PyTuple_Size(ptr %347)
-  %433 = getelementptr inbounds i8, ptr %124, i64 40
-  %434 = load i64, ptr %433, align 8
-  %435 = icmp eq i64 %432, %434
-  %436 = freeze i1 %435
-  br i1 %436, label %454, label %457
-
-437:
-  %438 = call i64 @PyList_Size(ptr %347)
-  %439 = getelementptr inbounds i8, ptr %124, i64 40
-  %440 = load i64, ptr %439, align 8
-  %441 = icmp eq i64 %438, %440
-  %442 = freeze i1 %441
-  br i1 %442, label %454, label %457
-
-443:
-  %444 = call i64 @PyDict_Size(ptr %347)
-  %445 = getelementptr inbounds i8, ptr %124, i64 40
-  %446 = load i64, ptr %445, align 8
-  %447 = icmp eq i64 %444, %446
-  %448 = freeze i1 %447
-  br i1 %448, label %454, label %457
-
-449:
-  %450 = call i64 @PyLong_AsLongLongAndOverflow(ptr %347, ptr %5)
-  store i64 %450, ptr %364, align 8
-  %451 = load i32, ptr %5, align 4
-  %452 = freeze i32 %451
-  %453 = icmp eq i32 %452, 0
-  br i1 %453, label %454, label %457
-
-454:
-  %455 = add nuw i64 %123, 1
-  %456 = icmp eq i64 %455, %62
-  br i1 %456, label %458, label %122
-
-457:
-  br label %486
-
-458:
-  %459 = call fastcc i1 @arrays_are_right(ptr %30, ptr %57, ptr %60, i1 %16)
-  br i1 %459, label %460, label %486
-
-460:
-  store i64 1, ptr %30, align 8
-  %461 = load ptr, ptr %32, align 8
-  store i64 1, ptr %461, align 8
-  %462 = getelementptr inbounds i8, ptr %30, i64 24
-  %463 = load i64, ptr %462, align 8
-  %464 = icmp eq i64 %463, 0
-  br i1 %464, label %466, label %465
-
-465:
-  call fastcc void @hold(ptr %60, i64 %62)
-  br label %466
-
-466:
-  %467 = call fastcc i1 @prepare_outputs(ptr %30, i1 %16)
-  br i1 %467, label %468, label %490
-
-468:
-  %469 = call fastcc i64 @run(ptr %30)
-  %470 = icmp eq i64 %469, 0
-  br i1 %470, label %471, label %473
-
-471:
-  %472 = call fastcc i1 @guards_hold(ptr %30)
-  br i1 %472, label %474, label %473
-
-473:
-  call fastcc void @leave(ptr %30, ptr %60, i64 %62)
-  br label %486
-
-474:
-  %475 = icmp sgt i64 %43, 0
-  br i1 %475, label %476, label %479
-
-476:
-  %477 = getelementptr inbounds i8, ptr %30, i64 112
-  %478 = add nsw i64 %43, -1
-  store i64 %478, ptr %477, align 8
-  br label %479
-
-479:
-  %480 = getelementptr inbounds i8, ptr %11, i64 8
-  store ptr %30, ptr %480, align 8
-  br i1 %16, label %481, label %483
-
-481:
-  %482 = call fastcc ptr @make_result(ptr %30, ptr %60)
-  br label %490
-
-483:
-  %484 = getelementptr ptr, ptr %1, i64 %9
-  %485 = load ptr, ptr %484, align 8
-  call void @Py_IncRef(ptr %485)
-  br label %490
-
-486:
-  %487 = getelementptr inbounds i8, ptr %30, i64 8
-  %488 = load ptr, ptr %487, align 8
-  %489 = icmp eq ptr %488, null
-  br i1 %489, label %492, label %27
-
-490:
-  %491 = phi ptr [ %482, %481 ], [ %485, %483 ], [ null, %466 ]
-  call fastcc void @leave(ptr %30, ptr %60, i64 %62)
-  br label %494
-
-492:
-  %493 = call fastcc ptr @call_in_python(ptr %0, ptr %1, i64 %9, ptr %3)
-  br label %494
-
-494:
-  %495 = phi ptr [ %493, %492 ], [ %491, %490 ]
-  ret ptr %495
+  %423 = phi ptr [ %421, %420 ], [ %419, %418 ]
+  ret ptr %423
 }
 
 declare i64 @PyTuple_Size(ptr)
