@@ -134,9 +134,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         share = (x - start) / elementwise.where(is_step, 1.0, width) + is_step
         rise = high - low
         line = low + rise * share
-        endless = logic.logical_not(
-            logic.isfinite(rise)
-        )  # then a point is itself all the same, and either end may lead
+        # Beside an infinite point the line is computed from either end, and a point itself is kept.
+        endless = logic.logical_not(logic.isfinite(rise))
         line = elementwise.where(endless & (line != line), high - rise * (1.0 - share), line)  # noqa: PLR0124 (NaN)
         line = elementwise.where(endless & ((share == 0) | (low == high)), low, line)
         line = elementwise.where(endless & (share == 1), high, line)

@@ -231,7 +231,7 @@ def logaddexp_reduced(
 
 
 def _for_logarithms(a: Any, dtype: Any) -> Any:
-    """The array in the dtype of the result, which of whole numbers is a broken one."""
+    """The array in the dtype of the result, which is floating-point for integers too."""
     none = np.zeros(0, as_operand(a).dtype)
     return astype(as_operand(a), np.logaddexp(none, none).dtype if dtype is None else dtype)
 

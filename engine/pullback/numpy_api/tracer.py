@@ -128,7 +128,7 @@ def _own(result: Any, operands: tuple[Any, ...]) -> Any:
 
 
 def _of_numpy(operands: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Numbers of Python as ufuncs take them: `np.divide(1.0, 0.0)` is infinite, and what NumPy gives is of a dtype."""
+    """Python numbers as ufuncs take them: `np.divide(1.0, 0.0)` is infinite, and results have a dtype."""
     if not all(operand.__class__ in _PYTHON_NUMBERS for operand in operands):
         return operands
     return tuple(
@@ -260,7 +260,7 @@ _ELSEWHERE = {
 
 
 class _ClassOfTracers(type):
-    """Refuses `type(x) == float` and `type(x) in (int, float)`, which are false of a traced value; `is` asks nobody."""
+    """Refuses `type(x) == float` and `type(x) in (int, float)`, which are false of a traced value; `is` cannot be intercepted."""
 
     on_device: bool
 
@@ -570,7 +570,7 @@ class Tracer(Traced, metaclass=_ClassOfTracers):
         return selecting.compress(condition, self, axis, out)
 
     def __round__(self, ndigits: Any = None) -> Any:
-        """As of Python's numbers: a whole one is its own rounding, one of a float is a number that a plan is held to."""
+        """As `round` of a Python number: an int stays as it is; a rounded float is a value that the plan is guarded by."""
         class_: type = self.__class__
         if class_ in (int, bool) and (ndigits is None or ndigits >= 0):
             return +self

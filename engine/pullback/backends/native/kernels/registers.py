@@ -49,7 +49,7 @@ def fits(graph: Graph) -> bool:
     values = {atom for node in graph.nodes for atom in (*node.inputs, *node.outputs)} | {*graph.inputs, *graph.outputs}
     return (
         all(map(_is_known, graph.nodes))
-        and all(atom.type.dtype.kind != "c" and has_form(atom.type.dtype) for atom in values)  # also of what none reads
+        and all(atom.type.dtype.kind != "c" and has_form(atom.type.dtype) for atom in values)  # unread inputs included
         and all(atom.type.size <= _MOST_ELEMENTS for atom in values)
         and sum(map(_instructions, graph.nodes)) <= _MOST_INSTRUCTIONS
     )
