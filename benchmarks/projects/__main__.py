@@ -29,6 +29,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="pullback-") as temporary:
         folder = (options.folder or Path(temporary)).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
         os.environ.setdefault("XDG_CACHE_HOME", str(folder / "cache"))
         if options.what == "memory":
             sys.stdout.write("".join(f"{row}\n" for row in memory(folder)))

@@ -17,7 +17,7 @@ from pullback_runners.measurement.subject_cases import Chosen, choose_for
 from pullback_runners.measurement.worker_process import StoppedError, Surroundings
 from pullback_runners.progress import GroupSteps, Progress, Steps
 from pullback_runners.projects.subjects import BuiltCommit
-from pullback_runners.report import ENGINE_PROJECT
+from pullback_runners.report import ENGINE_PROJECT, absences
 from pullback_runners.report.comparisons import compared_case, comparison_rows
 from pullback_runners.report.run import Run
 from pullback_runners.runs import ignore_progress, ignore_refused, never_stop, timed_waiting
@@ -74,7 +74,7 @@ def compare_commits(
         comparisons: list[Comparison] = []
         steps = Steps(len(pairs) * (1 + chosen.groups), on_progress)
         complete = True
-        ends = run.started + chosen.comparisons_s(len(pairs))
+        absent = 0
         try:
             for number, (case, variant) in enumerate(pairs):
                 comparison = Comparison(
@@ -88,25 +88,29 @@ def compare_commits(
                 steps.say("examine", f"{name}: checking gradients, counting memory", case.name)
                 steps.done += 1
                 group_steps = GroupSteps(steps, chosen.groups, name, case.name)
-                # What plain answers leave over is shared by the comparisons that follow.
+                # What plain answers leave over is shared by the comparisons that follow; a variant that is absent has no time.
+                ends = run.started + chosen.comparisons_s(len(pairs) - absent)
                 most_s = (ends - time.monotonic()) / (len(pairs) - number)
                 compare_members(comparison, chosen, surroundings, group_steps.begin, min(most_s, chosen.comparison_s))
                 group_steps.end()
+                absent += bool(comparison.absent()) and not variants
                 for failure in comparison.failures.values():
                     failure.message = _told(failure.message, candidate)
         except StoppedError:
             complete = False
             if len(comparisons[-1].groups) < FEWEST_GROUPS:
                 comparisons.pop()
-    if complete and not variants and comparisons and all(each.is_absent() for each in comparisons):
+    if complete and not variants and comparisons and all(each.absent() for each in comparisons):
         reasons = [absence["message"] for each in comparisons if (absence := each.failure()) is not None]
         raise UsageError(f"no variant is there at both commits: {reasons[0]}")
-    comparisons = [each for each in comparisons if variants or not each.is_absent()]
+    sentences = [] if variants else absences((each.case, each.absent()) for each in comparisons)
+    comparisons = [each for each in comparisons if variants or not each.absent()]
     harness = {
         "suite": suite,
         "complete": complete,
         "partial": True,  # it measures what both commits have
         "refused": refused,
+        "absent": sentences,
         "environments": {
             REFERENCE: reference.document(),
             CANDIDATE: candidate.document(),
@@ -116,7 +120,7 @@ def compare_commits(
         "budget": {
             **chosen.budget(),
             "comparison_s": chosen.comparison_s,
-            "comparisons_s": chosen.comparisons_s(len(pairs)),
+            "comparisons_s": chosen.comparisons_s(len(pairs) - absent),
         },
         "job": dict(job) if job is not None else None,
     }

@@ -156,7 +156,7 @@ def run_suite(
         "complete": complete,
         "partial": partial or bool(cases) or not complete,
         "refused": refused,
-        "absent": [*without_form, *absences(results)],
+        "absent": [*without_form, *absences((result.case, result.absent) for result in results)],
         "budget": chosen_suite.budget(),
         "job": dict(job) if job is not None else None,
     }

@@ -96,11 +96,11 @@ class Comparison:
                 return {"kind": self.failures[name].kind, "message": f"{name}: {self.failures[name].message}"}
         return None
 
-    def is_absent(self) -> bool:
-        """True if an engine does not have this variant, or the workload not this peer."""
-        return any(
-            self.failures[name].kind == "unavailable" for name in (REFERENCE, CANDIDATE) if name in self.failures
-        )
+    def absent(self) -> dict[str, VariantError | str]:
+        """The variant and the reason, if an engine does not have it or the workload not this peer."""
+        failure = self.failure()
+        kinds = {self.failures[name].kind for name in (REFERENCE, CANDIDATE) if name in self.failures}
+        return {self.reference.variant: failure["message"]} if failure and "unavailable" in kinds else {}
 
     def _references(self, group: Group) -> list[Timing]:
         return [group.timings[name] for name in (REFERENCE, TWIN) if name in group.timings]

@@ -1,7 +1,7 @@
 """A case of a report, from what was measured. Pure: plain values in, plain values out."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -111,17 +111,19 @@ class CaseResult:
         return [group.timings[name] for name in (self.baseline, self.twin) if name in group.timings]
 
 
-def absences(results: Sequence[CaseResult]) -> list[str]:
-    """A sentence for each variant of the suite that some cases do not have."""
-    reasons: dict[str, dict[str, VariantError]] = {}
-    for result in results:
-        for variant, reason in result.absent.items():
-            reasons.setdefault(variant, {})[result.case.name] = reason
-    return [_absence(variant, by_case, len(results)) for variant, by_case in reasons.items()]
+def absences(measured: Iterable[tuple[Case, Mapping[str, VariantError | str]]]) -> list[str]:
+    """A sentence for each variant that some of these cases do not have, from the reasons by case and variant."""
+    reasons: dict[str, dict[str, str]] = {}
+    cases = set()
+    for case, absent in measured:
+        cases.add(case.name)
+        for variant, reason in absent.items():
+            reasons.setdefault(variant, {})[case.name] = str(reason)
+    return [_absence(variant, by_case, len(cases)) for variant, by_case in reasons.items()]
 
 
-def _absence(variant: str, reasons: Mapping[str, VariantError], cases: int) -> str:
-    first, *others = dict.fromkeys(str(reason) for reason in reasons.values())
+def _absence(variant: str, reasons: Mapping[str, str], cases: int) -> str:
+    first, *others = dict.fromkeys(reasons.values())
     more = f"; and {len(others)} more of the kind" if others else ""
     if len(reasons) == cases:
         return f"{variant} takes part in no case: {first}{more}"

@@ -3,6 +3,7 @@
 import difflib
 import importlib
 import importlib.util
+import inspect
 import itertools
 import pkgutil
 import runpy
@@ -232,6 +233,8 @@ def workload(
             )
         if name in _workloads and not _workloads[name].is_foreign and not _is_own(function):
             raise UsageError(f"workload {name} is one of Pullback's own; give yours another name")
+        if numpy:
+            _refuse_other_parameters(function, grids)
         names = (wrt,) if isinstance(wrt, str) else wrt
         declared = Workload(name, function, names, grids, has_numpy=numpy, named_baseline=baseline)
         declared.__doc__ = function.__doc__
@@ -239,6 +242,20 @@ def workload(
         return declared
 
     return register
+
+
+def _refuse_other_parameters(function: Callable[..., Any], grids: Mapping[str, Grid]) -> None:
+    """Refuse a function that cannot be called with its sizes, such as one that takes the arguments of its gradient."""
+    name, signature = function.__name__, inspect.signature(function)
+    for size in itertools.chain.from_iterable(grids.values()):
+        sizes = [parameter for parameter in size if parameter != "dtype"]
+        try:
+            signature.bind(**dict.fromkeys(sizes))
+        except TypeError:
+            raise UsageError(
+                f"workload {name} takes {signature}, but is called with its sizes, ({', '.join(sizes)}), and returns the function to "
+                f"differentiate; write def {name}({', '.join(sizes)}): return lambda x: ..."
+            ) from None
 
 
 def known_workloads() -> list[Workload]:

@@ -482,6 +482,27 @@ def test_commits_without_a_variant_in_common_are_refused(compare, repository):
     assert "newer" in done.stderr
 
 
+def test_a_variant_that_a_commit_does_not_have_is_told_and_takes_no_time_of_the_others(compare, repository):
+    repository.write(
+        "pullback.toml", (repository.folder / "pullback.toml").read_text().replace('variants = ["waves"]\n', "")
+    )
+    text = (repository.folder / "bench/total.py").read_text().replace('wrt="x"', 'wrt="x", numpy=False')
+    repository.write(
+        "bench/total.py",
+        f"{text}\n\nif hasattr(waves, 'newer'):\n    for name in 'abcd':\n        total.peer(name)(total.variants['waves'])\n",
+    )
+    repository.commit("first")
+    repository.write("src/waves.py", (repository.folder / "src/waves.py").read_text() + "\n\nnewer = True\n")
+    repository.commit("second")
+    done = compare(repository.folder, "--against", "HEAD~1", "--json")
+    report = json.loads(done.stdout)
+    assert {row["variant"] for row in report["comparisons"]} == {"waves"}
+    assert [sentence.partition(": ")[0] for sentence in report["harness"]["absent"]] == [
+        f"{name} takes part in no case" for name in "abcd"
+    ]
+    assert report["harness"]["budget"]["comparisons_s"] == 60  # one comparison is there, not five
+
+
 @pytest.mark.parametrize("arguments", [["run"], ["compare", "--suite", "quick", "--against", "HEAD"]])
 def test_an_unknown_variant_is_refused_with_those_that_the_project_has(command, repository, arguments):
     repository.commit("first")

@@ -122,6 +122,17 @@ def test_a_suite_that_is_misspelt_is_refused_with_the_known_ones(tmp_path, own_r
     assert "mine" not in registry._workloads
 
 
+def test_a_function_that_takes_its_arguments_instead_of_its_sizes_is_refused(tmp_path, own_registry):
+    file = tmp_path / "mine.py"
+    file.write_text(MINE.replace("def mine(n)", "def mine(x, *, n)"))
+    with pytest.raises(UsageError) as refused:
+        load_workload_file(file)
+    assert str(refused.value) == (
+        f"{file} cannot be loaded (line 4): workload mine takes (x, *, n), but is called with its sizes, (n), and returns the "
+        "function to differentiate; write def mine(n): return lambda x: ...; fix the file"
+    )
+
+
 def test_a_file_that_raises_behind_its_workloads_declares_none_and_nothing_else_is_measured(tmp_path):
     file = tmp_path / "mine.py"
     declared = "from pullback_runners.workloads import grid, workload\n@workload(wrt='x', quick=grid(n=(1,)))\ndef mine(n):\n    'x'\n"
