@@ -166,7 +166,10 @@ def _write_and_measure(
             for sentence in draft.refused:
                 typer.echo(f"  {sentence}")
             what = draft.function
-            told = f"{what.module}.{what.name} of {what.place}" if what.module else f"an example, by {what.engine}"
+            example = (
+                f"an example, by {what.engine}, that calls nothing of this repository: call yours in its place first"
+            )
+            told = f"{what.module}.{what.name} of {what.place}" if what.module else example
             typer.echo(f"wrote {project.measure.workloads[0]}: {told}")
             if chosen is not None and not what.module:
                 return CASE_FAILED

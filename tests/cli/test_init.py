@@ -78,7 +78,7 @@ def test_a_repository_without_any_function_begins_with_an_example_that_runs(init
     (repository / "src" / "ridge" / "losses.py").write_text("")
     done = init(repository)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "wrote bench/gradients.py: an example, by numpy" in done.stdout
+    assert "wrote bench/gradients.py: an example, by numpy, that calls nothing of this repository" in done.stdout
     assert "mean_squared_error[n=50,f8,cpu]" in done.stdout
 
 

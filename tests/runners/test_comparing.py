@@ -151,6 +151,21 @@ def test_a_count_that_no_factor_shows_is_told_by_its_difference(metric, values, 
     assert said in shown_of(report_of([row]))
 
 
+@pytest.mark.parametrize(("outcome", "said"), [("more", "Python 1.46 MiB to 1.78 MiB (1.22x)"), ("ambiguous", "equal")])
+def test_a_gradient_that_asks_python_for_more_is_not_called_equal(outcome, said):
+    before, after = 1_535_320, 1_871_320
+    row = ROW | {
+        "metric": "python_bytes",
+        "outcome": outcome,
+        "values": [before, after],
+        "log_ratio": math.log(after / before),
+    }
+    report = report_of([row])
+    assert said in shown_of({**report, "comparisons": [row, ROW | {"metric": "array_bytes", "outcome": "equal"}]})
+    assert "memory;" not in shown_of(report)
+    assert regressions(report) == []
+
+
 def test_a_busy_machine_is_no_news_where_nothing_was_measured():
     assert "busy" not in shown_of(report_of([], "contaminated"))
 

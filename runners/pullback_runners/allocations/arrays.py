@@ -8,6 +8,7 @@ and the way of NumPy 2.5, whose own handler asks PyMem_RawMalloc, is bypassed, s
 
 import contextlib
 import ctypes
+import importlib
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, ClassVar
@@ -77,7 +78,10 @@ class ArrayCounter:
         )
 
 
-_umath: Any = np._core._multiarray_umath  # type: ignore[attr-defined]  # noqa: SLF001 - where NumPy keeps its C API
+# Where NumPy keeps its C API, in its first major version as well: a commit's environment may hold that one.
+_umath: Any = importlib.import_module(
+    f"numpy.{'core' if np.__version__.startswith('1.') else '_core'}._multiarray_umath"
+)
 
 _immortal: list[Any] = []
 

@@ -112,7 +112,9 @@ def main() -> None:
         answer({"failed": str(error)})
         return
     except ImportError as error:
-        answer({"failed": f"{error}, which [build] import names"})
+        named = order["subject"]["imports"]
+        where = "" if error.name in named else f", on importing {', '.join(named)}"
+        answer({"failed": f"{error}{where}, which [build] import names"})
         return
     answer(
         {

@@ -238,9 +238,12 @@ def _asks_for_its_version(source: Path, packages: Sequence[str]) -> bool:
             continue
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom):
-                written = node.level == 1 and node.module in {"_version", "version", "_metadata"}
-                if (node.module or "").startswith(("importlib", "pkg_resources")) or (
-                    written and not (source / name / f"{node.module}.py").is_file()
+                module = f"{name}.{node.module}" if node.level == 1 else node.module or ""
+                own, _, part = module.partition(".")
+                is_version = own == name and ("version" in part or part == "_metadata")
+                place = source / name / part.replace(".", "/")
+                if module.startswith(("importlib", "pkg_resources")) or (
+                    is_version and not (place.is_dir() or place.with_suffix(".py").is_file())
                 ):
                     return True
             elif isinstance(node, ast.Import) and any(

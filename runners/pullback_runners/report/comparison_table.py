@@ -13,6 +13,8 @@ from pullback_runners.workloads import Case
 
 _ORDER = ("slower", "likely_slower", "faster", "likely_faster", "same", "ambiguous", "failed")
 _MEMORY = {"array_bytes": "arrays", "array_allocs": "array requests", "native_bytes": "malloc", "gpu_bytes": "GPU"}
+_SHOWN = {**_MEMORY, "python_bytes": "Python"}
+"""Those in the table: requests of Python itself are told where they changed, and count as no memory of the variant."""
 
 
 def comparison_table(report: Mapping[str, Any]) -> Table:
@@ -84,9 +86,10 @@ def _time(row: Mapping[str, Any] | None, harness: Mapping[str, Any]) -> Text:
 def _memory(rows: Mapping[str, Mapping[str, Any]]) -> Text:
     """The counts that changed; `equal` where none did."""
     text = Text()
-    for metric, word in _MEMORY.items():
+    for metric, word in _SHOWN.items():
         row = rows.get(metric)
-        if row is not None and row["outcome"] not in {"equal", "failed"}:
+        unchanged = {"equal", "failed"} if metric in _MEMORY else {"equal", "failed", "ambiguous"}
+        if row is not None and row["outcome"] not in unchanged:
             before, after = (bytes_in_words(v) if metric.endswith("bytes") else str(v) for v in row["values"])
             text.append(", " if text else "")
             text.append(f"{word} {before} to {after}", style=STYLES.get(row["outcome"], ""))

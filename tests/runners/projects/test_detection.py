@@ -92,6 +92,15 @@ def test_an_environment_is_made_where_a_lock_pins_it_or_something_is_missing_her
         ({"setup.py": "", "src/ridge/kernels.pyx": ""}, "wheel"),
         ({"setup.py": "", "src/ridge/__init__.py": "from importlib.metadata import version"}, "wheel"),
         ({"setup.py": "", "src/ridge/__init__.py": "from ._version import version"}, "wheel"),
+        ({"setup.py": "", "src/ridge/__init__.py": "from ridge.ridge_version import __version__"}, "wheel"),
+        (
+            {
+                "setup.py": "",
+                "src/ridge/__init__.py": "from .version import number",
+                "src/ridge/version/__init__.py": "",
+            },
+            None,
+        ),
         ({"src/ridge/kernels.pyx": ""}, None),
     ],
 )
