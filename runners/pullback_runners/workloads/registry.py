@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 import itertools
 import pkgutil
+import re
 import runpy
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,6 +34,10 @@ Prepare = Callable[..., Callable[[], Any]]
 """`prepare(**inputs, **params)`: the call that computes the value and its gradients from these arguments."""
 
 Grid = list[dict[str, Parameter]]
+
+_LONGEST_NAME = 200
+_NAME = re.compile(r"[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?")
+"""As the service takes names."""
 
 TIERS = ("unfused", "fused", "stateful", "native")
 """Every tier that the product knows; an engine says in `pullback.TIERS` which of them it can run."""
@@ -135,7 +140,7 @@ class Workload:
 
     def variant(self, name: str) -> Callable[[Prepare], Prepare]:
         """Declare another way to value and gradients: `prepare(**inputs, **params)` runs once and returns what is timed."""
-        self._refuse_tier(name)
+        self._refuse_unfit(name)
 
         def declare(prepare: Prepare) -> Prepare:
             self.variants[name] = self._declared_in[name] = prepare
@@ -145,7 +150,7 @@ class Workload:
 
     def peer(self, name: str) -> Callable[[Callable[..., Differentiated]], Callable[..., Differentiated]]:
         """Declare a variant that needs no preparation: `run(**inputs, **params)` is what is timed."""
-        self._refuse_tier(name)
+        self._refuse_unfit(name)
 
         def declare(run: Callable[..., Differentiated]) -> Callable[..., Differentiated]:
             self.variants[name] = lambda **arguments: partial(run, **arguments)
@@ -154,7 +159,11 @@ class Workload:
 
         return declare
 
-    def _refuse_tier(self, name: str) -> None:
+    def _refuse_unfit(self, name: Any) -> None:
+        if not isinstance(name, str) or len(name) > _LONGEST_NAME or _NAME.fullmatch(name) is None:
+            raise UsageError(
+                f"workload {self.name} declares a variant {name!r:.50}; give it a name of one line and at most {_LONGEST_NAME} characters"
+            )
         if name in TIERS:
             raise UsageError(
                 f"workload {self.name} declares a variant {name!r}, which is a tier of Pullback's engine; give it another name"

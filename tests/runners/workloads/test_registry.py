@@ -235,3 +235,11 @@ def test_a_variant_cannot_take_the_name_of_a_tier(tmp_path, own_registry, how):
     file.write_text(f"{MINE}\n\n@mine.{how}('native')\ndef _(x, *, n):\n    return 0.0, {{'x': x}}\n")
     with pytest.raises(UsageError, match="workload mine declares a variant 'native', which is a tier of Pullback's"):
         load_workload_file(file)
+
+
+@pytest.mark.parametrize("name", ["", " a", "a\nb", "a" * 201, 3])
+def test_a_variant_has_a_name_that_the_service_takes(tmp_path, own_registry, name):
+    file = tmp_path / "mine.py"
+    file.write_text(f"{MINE}\n\n@mine.peer({name!r})\ndef _(x, *, n):\n    return 0.0, {{'x': x}}\n")
+    with pytest.raises(UsageError, match="workload mine declares a variant .*; give it a name of one line and at most"):
+        load_workload_file(file)
