@@ -14,6 +14,8 @@ from pullback_cli.options import AsJson, Cases, Clone, Quiet, Variants
 from pullback_cli.usage_errors import RefusalError, needs
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from pullback_runners.projects.configuration import ProjectFile
     from pullback_runners.projects.subjects import BuiltCommit
 
@@ -90,6 +92,7 @@ def compare(
         except BuildError as error:
             raise RefusalError(str(error)) from error
         tell_refused([said for each in (built, judged) if (said := each.warning())])
+        tell_refused([] if candidate or dirty else _unused_workloads(project, files, judged))
         with progress(quiet=quiet) as tell, interrupts() as stop:
             report = compare_commits(
                 built,
@@ -143,6 +146,15 @@ def _candidate(project: "ProjectFile", revision: str | None, folder: Path, *, di
             "commit, or add --dirty to judge the files as they are, or --candidate HEAD to judge the commit without them"
         )
     return build_subject(project, project.top, commit)
+
+
+def _unused_workloads(project: "ProjectFile", files: "Sequence[Path]", judged: "BuiltCommit") -> "Iterator[str]":
+    """A sentence for each workload file that somebody has edited and not committed."""
+    from pullback_runners.revisions import uncommitted_changes
+
+    if any(judged.files in file.parents for file in files):
+        for name in uncommitted_changes(project, project.measure.workloads):
+            yield f"{name} differs from HEAD, whose file is measured; --workloads {name} takes it as it is"
 
 
 def _print_table(report: dict[str, Any], output: Path | None) -> None:

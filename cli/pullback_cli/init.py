@@ -100,7 +100,13 @@ def init(
         typer.echo(f"  {f'{each.table}.{each.key}':<20} {shown:<24} {each.reason}")
     for remark in guesses.notes:
         typer.echo(f"  note: {remark}")
-    (top / FILE).write_text(text, encoding="utf-8")
+    try:
+        (top / files[0]).parent.mkdir(parents=True, exist_ok=True)
+        (top / FILE).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RefusalError(
+            f"{error.filename} cannot be written ({error.strerror}); rename what is there, or give its folder to yourself"
+        ) from error
     typer.echo(f"wrote {FILE}")
     status = _write_and_measure(project, guesses, found, engine, keeps=keeps, measure=measure, chosen=function)
     written = " ".join([FILE, *(() if keeps else files)])

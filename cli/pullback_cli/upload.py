@@ -122,7 +122,7 @@ def _send(uploads: "Uploads", logs: "_Logs", body: bytes, said: dict[str, Any], 
         **said,
         "commit": here.sha,
         "branch": said["branch"] or here.branch,
-        "authored_at": datetime.fromisoformat(here.authored_at),
+        "authored_at": None if here.authored_at is None else datetime.fromisoformat(here.authored_at),
         "dirty": here.dirty or None,
     }
     logs.tell(said["project"], placed["branch"], here.sha)

@@ -168,12 +168,14 @@ def _choose_for_both(
         raise UsageError(
             f"the reference {_sha(reference)} has none of the workloads: {said}; give some that both can run by --workloads"
         ) from error
-    if not choice.imports:
-        folders = ", ".join(path.name for path in candidate.subject.paths)
-        raise UsageError(
-            f"the workloads import nothing from the commit's {folders}/, so that both commits would be the same; "
-            f"correct [build] path, or name the modules in [build] import{candidate.subject.hint}"
-        )
+    for remark in choice.remarks(candidate.subject):
+        raise UsageError(remark)
+    for own, other, built in ((choice, older, reference), (older, choice, candidate)):
+        if installed := sorted(set(own.imports) & set(other.modules)):
+            raise UsageError(
+                f"{_sha(built)} has no {installed[0]} of its own, so that the one which is installed would be compared; "
+                "compare with a commit that has it, or uninstall that one"
+            )
     names = {case.name for case in older.cases}
     refused = [_told(each, candidate) for each in dict.fromkeys([*choice.refused, *older.refused])]
     cases = [case for case in choice.cases if case.name in names]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pullback_runners.allocations import count_allocations
-from pullback_runners.errors import UsageError
+from pullback_runners.errors import UsageError, VariantError
 from pullback_runners.measurement.examination import Examination
 from pullback_runners.measurement.lockstep import Group, Timing
 from pullback_runners.measurement.slices import calibrate_calls, time_slice, timer_ns
@@ -31,11 +31,13 @@ class InProcess:
         self._run = Run()
         self._results: dict[Case, CaseResult] = {}
 
-    def measure(self, workload: str, sizes: Mapping[str, Any], variant: str, call: Callable[[], Any]) -> None:
-        """Time a function in slices, then count what a call of it allocates."""
+    def measure(
+        self, workload: str, sizes: Mapping[str, Any], variant: str, call: Callable[[], Any]
+    ) -> Callable[[str], None]:
+        """Time a function in slices, then count what a call of it allocates; what is returned takes that back, for a reason."""
         params = tuple((name, each if isinstance(each, int) else str(each)) for name, each in sizes.items())
         case = Case(workload, params, "f8")
-        result = self._results.setdefault(case, CaseResult(case, [], None))
+        result = self._results.get(case) or CaseResult(case, [], None)
         if variant in result.variants:
             raise UsageError(
                 f"{case.name} {variant} was measured already; give gradient_benchmark another size or variant"
@@ -51,12 +53,20 @@ class InProcess:
         result.examinations[variant] = Examination(_BY_HAND, count_allocations(call).document(), None)
         result.groups = result.groups or [Group({}, {})]
         result.groups[0].timings[variant] = timing
+        self._results[case] = result
+
+        def take_back(reason: str) -> None:
+            result.failures[variant] = VariantError("gradient", reason)
+
+        return take_back
 
     def lines(self) -> Iterator[str]:
         """A line for each that was measured."""
         for case, result in self._results.items():
             for variant, timing in result.groups[0].timings.items():
-                yield f"{case.name} {variant}: {duration_in_words(statistics.median(timing.cpu_s))} a call"
+                failure = result.failures.get(variant)
+                took = f"{duration_in_words(statistics.median(timing.cpu_s))} a call"
+                yield f"{case.name} {variant}: {failure.message if failure else took}"
 
     def write(self, top: Path, file: Path) -> None:
         """Write the report, which belongs to the repository that a folder is in."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 _measured: pytest.StashKey[InProcess] = pytest.StashKey()
+_taking_back: pytest.StashKey[list[Callable[[str], None]]] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,6 +42,13 @@ def pytest_configure(config: pytest.Config) -> None:
     from pullback_runners.in_process import InProcess  # noqa: PLC0415 - NumPy and more, for this option alone
 
     config.stash[_measured] = InProcess()
+
+
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    """Take back what was measured in a test that failed: its assertions are what says that a gradient is right."""
+    if call.when == "call" and call.excinfo is not None:
+        for take_back in item.stash.get(_taking_back, ()):
+            take_back(f"its test failed: {call.excinfo.exconly(tryshort=True).splitlines()[0]}")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -73,7 +81,8 @@ def gradient_benchmark(request: pytest.FixtureRequest) -> Callable[..., Any]:
         if measured is not None:
             parameters = request.node.callspec.params if hasattr(request.node, "callspec") else {}
             name = getattr(request.node, "originalname", None) or request.node.name
-            measured.measure(name.removeprefix("test_"), {**parameters, **sizes}, variant, call)
+            case = (name.removeprefix("test_"), {**parameters, **sizes}, variant)
+            request.node.stash.setdefault(_taking_back, []).append(measured.measure(*case, call))
         return result
 
     return benchmark

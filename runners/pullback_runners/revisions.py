@@ -1,7 +1,7 @@
 """Commits to measure: the revisions of a project's repository."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,12 +72,12 @@ def count_commits(project: ProjectFile, wish: str) -> int:
     return int(counted.stdout or 0)
 
 
-def uncommitted_changes(project: ProjectFile) -> list[str]:
-    """Files that are measured and differ from the checked-out commit, new ones included.
+def uncommitted_changes(project: ProjectFile, files: Sequence[str] = ()) -> list[str]:
+    """Files, by default those that are measured, that differ from the checked-out commit, new ones included.
 
     Python's bytecode and what an installation notes beside the sources are none, for a repository need not ignore them.
     """
     leftovers = (f":(exclude,glob)**/{each}/**" for each in ("__pycache__", "*.egg-info"))
-    files = [*files_of(project.build, project.top), *leftovers]
-    status = git(project.top, "status", "--porcelain", "--untracked-files=all", "--", *files)
+    asked = [*(files or files_of(project.build, project.top)), *leftovers]
+    status = git(project.top, "status", "--porcelain", "--untracked-files=all", "--", *asked)
     return [line[3:] for line in status.stdout.decode(errors="replace").splitlines()]

@@ -110,7 +110,7 @@ def run_suite(
     elif engine is None and commit is None and (own := _files_of_own(choice.cases)):
         owner = belonging_of_workloads(own, _package(None)) or measured
     owner = owner or measured
-    on_refused(refused)
+    on_refused([*refused, *choice.remarks(subject)])
 
     on_progress(Progress("preflight", 0, 1, "looking at the machine"))
     run = Run()

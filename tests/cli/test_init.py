@@ -143,3 +143,11 @@ def test_no_project_begins_outside_of_a_clone(init, repository, tmp_path):
         assert done.returncode == 2
         (line,) = done.stderr.splitlines()
         assert said in line
+
+
+def test_a_file_where_the_folder_of_workloads_would_be_is_named(init, repository):
+    (repository / "bench").write_text("#!/bin/sh\n")
+    done = init(repository)
+    assert done.returncode == 2
+    assert f"{repository}/bench cannot be written (File exists); rename what is there" in done.stderr
+    assert not (repository / "pullback.toml").exists()

@@ -85,3 +85,38 @@ def test_a_case_that_is_measured_twice_fails_its_test(suite, tmp_path):
     done = suite("--pullback", str(tmp_path / "report.json"))
     assert done.returncode == 1
     assert "a[f8,cpu] function was measured already; give gradient_benchmark another size or variant" in done.stdout
+
+
+WRONG = """
+import numpy as np
+
+
+def test_wrong(gradient_benchmark):
+    value, gradient = gradient_benchmark(lambda: (1.0, np.zeros(3)))
+    assert gradient.any()
+
+
+def test_once(gradient_benchmark):
+    calls = []
+
+    def call():
+        calls.append(1)
+        return 1 / (len(calls) == 1)
+
+    gradient_benchmark(call)
+
+
+def test_right(gradient_benchmark):
+    gradient_benchmark(lambda: 3)
+"""
+
+
+def test_what_a_failed_test_measured_has_no_numbers(suite, tmp_path):
+    (tmp_path / "ridge" / "test_mine.py").write_text(WRONG)
+    done = suite("--pullback", str(tmp_path / "report.json"))
+    assert done.returncode == 1
+    assert "wrong[f8,cpu] function: its test failed: assert" in done.stdout
+    cases = json.loads((tmp_path / "report.json").read_text())["pullback"]["cases"]
+    assert [(case["case"]["workload"], case["gradient"]["ok"]) for case in cases] == [("wrong", False), ("right", True)]
+    (wrong,) = cases[0]["variants"]
+    assert (wrong["error"]["kind"], wrong["metrics"]) == ("gradient", {})

@@ -1,8 +1,11 @@
+import os
+
 import pytest
 from tests.runners.conftest import git
 
 from pullback_runners.errors import UsageError
 from pullback_runners.projects.configuration import find_project
+from pullback_runners.report import describe_commit
 from pullback_runners.revisions import (
     count_commits,
     find_commit,
@@ -71,3 +74,12 @@ def test_a_command_that_cannot_know_the_project_says_why(clone, tmp_path):
         require_project(clone)
     with pytest.raises(UsageError, match="is not at the top of its repository; move it to"):
         require_project(clone / "engine")
+
+
+def test_looking_at_a_repository_leaves_its_index_to_whoever_works_there(clone):
+    index = clone / ".git" / "index"
+    (clone / "engine" / "pullback" / "__init__.py").touch()  # git would note that it is as it was
+    os.utime(index, (1, 1))
+    assert uncommitted_changes(find_project(clone)) == []
+    assert not describe_commit(clone)["dirty"]
+    assert index.stat().st_mtime == 1

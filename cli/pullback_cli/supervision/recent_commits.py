@@ -8,11 +8,11 @@ from typing import Any
 from pullback_runners.projects.configuration import ProjectFile
 from pullback_runners.projects.git import git
 from pullback_runners.projects.subjects import files_of
+from pullback_runners.report.commit import FIELDS, read_fields
 from pullback_runners.revisions import uncommitted_changes
 
 EARLIER_COMMITS = 5
 MOST_OF_A_LOG = 500
-_FIELDS = "%H%x1f%P%x1f%an%x1f%aI%x1f%s"
 
 Commit = Mapping[str, Any]
 """The commit object of a report and of a job."""
@@ -75,21 +75,8 @@ class HeadWatch:
 
 
 def _commits(repository: Path, branch: str | None, *arguments: str) -> list[Commit]:
-    commits: list[Commit] = []
-    for line in _ask(repository, "log", f"--format={_FIELDS}", *arguments).splitlines():
-        sha, parents, author, authored_at, title = line.split("\x1f")
-        commits.append(
-            {
-                "sha": sha,
-                "parents": parents.split(),
-                "branch": branch,
-                "author": author,
-                "authored_at": authored_at,
-                "title": title,
-                "dirty": False,
-            }
-        )
-    return commits
+    told = _ask(repository, "log", "-z", f"--format={FIELDS}", *arguments).split("\0")[:-1]
+    return [{**read_fields(each), "branch": branch, "dirty": False} for each in told]
 
 
 def _ask(repository: Path, *arguments: str) -> str:

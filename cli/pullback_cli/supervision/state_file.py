@@ -48,7 +48,7 @@ def read_state(data: Path) -> UpState | None:
             children={name: ProcessMark.from_json(mark) for name, mark in found["children"].items()},
             ready=bool(found["ready"]),
         )
-    except (FileNotFoundError, NotADirectoryError, ValueError, KeyError):
+    except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pullback_cli.uploading.gitlog import ask_git
 from pullback_cli.usage_errors import RefusalError
+from pullback_runners.report.commit import stated_time
 
 _REMEDY = "the file does not name the measured commit, and this folder is not a git checkout: add --commit SHA"
 
@@ -15,7 +16,7 @@ class Head:
 
     sha: str
     branch: str | None
-    authored_at: str
+    authored_at: str | None
     dirty: bool
 
 
@@ -34,10 +35,10 @@ def branch_of(folder: Path, sha: str) -> str | None:
 
 def head(folder: Path) -> Head:
     """The commit of the folder a person stands in."""
-    sha, authored_at = _git(folder, "show", "-s", "--format=%H%n%aI", "HEAD").split("\n")
+    sha, _, authored_at = _git(folder, "show", "-s", "--format=%H%n%aI", "HEAD").partition("\n")
     branch = _git(folder, "rev-parse", "--abbrev-ref", "HEAD")
     changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
-    return Head(sha, branch if branch != "HEAD" else None, authored_at, bool(changes))
+    return Head(sha, branch if branch != "HEAD" else None, stated_time(authored_at), bool(changes))
 
 
 def _git(folder: Path, *arguments: str) -> str:

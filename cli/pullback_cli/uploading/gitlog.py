@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from pullback_runners.projects.git import git
-
-_FIELDS = "%H%x1f%P%x1f%an%x1f%aI%x1f%s"
+from pullback_runners.report.commit import FIELDS, read_fields
 
 
 def ask_git(folder: Path, *arguments: str) -> str | None:
@@ -27,9 +26,10 @@ def first_parents(folder: Path, revision: str, most: int) -> list[dict[str, Any]
     said = ask_git(
         folder,
         "log",
+        "-z",
         "--first-parent",
         f"--max-count={most}",
-        f"--format={_FIELDS}",
+        f"--format={FIELDS}",
         "--end-of-options",
         revision,
         "--",
@@ -37,12 +37,10 @@ def first_parents(folder: Path, revision: str, most: int) -> list[dict[str, Any]
     if said is None:
         return None
     cut_off = _cut_off(folder)
-    commits: list[dict[str, Any]] = []
-    for line in said.splitlines():
-        sha, parents, author, authored_at, title = line.split("\x1f")
-        told: dict[str, Any] = {"sha": sha, "author": author, "authored_at": authored_at, "title": title}
-        # git shows the last commit of a shallow clone without parents, which it has.
-        commits.append(told if sha in cut_off else told | {"parents": parents.split()})
+    commits = [read_fields(each) for each in said.split("\0")[:-1]]
+    for each in commits:
+        if each["sha"] in cut_off:
+            del each["parents"]  # git shows the last commit of a shallow clone without parents, which it has
     return commits
 
 

@@ -7,6 +7,7 @@ clone; their repositories have to be allowed too. No hook and no filter of a rep
 
 import hashlib
 import re
+import subprocess
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -87,9 +88,16 @@ class Repositories:
         if missing:
             # Names of their own keep commits that no branch has any more, and tell the next fetch what is there.
             wanted = [f"{sha}:refs/pullback/{sha}" for sha in missing] if source != "origin" else missing
-            wanted += [f"+HEAD:{_CURRENT}"] if source != "origin" else []
+            current = [f"+HEAD:{_CURRENT}"] if source != "origin" else []
             options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--recurse-submodules=no", "--end-of-options")
-            fetched = git(repository, "fetch", *options, source, *wanted, timeout_s=_FETCH_TIMEOUT_S)
+            try:
+                fetched = git(repository, "fetch", *options, source, *wanted, *current, timeout_s=_FETCH_TIMEOUT_S)
+                if b"HEAD" in fetched.stderr:  # which in a bare repository may name a branch that nobody has pushed
+                    fetched = git(repository, "fetch", *options, source, *wanted, timeout_s=_FETCH_TIMEOUT_S)
+            except subprocess.TimeoutExpired as error:
+                raise _elsewhere(
+                    f"see whether the agent reaches {called}: git fetch did not end in {_FETCH_TIMEOUT_S} s"
+                ) from error
             lacking = [sha for sha in missing if not _holds(repository, sha)]
             if lacking:
                 said = f" (git says: {_without_places(last_line(fetched))})" if fetched.returncode else ""

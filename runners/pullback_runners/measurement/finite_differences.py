@@ -40,14 +40,9 @@ class Differences:
                 None, f"gradients of {', '.join(gradients)} where those of {', '.join(self.wrt)} are asked for"
             )
         for name in self.wrt:
-            argument, gradient = array_of(self.inputs[name]), array_of(gradients[name])
-            if (gradient.dtype, gradient.shape) != (argument.dtype, argument.shape):
-                return _wrong(
-                    None,
-                    f"gradient of {name} is {gradient.dtype} {gradient.shape} instead of {argument.dtype} {argument.shape}",
-                )
-            if not np.isfinite(gradient).all():
-                return _wrong(None, f"gradient of {name} holds NaN or infinity")
+            complaint = _unfit(name, array_of(self.inputs[name]), array_of(gradients[name]))
+            if complaint is not None:
+                return _wrong(None, complaint)
         here = float(array_of(value))
         if not np.isfinite(here):
             return _wrong(None, "value is NaN or infinity")
@@ -86,6 +81,15 @@ class Differences:
     def _at(self, directions: Mapping[str, Any], sign: float) -> float:
         moved = {name: _moved(self.inputs[name], sign * self._step * directions[name]) for name in self.wrt}
         return float(array_of(self.value_at({**self.inputs, **moved})))
+
+
+def _unfit(name: str, argument: Any, gradient: Any) -> str | None:
+    """Why a gradient cannot be that of an argument, or cannot be held against differences; None if it can."""
+    if argument.dtype.kind == "c":
+        return f"{name} is complex, of which differences say nothing; declare an oracle of the workload"
+    if (gradient.dtype, gradient.shape) != (argument.dtype, argument.shape):
+        return f"gradient of {name} is {gradient.dtype} {gradient.shape} instead of {argument.dtype} {argument.shape}"
+    return None if np.isfinite(gradient).all() else f"gradient of {name} holds NaN or infinity"
 
 
 def _wrong(error: float | None, complaint: str) -> GradientCheck:

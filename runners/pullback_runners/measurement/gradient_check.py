@@ -109,15 +109,16 @@ def relative_error(found: Any, expected: Any) -> float:
     The root mean square is the floor of the divisor: an element that is small by cancellation may keep the absolute error
     of its neighbours, but no element may be wrong by as much as a typical one weighs.
     """
-    found = array_of(found).astype(np.float64)
-    expected = array_of(expected).astype(np.float64)
+    found, expected = array_of(found), array_of(expected)
+    double = np.complex128 if "c" in {found.dtype.kind, expected.dtype.kind} else np.float64
+    found, expected = found.astype(double), expected.astype(double)
     if found.shape != expected.shape:
         return float("nan")
     with np.errstate(invalid="ignore", over="ignore"):
         difference = np.abs(found - expected)
     if not difference.any():  # NaN counts as true
         return 0.0
-    size = np.maximum(np.abs(expected), np.sqrt(np.mean(expected**2)))
+    size = np.maximum(np.abs(expected), np.sqrt(np.mean(np.abs(expected) ** 2)))
     return float(np.max(difference / np.where(size > 0, size, 1.0)))
 
 

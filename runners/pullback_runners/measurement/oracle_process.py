@@ -71,13 +71,12 @@ class OracleProcess:
 
 
 def _start() -> "subprocess.Popen[bytes]":
-    kept = {name: os.environ[name] for name in ("PYTHONNOUSERSITE",) if name in os.environ}
     return subprocess.Popen(  # noqa: S603 - our own module
         [sys.executable, "-P", "-m", __name__],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={**python_environment(INSTALLED), **kept},
+        env=python_environment(INSTALLED),
         start_new_session=True,
     )
 

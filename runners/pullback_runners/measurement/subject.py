@@ -27,6 +27,8 @@ class Subject:
     code: str | None = field(default=None, compare=False)
     """Of what was installed of them, compiled parts included; None where nothing was."""
 
+    checkout: Path | None = field(default=None, compare=False)
+    """The clone that a commit is of, nothing of which may be imported; None where its files are measured as they are."""
     hint: str = field(default="", compare=False)
     """A possible reason why a module of it cannot be imported, as the end of a sentence."""
 

@@ -3,11 +3,14 @@
 Run as `python -P -m` with this name it reads one order from its standard input and answers with one line.
 """
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -42,6 +45,17 @@ class Chosen:
     of_engine: bool = False
     """True if an engine is measured."""
 
+    def remarks(self, subject: Subject | None) -> list[str]:
+        """A sentence if the workloads run nothing of the commit that is measured."""
+        if subject is None or subject.checkout is None or self.of_engine or self.imports:
+            return []
+        folders = ", ".join(path.name for path in subject.paths)
+        said = (
+            f"the workloads import nothing from the commit's {folders}/, so that each commit would be the same; "
+            f"correct [build] path, or name the modules in [build] import{subject.hint}"
+        )
+        return [said]
+
     def variants(self, workload: str) -> list[str]:
         """The variants that commits are compared by if none are named: the tiers, where there is a NumPy form, and declared ones.
 
@@ -67,30 +81,21 @@ def choose_for(
         )
     order = {
         "subject": subject.document(),
+        "checkout": None if subject.checkout is None else str(subject.checkout),
         "suite": suite,
         "patterns": list(patterns),
         "files": [str(path) for path in files],
         "device": device,
     }
-    try:
-        done = subprocess.run(  # noqa: S603 - our own module
-            [*interpreter(subject), "-P", "-m", __name__],
-            input=json.dumps(order).encode(),
-            capture_output=True,
-            check=False,
-            env=python_environment(subject),
-            timeout=_TIMEOUT_S,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise UsageError(f"the workload files were not loaded in {_TIMEOUT_S} s; they import too much") from error
-    if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
+    status, answered, complained = _asked(subject, order)
+    if not answered:
+        said = complained.strip().splitlines()[-1:] or [f"exit status {status}"]
         python = interpreter(subject)[0]
         remedy = (
             "" if python == sys.executable else "; install what is missing there, or name it in [build] requirements"
         )
         raise UsageError(f"{python} cannot load workloads: {said[0]}{remedy}")
-    answer = json.loads(done.stdout)
+    answer = json.loads(answered)
     if "failed" in answer:
         raise UsageError(f"{answer['failed']}{subject.hint}")
     cases = [Case.of_document(each) for each in answer.pop("cases")]
@@ -98,6 +103,35 @@ def choose_for(
         name: Offer(**{**each, "variants": tuple(each["variants"])}) for name, each in answer.pop("offers").items()
     }
     return Chosen(cases=cases, files=[Path(each) for each in answer.pop("files")], offers=offers, **answer)
+
+
+def _asked(subject: Subject, order: Mapping[str, Any]) -> tuple[int, str, str]:
+    """The exit status of a process that was given an order, the first line of its answer and what it wrote beside.
+
+    Files and no pipes: what a workload starts in the background keeps these open as long as it runs. It ends with this.
+    """
+    with tempfile.TemporaryFile() as ordered, tempfile.TemporaryFile() as answers, tempfile.TemporaryFile() as errors:
+        ordered.write(json.dumps(order).encode())
+        ordered.seek(0)
+        process = subprocess.Popen(  # noqa: S603 - our own module
+            [*interpreter(subject), "-P", "-m", __name__],
+            stdin=ordered,
+            stdout=answers,
+            stderr=errors,
+            env=python_environment(subject),
+            start_new_session=True,
+        )
+        try:
+            status = process.wait(_TIMEOUT_S)
+        except subprocess.TimeoutExpired as error:
+            raise UsageError(f"the workload files were not loaded in {_TIMEOUT_S} s; they import too much") from error
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        answers.seek(0)
+        errors.seek(0)
+        return status, answers.readline().decode(), errors.read().decode(errors="replace")
 
 
 def main() -> None:
@@ -116,6 +150,10 @@ def main() -> None:
         where = "" if error.name in named else f", on importing {', '.join(named)}"
         answer({"failed": f"{error}{where}, which [build] import names"})
         return
+    own = [*order["subject"]["paths"], *(str(path.parent) for path in choice.files)]
+    if order["checkout"] is not None and (strayed := _strayed(order["checkout"], own)) is not None:
+        answer({"failed": strayed})
+        return
     answer(
         {
             "cases": [case.document() for case in choice.cases],
@@ -132,6 +170,31 @@ def main() -> None:
 def _known(choice: Choice) -> list[str]:
     """The variants that may be named: those of Pullback's workloads as well only where one of these is chosen."""
     return known_variants(of_ours=not all(choice.offers[case.workload].is_foreign for case in choice.cases))
+
+
+def _strayed(checkout: str, own: Sequence[str]) -> str | None:
+    """A sentence on a module that came from the files checked out where a commit is measured, as an editable install has it."""
+    elsewhere = {Path(os.path.realpath(folder)) for folder in (*own, sys.prefix, sys.base_prefix)}
+    installed = {"site-packages", "dist-packages"}  # of a user, whose home may be a clone
+    ours = {"__main__", "pullback", "pullback_runners"}
+    top = Path(os.path.realpath(checkout))
+    for name, module in sorted(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if not isinstance(file, str) or name.partition(".")[0] in ours:
+            continue
+        place = Path(os.path.realpath(file))
+        is_told = Path(file).is_absolute()  # PyTorch has modules of which it tells `_ops.py`
+        if (
+            is_told
+            and top in place.parents
+            and elsewhere.isdisjoint(place.parents)
+            and installed.isdisjoint(place.parts)
+        ):
+            return (
+                f"{name} came from {place}, the files that are checked out, and not from the commit; "
+                "name its folder in [build] path, or uninstall what puts it in front"
+            )
+    return None
 
 
 def _installed() -> list[str]:
@@ -153,11 +216,14 @@ def _loaded_from(folders: Sequence[str]) -> list[str]:
 
 def _folder_of(module: Any) -> str | None:
     file = getattr(module, "__file__", None)
-    if not file:
-        return None
+    if not file:  # of a namespace package, which any empty folder is
+        has_modules = any(each.startswith(f"{getattr(module, '__name__', None)}.") for each in sys.modules)
+        folders = list(getattr(module, "__path__", None) or ()) if has_modules else []
+        return str(Path(os.path.realpath(folders[0])).parent) if folders else None
     place = Path(os.path.realpath(file))
     return str(place.parent.parent if place.stem == "__init__" else place.parent)
 
 
 if __name__ == "__main__":
     main()
+    os._exit(0)  # a thread that a workload has started may run for ever

@@ -256,12 +256,17 @@ def interpreter(subject: Subject) -> list[str]:
 
 def python_environment(subject: Subject) -> dict[str, str]:
     """The environment of any process that imports a subject."""
-    # Python's own settings may change what is measured (PYTHONMALLOC, PYTHONDEVMODE); the path is where our modules are.
-    kept = {"PYTHONPATH", "PYTHONHOME"}
+    # Python's own settings may change what is measured (PYTHONMALLOC, PYTHONDEVMODE); the others say where modules are.
+    kept = {"PYTHONPATH", "PYTHONHOME", "PYTHONNOUSERSITE"}
     environment = {n: value for n, value in os.environ.items() if n in kept or not n.startswith("PYTHON")}
     if subject.harness is not None:
         environment["PYTHONPATH"] = str(subject.harness)
-    return {**environment, **subject.variables}
+    paths = (
+        environment.get("PYTHONPATH"),
+        subject.variables.get("PYTHONPATH"),
+    )  # the harness first, or it is not found
+    where = os.pathsep.join(filter(None, paths))
+    return {**environment, **subject.variables, **({"PYTHONPATH": where} if where else {})}
 
 
 @dataclass(frozen=True)
@@ -283,15 +288,15 @@ def worker_environment(case: Case, subject: Subject, draw: Draw, *, counts_nativ
     JAX takes a GPU wherever it finds one unless it is told where to compute; and it would take three quarters of its memory
     at once, which the other members of a group are on.
     """
-    environment = {
-        **python_environment(subject),
+    usual = {
         "PYTHONHASHSEED": str(draw.hash_seed),
         "PULLBACK_PADDING": "x" * draw.padding,
         **dict.fromkeys(THREADS_VARIABLES, str(blas_threads(case))),
         "JAX_PLATFORMS": case.device,
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
-        **subject.variables,
     }
+    chosen = {name: value for name, value in usual.items() if name not in subject.variables}
+    environment = {**python_environment(subject), **chosen}
     library = native_counter_library() if counts_native else None
     if library is not None:  # behind what the user preloads, as in the processes that are timed
         environment["LD_PRELOAD"] = f"{environment.get('LD_PRELOAD', '')} {library}".strip()

@@ -164,8 +164,8 @@ def read_project(path: Path) -> ProjectFile:
 def parse_project(text: str, top: Path) -> ProjectFile:
     """The project of this text, whose file lies in the folder `top`."""
     try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        tables = tomllib.loads(text.removeprefix("\ufeff"))  # some editors begin a file with a byte order mark
+    except (ValueError, RecursionError) as error:  # of numbers with thousands of digits, and lists in lists in lists
         raise UsageError(f"{FILE} is not TOML: {error}") from error
     kinds = {"project": Project, "build": Build, "measure": Measure, "detection": Detection}
     made: dict[str, Any] = {}
@@ -205,7 +205,7 @@ def _check_values(text: str, found: ProjectFile) -> None:
         ("measure", "workloads", found.measure.workloads),
     ):
         for each in paths:
-            if Path(each).is_absolute() or ".." in Path(each).parts:
+            if not each or "\0" in each or Path(each).is_absolute() or ".." in Path(each).parts:
                 raise _wrong(
                     text,
                     table_name,
@@ -289,6 +289,10 @@ def _environment(text: str, table: Mapping[str, Any]) -> dict[str, str]:
     for key, value in table.items():
         if not isinstance(value, str):
             raise _wrong(text, "environment", key, f'[environment] {key} is a string; write {key} = "{value}"')
+        if not key or {"=", "\0"} & {*key} or "\0" in value:
+            raise _wrong(
+                text, "environment", key, f"[environment] {key!r} can be no variable of a process; leave it out"
+            )
     return dict(table)
 
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pullback_runners.projects.environments import dependencies_of
+from pullback_runners.projects.digests import COMPILED_SOURCES
+from pullback_runners.projects.environments import dependencies_of, table_of
 from pullback_runners.projects.functions import SKIPPED_FOLDERS, imported_by, imported_engines, python_files
 
 _SOURCE_FOLDERS = ("src", "lib", "python", ".")
@@ -72,7 +73,8 @@ def detect(top: Path, origin: str | None = None) -> Guesses:
     requirements, said = _requirements(top, pyproject)
     guesses += requirements
     notes += said
-    guesses += _installation(top, top / source, packages, pyproject)
+    installation = _installation(top, top / source, packages, pyproject)
+    guesses += installation
     if source == "." and packages:  # or every other file there would make two commits differ
         code = [name if (top / name).is_dir() else f"{name}.py" for name in packages]
         named = next((each.value for each in requirements), ())
@@ -81,7 +83,7 @@ def detect(top: Path, origin: str | None = None) -> Guesses:
             for each in ("pyproject.toml", "setup.py", "setup.cfg", "CMakeLists.txt", "meson.build")
             if (top / each).is_file()
         ]
-        files = tuple(dict.fromkeys([*code, *named, *built_by]))
+        files = tuple(dict.fromkeys([*code, *named, *built_by, *(COMPILED_SOURCES if installation else ())]))
         guesses.append(Guess("build", "files", files, "by which commits differ"))
     engines = imported_engines(top / source)
     notes += _seen_beside(top, pyproject)
@@ -93,12 +95,12 @@ def _toml(path: Path) -> tuple[dict[str, Any], str | None]:
         return tomllib.loads(path.read_text(encoding="utf-8")), None
     except FileNotFoundError:
         return {}, None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         return {}, f"{path.name} cannot be read ({error}), so nothing is taken from it"
 
 
 def _name(top: Path, pyproject: Mapping[str, Any], origin: str | None) -> Guess:
-    project = pyproject.get("project", {}).get("name") or pyproject.get("tool", {}).get("poetry", {}).get("name")
+    project = table_of(pyproject, "project").get("name") or table_of(pyproject, "tool", "poetry").get("name")
     if isinstance(project, str) and project:
         return Guess("project", "name", project, "pyproject.toml calls it so")
     if origin:
@@ -118,8 +120,7 @@ def _packages(folder: Path) -> list[str]:
 
 
 def _source_folder(top: Path, pyproject: Mapping[str, Any]) -> str:
-    tool = pyproject.get("tool", {})
-    named = tool.get("setuptools", {}).get("package-dir", {}).get("") if isinstance(tool, dict) else None
+    named = table_of(pyproject, "tool", "setuptools", "package-dir").get("")
     candidates = (*([named] if isinstance(named, str) else []), *_SOURCE_FOLDERS)
     return next((each for each in candidates if _packages(top / each) and (top / each).is_dir()), ".")
 
@@ -191,9 +192,10 @@ def _installation(top: Path, source: Path, packages: Sequence[str], pyproject: M
     can_build = (top / "pyproject.toml").is_file() or (top / "setup.py").is_file()
     if not can_build:
         return []
-    requires = " ".join(map(str, pyproject.get("build-system", {}).get("requires", [])))
+    system = table_of(pyproject, "build-system")
+    requires = str(system.get("requires", []))
     setup = (top / "setup.py").read_text(encoding="utf-8", errors="replace") if (top / "setup.py").is_file() else ""
-    backend = f"{requires} {pyproject.get('build-system', {}).get('build-backend', '')}"
+    backend = f"{requires} {system.get('build-backend', '')}"
     reason = None
     if compiled := next((each for each in _COMPILING_BACKENDS if each in backend.replace("-", "_").lower()), None):
         reason = f"pyproject.toml builds by {compiled}, so that parts are compiled"
@@ -234,7 +236,7 @@ def _asks_for_its_version(source: Path, packages: Sequence[str]) -> bool:
     for name in packages:
         try:
             tree = ast.parse((source / name / "__init__.py").read_text(encoding="utf-8"))
-        except (OSError, SyntaxError, ValueError):
+        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom):

@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+import os
 import platform
 import shlex
 import shutil
@@ -19,7 +20,8 @@ from typing import Any
 
 from pullback_runners.errors import BuildError
 from pullback_runners.projects.configuration import FILE, Build
-from pullback_runners.projects.folder_cache import kept_folder
+from pullback_runners.projects.folder_cache import held_locks, kept_folder
+from pullback_runners.projects.requirements import local_files, requirement_files
 
 _log = logging.getLogger(__name__)
 """Commands of builds with all they print, which the log of a job shows."""
@@ -68,12 +70,18 @@ def make_environment(build: Build, files: Path, current: Path, cache_root: Path)
             )
         found.append(places[0])
         digest.update(name.encode() + b"\0" + _measured_of(places[0]) + b"\0")
+        folder = places[0].parents[len(Path(name).parts) - 1]
+        for part in (*requirement_files(places[0])[1:], *local_files(places[0], folder)):
+            digest.update(part.name.encode() + b"\0" + part.read_bytes() + b"\0")
     short = digest.hexdigest()[:16]
 
     def make(folder: Path) -> None:
         _make(base, found, folder, has_pip=has_pip)
 
-    return Environment(kept_folder(cache_root / short, make, MOST_BYTES) / "bin" / "python", version, short)
+    def starts(folder: Path) -> bool:
+        return (folder / "bin" / "python").exists()  # a link to a Python, which may have been uninstalled
+
+    return Environment(kept_folder(cache_root / short, make, MOST_BYTES, starts) / "bin" / "python", version, short)
 
 
 def run_logged(command: Sequence[str] | str, where: Path, what: str, variables: dict[str, str] | None = None) -> None:
@@ -86,13 +94,14 @@ def run_logged(command: Sequence[str] | str, where: Path, what: str, variables: 
             done = subprocess.run(  # noqa: S603 - commands of the project's own file
                 command,
                 cwd=where,
-                env=variables,
+                env=own_variables() if variables is None else variables,
                 shell=isinstance(command, str),
                 check=False,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 timeout=_TIMEOUT_S,
+                pass_fds=() if isinstance(command, str) else held_locks(),  # a shell may leave servers running
             )
         except subprocess.TimeoutExpired as error:
             raise BuildError(f"{what} did not end in {_TIMEOUT_S} s") from error
@@ -133,9 +142,22 @@ def installer(python: Path) -> list[str]:
     return [*pip, "install", "--quiet", "--disable-pip-version-check"]
 
 
+def own_variables() -> dict[str, str]:
+    """The variables of this process for what installs and builds: of packages on `PYTHONPATH` pip says that they are installed."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+
+def table_of(tables: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+    """The table of these names in a file of somebody else; empty where there is none."""
+    for name in names:
+        found = tables.get(name)
+        tables = found if isinstance(found, dict) else {}
+    return tables
+
+
 def dependencies_of(pyproject: Mapping[str, Any]) -> list[str]:
     """`[project] dependencies` of a pyproject.toml."""
-    listed = pyproject.get("project", {}).get("dependencies", [])
+    listed = table_of(pyproject, "project").get("dependencies", [])
     return [each for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
 
 
@@ -145,7 +167,7 @@ def _measured_of(file: Path) -> bytes:
         return file.read_bytes()
     try:
         return "\n".join(dependencies_of(tomllib.loads(file.read_text(encoding="utf-8")))).encode()
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise BuildError(f"{file.name}, which {FILE} names in [build] requirements, cannot be read: {error}") from error
 
 
@@ -166,7 +188,8 @@ def _make(base: Path, requirements: Sequence[Path], folder: Path, *, has_pip: bo
             listed = folder / "requirements.txt"
             listed.write_bytes(_measured_of(file))
         run_logged([*installer(python), "-r", str(listed)], file.parent, f"installing {file.name}")
-    if subprocess.run([str(python), "-c", "import numpy"], check=False, capture_output=True).returncode != 0:  # noqa: S603 - a Python that we made
+    seen = [str(python), "-c", "import numpy"]
+    if subprocess.run(seen, check=False, capture_output=True, env=own_variables()).returncode != 0:  # noqa: S603 - a Python that we made
         run_logged([*installer(python), "numpy"], folder, "installing numpy, which arguments are drawn by,")
 
 

@@ -18,10 +18,12 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "pullback" / "projects"
 
 
-def kept_folder(place: Path, make: Callable[[Path], None], most_bytes: int) -> Path:
+def kept_folder(
+    place: Path, make: Callable[[Path], None], most_bytes: int, is_sound: Callable[[Path], bool] = Path.is_dir
+) -> Path:
     """The folder `place`, made by `make` if it is not there; its neighbours are to take no more than so many bytes.
 
-    A folder that was not finished is made again. Processes wait for one that makes the same folder.
+    A folder that was not finished, or that is not sound any more, is made again. Processes wait for one that makes the same folder.
     """
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -30,10 +32,11 @@ def kept_folder(place: Path, make: Callable[[Path], None], most_bytes: int) -> P
         lock = _in_use[place]
         finished = _beside(place, ".bytes")
         fcntl.flock(lock, fcntl.LOCK_SH)  # others that use a finished folder need not wait for each other
-        if not finished.exists():
+        if not (finished.exists() and is_sound(place)):
             fcntl.flock(lock, fcntl.LOCK_EX)
             try:
-                if not finished.exists():
+                if not (finished.exists() and is_sound(place)):
+                    finished.unlink(missing_ok=True)
                     _make_whole(place, make)
                     finished.write_text(str(_bytes_of(place)), encoding="ascii")
             except BaseException:
@@ -52,6 +55,11 @@ def kept_folder(place: Path, make: Callable[[Path], None], most_bytes: int) -> P
     return place
 
 
+def held_locks() -> tuple[int, ...]:
+    """Descriptors of the locks, for what is installing: where this process is killed it goes on, and nobody is to make the folder meanwhile."""
+    return tuple(_in_use.values())
+
+
 def _make_whole(place: Path, make: Callable[[Path], None]) -> None:
     """Make a folder, or leave none."""
     shutil.rmtree(place, ignore_errors=True)
@@ -65,16 +73,19 @@ def _make_whole(place: Path, make: Callable[[Path], None]) -> None:
 
 def _remove_oldest(root: Path, most_bytes: int) -> None:
     """Remove the folders used longest ago, none of which a process uses, until the rest fits."""
-    by_age = sorted(root.glob("*.bytes"), key=lambda path: path.stat().st_mtime)
-    total = sum(int(path.read_text(encoding="ascii") or 0) for path in by_age)
-    for finished in by_age:
+    kept: list[tuple[float, int, Path]] = []
+    for finished in root.glob("*.bytes"):
+        with contextlib.suppress(FileNotFoundError):  # another process removes the oldest, too
+            kept.append((finished.stat().st_mtime, int(finished.read_text(encoding="ascii") or 0), finished))
+    total = sum(size for _, size, _ in kept)
+    for _, size, finished in sorted(kept):
         place = finished.with_suffix("")
         if total <= most_bytes:
             return
-        with _beside(place, ".lock").open("ab") as lock, contextlib.suppress(OSError):  # used, or read-only
+        with contextlib.suppress(OSError), _beside(place, ".lock").open("ab") as lock:  # used, or read-only
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            total -= int(finished.read_text(encoding="ascii") or 0)
-            finished.unlink()
+            total -= size
+            finished.unlink(missing_ok=True)
             shutil.rmtree(place, ignore_errors=True)
 
 

@@ -1,6 +1,7 @@
 """Functions that can be differentiated, found in a repository by reading its files: nothing of it is imported or run."""
 
 import ast
+import contextlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -184,7 +185,10 @@ def imported_by(folder: Path) -> Counter[str]:
 
 def plain_functions(folder: Path, top: Path) -> list[PlainFunction]:
     """Functions of the modules in a source folder that can be tried without harm, the likeliest objectives first."""
-    found = [each for path in python_files(folder) for each in _functions_of(path, folder, top)]
+    found: list[PlainFunction] = []
+    for path in python_files(folder):
+        with contextlib.suppress(RecursionError):  # by an expression of a thousand terms, as programs write them
+            found += _functions_of(path, folder, top)
     return sorted(found, key=_rank)
 
 
@@ -203,7 +207,8 @@ def _is_skipped(folder: Path) -> bool:
 def _parsed(path: Path) -> ast.Module:
     try:
         return ast.parse(path.read_text(encoding="utf-8"))
-    except (OSError, SyntaxError, ValueError):  # a file for another Python, or none at all: nothing is found in it
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        # A file for another Python, none at all, or an expression of thousands of terms: nothing is found in it.
         return ast.Module([], [])
 
 

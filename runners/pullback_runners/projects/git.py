@@ -15,11 +15,19 @@ def git(
     stdout: int = subprocess.PIPE,
     timeout_s: float = _TIMEOUT_S,
 ) -> "subprocess.CompletedProcess[bytes]":
-    """Run git on a repository that may belong to another user, with nothing of that repository executed."""
-    settings = (f"safe.directory={repository.resolve()}", "core.hooksPath=/dev/null", "core.fsmonitor=false")
+    """Run git on a repository that may belong to another user, with nothing of that repository executed.
+
+    It takes no lock to note what it saw: somebody works there meanwhile, whose commands would find it locked.
+    """
+    settings = (
+        f"safe.directory={repository.resolve()}",
+        "core.hooksPath=/dev/null",
+        "core.fsmonitor=false",
+        "log.showSignature=false",
+    )
     flags = [part for setting in settings for part in ("-c", setting)]
     return subprocess.run(  # noqa: S603 - git with our own arguments
-        ["git", *flags, "-C", str(repository), *arguments],  # noqa: S607 - whichever git the user has
+        ["git", "--no-optional-locks", *flags, "-C", str(repository), *arguments],  # noqa: S607 - whichever git the user has
         check=False,
         stdin=stdin,
         stdout=stdout,
@@ -41,7 +49,7 @@ def is_clone(folder: Path) -> bool:
 def top_of(repository: Path) -> Path:
     """The folder at the top of a clone, of which any folder may be named; a bare clone, or none, is its own."""
     found = git(repository, "rev-parse", "--show-toplevel") if is_clone(repository) else None
-    top = found.stdout.decode(errors="surrogateescape").strip() if found and found.returncode == 0 else ""
+    top = found.stdout.decode(errors="surrogateescape").removesuffix("\n") if found and found.returncode == 0 else ""
     return Path(top) if top else repository
 
 

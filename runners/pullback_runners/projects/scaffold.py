@@ -67,7 +67,6 @@ def write_workload(
     """
     taken = {each.name for each in known_workloads()}
     refused: list[str] = []
-    file.parent.mkdir(parents=True, exist_ok=True)
     for function in [*functions[:MOST_TRIED], example_for(engine)]:
         if function.module and subject is not None:
             tell(f"trying {function.module}.{function.name}")

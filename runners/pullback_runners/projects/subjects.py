@@ -17,16 +17,30 @@ from pullback_runners.measurement.subject import Subject
 from pullback_runners.projects.backends import backend_for, make_backend, variables_for
 from pullback_runners.projects.checkouts import copy_files, refuse_absent_submodule, write_commit
 from pullback_runners.projects.configuration import Build, ProjectFile, find_project
-from pullback_runners.projects.digests import checkout_digest, commit_digest, folder_digest
-from pullback_runners.projects.environments import OWN, Environment, installer, make_environment, run_logged
+from pullback_runners.projects.digests import COMPILED_SOURCES, checkout_digest, commit_digest, folder_digest
+from pullback_runners.projects.environments import (
+    OWN,
+    Environment,
+    installer,
+    make_environment,
+    own_variables,
+    run_logged,
+)
 from pullback_runners.projects.folder_cache import cache_folder, kept_folder
 from pullback_runners.projects.outside import changed, seen
+from pullback_runners.projects.requirements import requirement_files
 from pullback_runners.report.commit import describe_commit
 
 MOST_BYTES = 5 << 30
 """What the files of all commits may take, with what was built of them."""
 
 _FILES, _INSTALLED, _OBJECTS, _OUTSIDE, _EMPTY = "files", "installed", "objects", "outside", "empty"
+
+_OF_COMPILERS = (
+    *("CC", "CXX", "FC", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "FFLAGS", "LDFLAGS", "ARCHFLAGS", "RUSTFLAGS"),
+    *("CMAKE_ARGS", "CMAKE_BUILD_TYPE", "SKBUILD_CMAKE_ARGS", "SKBUILD_CMAKE_BUILD_TYPE"),
+)
+"""Variables by which the same files become another program."""
 
 Commit = Mapping[str, Any]
 """The commit object of a report."""
@@ -68,7 +82,9 @@ def build_subject(project: ProjectFile, repository: Path, commit: Commit) -> Bui
     """Build a commit as the project's file says, or take it as it was built before; BuildError says why it cannot be had."""
     root = cache_folder()
     sha = commit["sha"]
-    how = sha256(repr((project.build, sorted(project.environment.items()), sys.version)).encode()).hexdigest()[:8]
+    compiled_by = [(name, os.environ[name]) for name in _OF_COMPILERS if name in os.environ and is_built(project.build)]
+    ways = (project.build, sorted(project.environment.items()), sys.version, *compiled_by)
+    how = sha256(repr(ways).encode()).hexdigest()[:8]
 
     def make(folder: Path) -> None:
         empty = write_commit(repository, sha, folder / _FILES, project.build.submodules)
@@ -94,7 +110,7 @@ def make_environments(project: ProjectFile, repository: Path, commit: Commit) ->
             write_commit(repository, commit["sha"], files, project.build.submodules)
             environment = make_environment(project.build, files, project.top, cache_folder() / "environments")
             if project.build.install == "wheel":
-                make_backend(environment.python, files, {**os.environ, **project.environment})
+                make_backend(environment.python, files, {**own_variables(), **project.environment})
             _subject(project, (), environment, None)
         except BuildError as error:
             raise BuildError(f"commit {commit['sha'][:10]} cannot be built: {error}", error.log) from error
@@ -117,7 +133,7 @@ def subject_of_files(project: ProjectFile, folder: Path, warn: Callable[[str], N
     `warn` gets the sentence on what its build changed elsewhere.
     """
     build = project.build
-    if not build.commands and build.install == "path":
+    if not is_built(build):
         for each in build.submodules:
             refuse_absent_submodule(project.top, each)
         environment = make_environment(build, project.top, project.top, cache_folder() / "environments")
@@ -145,14 +161,22 @@ def _digest_in_place(project: ProjectFile) -> str | None:
     return checkout_digest(project.top, files_of(project.build, project.top))
 
 
+def is_built(build: Build) -> bool:
+    """True if something is made of the files of a commit before they are measured."""
+    return bool(build.commands) or build.install != "path"
+
+
 def paths_of(build: Build, files: Path) -> tuple[str, ...]:
     """The folders of a commit that go in front of `sys.path`."""
     return build.path or (("src",) if (files / "src").is_dir() else (".",))
 
 
 def files_of(build: Build, files: Path) -> tuple[str, ...]:
-    """The files and folders that make two commits differ."""
-    usual = (*paths_of(build, files), *build.requirements, "pyproject.toml", "setup.py")
+    """The files and folders that make two commits differ. What is compiled may lie anywhere."""
+    requirements = [each for name in build.requirements for each in requirement_files(files / name)]
+    named = [each.relative_to(files).as_posix() for each in requirements if each.is_relative_to(files)]
+    compiled = COMPILED_SOURCES if is_built(build) else ()
+    usual = (*paths_of(build, files), *named, "pyproject.toml", "setup.py", *compiled)
     return tuple(dict.fromkeys([*(build.files or usual), *build.submodules]))
 
 
@@ -167,11 +191,11 @@ def _build(project: ProjectFile, folder: Path) -> None:
     """Run the commands of a build on the files in a folder, and install them if that is asked for."""
     files = folder / _FILES
     build = project.build
-    if not build.commands and build.install == "path":
+    if not is_built(build):
         return
     python = make_environment(build, files, project.top, cache_folder() / "environments").python
     path = os.pathsep.join([str(python.parent), os.environ.get("PATH", os.defpath)])
-    variables = {**os.environ, **project.environment, "PATH": path}
+    variables = {**own_variables(), **project.environment, "PATH": path}
     packages = Path(_packages_of(python))
     before = seen(packages, project.top)
     for command in build.commands:
@@ -208,7 +232,7 @@ def _built(project: ProjectFile, commit: Commit, folder: Path, digest: str | Non
     noted = folder / _OUTSIDE
     outside = tuple(noted.read_text(encoding="utf-8").splitlines()) if noted.exists() else ()
     code = folder_digest(folder / _INSTALLED) if project.build.install == "wheel" else None
-    subject = replace(subject, digest=digest, code=code, hint=said_of_empty(empty))
+    subject = replace(subject, digest=digest, code=code, hint=said_of_empty(empty), checkout=project.top)
     return BuiltCommit(commit, subject, environment, files, outside)
 
 

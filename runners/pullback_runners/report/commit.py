@@ -1,11 +1,14 @@
 """The commit that was measured, as its checkout's git tells it."""
 
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-# One field a line; %D is left out, since a branch is asked for by its own command.
-_FORMAT = "%H%n%P%n%an%n%aI%n%s"
+FIELDS = "%H%n%P%n%an%n%aI%n%s"
+"""Of a commit, as `git log` prints it: one a line, for whatever else ends or separates may stand in a title."""
+_LONGEST = 2000  # of titles, which git makes of all lines up to the first empty one
+_EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 
 
 def describe_commit(checkout: Path) -> dict[str, Any] | None:
@@ -22,28 +25,45 @@ def describe_commit(checkout: Path) -> dict[str, Any] | None:
 def describe_revision(repository: Path, revision: str) -> dict[str, Any] | None:
     """Return the commit object for whatever git takes for one commit, or None if it takes it for none."""
     sha = run_git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-    shown = None if not sha else run_git(repository, "show", "--no-patch", f"--format={_FORMAT}", sha)
+    shown = None if not sha else run_git(repository, "show", "--no-patch", f"--format={FIELDS}", sha)
     if shown is None:
         return None
-    sha, parents, author, authored_at, title = (shown.split("\n") + [""] * 4)[:5]
+    return {
+        **read_fields(shown),
+        "branch": run_git(repository, "symbolic-ref", "--quiet", "--short", "HEAD"),
+        "dirty": False,
+    }
+
+
+def read_fields(text: str) -> dict[str, Any]:
+    """The parts of a commit that are in its fields."""
+    sha, parents, author, authored_at, title = (text.split("\n") + [""] * 4)[:5]
     return {
         "sha": sha,
         "parents": parents.split(),
-        "branch": run_git(repository, "symbolic-ref", "--quiet", "--short", "HEAD"),
         "author": author,
-        "authored_at": authored_at,
-        "title": title,
-        "dirty": False,
+        "authored_at": stated_time(authored_at),
+        "title": title[:_LONGEST].strip(),
     }
+
+
+def stated_time(text: str) -> str | None:
+    """A time as git writes it; None of what is no time, or one outside the calendar of the service."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return text if _EARLIEST <= found < _LATEST else None
 
 
 def run_git(checkout: Path, *arguments: str) -> str | None:
     """The output of git, or None if it refuses or is not there."""
     try:
         done = subprocess.run(  # noqa: S603 - git with our own arguments
-            ["git", "-C", str(checkout), *arguments],  # noqa: S607 - whichever git the user has
+            ["git", "--no-optional-locks", "-c", "log.showSignature=false", "-C", str(checkout), *arguments],  # noqa: S607 - whichever git the user has
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",  # commits of old are in whatever their authors wrote
             check=False,
             timeout=30,
         )

@@ -8,8 +8,8 @@ from pullback_runners.errors import UsageError, VariantError
 from pullback_runners.peers import PEERS, find_peer
 from pullback_runners.variants.peers import open_peer
 from pullback_runners.variants.prepared import PreparedVariant, VariantKind, awaited
-from pullback_runners.variants.tiers import TIERS, open_tier
-from pullback_runners.workloads import CPU, DEVICES, Case, Inputs, Workload, known_workloads
+from pullback_runners.variants.tiers import open_tier
+from pullback_runners.workloads import CPU, DEVICES, TIERS, Case, Inputs, Workload, known_workloads
 
 __all__ = [
     "TIERS",

@@ -9,10 +9,6 @@ from pullback_runners.errors import VariantError
 from pullback_runners.variants.prepared import PreparedVariant
 from pullback_runners.workloads import UNFUSED, Case, Differentiated, Inputs, Workload
 
-TIERS = ("unfused", "fused", "stateful", "native")
-"""Every tier that the product knows; an engine says in `pullback.TIERS` which of them it can run."""
-
-
 MOST_LINES = 400
 """Of a program in a report; what two commits do differently is nearly always in the first hundred."""
 

@@ -3,6 +3,7 @@
 from pullback_runners.workloads.case import CPU, CUDA, DEVICES, Case
 from pullback_runners.workloads.registry import (
     FIX_IT,
+    TIERS,
     UNFUSED,
     Differentiated,
     Inputs,
@@ -20,6 +21,7 @@ __all__ = [
     "CUDA",
     "DEVICES",
     "FIX_IT",
+    "TIERS",
     "UNFUSED",
     "Case",
     "Choice",

@@ -82,7 +82,7 @@ def _owners(decorators: Sequence[ast.expr], declared: set[str]) -> Iterator[tupl
 
 def _lines_of_code(text: str) -> Mapping[int, str]:
     """The lines of a file by their numbers, without those that hold a comment or nothing."""
-    lines = text.splitlines()
+    lines = text.split("\n")  # as Python counts them: a form feed ends none
     written: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}:

@@ -6,6 +6,7 @@ import importlib.util
 import inspect
 import itertools
 import pkgutil
+import re
 import runpy
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,7 +36,14 @@ Prepare = Callable[..., Callable[[], Any]]
 
 Grid = list[dict[str, Parameter]]
 
-UNFUSED = "unfused"
+_LONGEST_NAME = 200
+_NAME = re.compile(r"[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?")
+"""As the service takes names."""
+
+TIERS = ("unfused", "fused", "stateful", "native")
+"""Every tier that the product knows; an engine says in `pullback.TIERS` which of them it can run."""
+
+UNFUSED = TIERS[0]
 """The tier that is the baseline where a workload has a NumPy form and names no other."""
 
 
@@ -133,6 +141,7 @@ class Workload:
 
     def variant(self, name: str) -> Callable[[Prepare], Prepare]:
         """Declare another way to value and gradients: `prepare(**inputs, **params)` runs once and returns what is timed."""
+        self._refuse_unfit(name)
 
         def declare(prepare: Prepare) -> Prepare:
             self.variants[name] = self._declared_in[name] = prepare
@@ -142,6 +151,7 @@ class Workload:
 
     def peer(self, name: str) -> Callable[[Callable[..., Differentiated]], Callable[..., Differentiated]]:
         """Declare a variant that needs no preparation: `run(**inputs, **params)` is what is timed."""
+        self._refuse_unfit(name)
 
         def declare(run: Callable[..., Differentiated]) -> Callable[..., Differentiated]:
             self.variants[name] = lambda **arguments: partial(run, **arguments)
@@ -149,6 +159,16 @@ class Workload:
             return run
 
         return declare
+
+    def _refuse_unfit(self, name: Any) -> None:
+        if not isinstance(name, str) or len(name) > _LONGEST_NAME or _NAME.fullmatch(name) is None:
+            raise UsageError(
+                f"workload {self.name} declares a variant {name!r:.50}; give it a name of one line and at most {_LONGEST_NAME} characters"
+            )
+        if name in TIERS:
+            raise UsageError(
+                f"workload {self.name} declares a variant {name!r}, which is a tier of Pullback's engine; give it another name"
+            )
 
     @property
     def baseline(self) -> str | None:
@@ -197,8 +217,8 @@ def in_double_precision(value: Any) -> Any:
         return value.map(in_double_precision)
     if isinstance(value, dict):
         return {name: in_double_precision(part) for name, part in value.items()}
-    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-        return value.astype(np.float64)
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fc":
+        return value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
     return value
 
 

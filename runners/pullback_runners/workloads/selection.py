@@ -101,12 +101,21 @@ def choose_cases(suite: str, patterns: Sequence[str] = (), files: Sequence[Path]
 
 def load_workload_files(files: Sequence[Path]) -> tuple[dict[Path, list[str]], list[str]]:
     """Register the workloads of files: names by file, and a sentence for each file or package that could not be loaded."""
-    loaded, refused = {}, list(broken_packages())
-    for path in files:
+    loaded: dict[Path, list[str]] = {}
+    refused = list(broken_packages())
+    for path in dict.fromkeys(files):
         try:
-            loaded[path] = load_workload_file(path)
+            names = load_workload_file(path)
         except UsageError as error:
             refused.append(str(error))
+            continue
+        refused += [
+            f"workload {name} is declared by {other} and by {path}, and the second one is measured; give one of them another name"
+            for other, theirs in loaded.items()
+            for name in names
+            if name in theirs
+        ]
+        loaded[path] = names
     return loaded, refused
 
 

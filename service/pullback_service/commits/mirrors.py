@@ -23,7 +23,7 @@ MOST_BRANCHES = 200
 MOST_COMMITS = 2_000
 MOST_UNREAD = 10
 GIT_TIMEOUT_S = 60
-FIELDS = "%H%x1f%P%x1f%an%x1f%aI%x1f%s"
+FIELDS = "%H%n%P%n%an%n%aI%n%s"
 
 
 class MirrorError(Exception):
@@ -82,10 +82,12 @@ async def read_heads(folder: Path) -> dict[str, str]:
 
 async def read_log(folder: Path, sha: str) -> list[ToldCommit]:
     """A commit and its first parents, newest first."""
-    said = await _git(folder, "log", "--first-parent", f"--max-count={MOST_COMMITS}", f"--format={FIELDS}", sha, "--")
+    said = await _git(
+        folder, "log", "-z", "--first-parent", f"--max-count={MOST_COMMITS}", f"--format={FIELDS}", sha, "--"
+    )
     commits = []
-    for line in said.splitlines():
-        of_commit, parents, author, authored_at, title = line.split("\x1f")
+    for entry in said.split("\0")[:-1]:
+        of_commit, parents, author, authored_at, title = entry.split("\n")
         commits.append(
             ToldCommit(of_commit, tuple(parents.split()), author=author, authored_at=_time(authored_at), title=title)
         )

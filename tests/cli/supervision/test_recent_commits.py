@@ -4,7 +4,10 @@ import subprocess
 import pytest
 
 from pullback_cli.supervision.recent_commits import EARLIER_COMMITS, HeadWatch, read_history
+from pullback_cli.uploading.checkout import head
+from pullback_cli.uploading.gitlog import first_parents
 from pullback_runners.projects.configuration import Build, ProjectFile
+from pullback_runners.report import describe_commit
 
 
 def _git(folder, *arguments):
@@ -105,3 +108,22 @@ def test_a_clone_that_cannot_be_read_for_a_moment_has_not_moved(repository):
     assert [watch.has_moved() for _ in range(3)] == [False] * 3
     (repository / "away").rename(repository / ".git")
     assert [watch.has_moved() for _ in range(3)] == [False] * 3
+
+
+@pytest.mark.parametrize("title", ["a\u2028b", "a\x0cb", "a\x1fb", "a\x85b"])
+def test_a_title_may_hold_whatever_ends_lines_elsewhere(repository, title):
+    _commit(repository, "lib/demo.py", "1")
+    _git(repository, "commit", "-q", "--allow-empty", "-m", title)
+    history = _history(repository)
+    assert [commit["title"] for commit in history.log] == [title, "lib/demo.py: 1"]
+    assert [commit["title"] for commit in first_parents(repository, "HEAD", 5)] == [title, "lib/demo.py: 1"]
+
+
+@pytest.mark.parametrize(("date", "told"), [("@7500000000 +0000", False), ("@1700000000 +0000", True)])
+def test_a_time_that_the_service_takes_for_none_is_not_told(repository, date, told):
+    _commit(repository, "lib/demo.py", "1")
+    _git(repository, "commit", "-q", "--allow-empty", "-m", "then", f"--date={date}")
+    history = _history(repository)
+    for said in (history.head, history.log[0], first_parents(repository, "HEAD", 1)[0], describe_commit(repository)):
+        assert (said["authored_at"] is not None) == told
+    assert (head(repository).authored_at is not None) == told

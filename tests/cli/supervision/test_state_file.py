@@ -18,7 +18,7 @@ def test_what_was_written_is_read_back(tmp_path):
     assert read_state(tmp_path) is None
 
 
-@pytest.mark.parametrize("content", ["", "{", "{}", '{"up": {"pid": 1}}'])
+@pytest.mark.parametrize("content", ["", "{", "{}", "[]", "5", '{"up": 1}', '{"up": {"pid": 1}}'])
 def test_a_damaged_file_reads_as_nothing(tmp_path, content):
     (tmp_path / "up.json").write_text(content)
     assert read_state(tmp_path) is None

@@ -5,6 +5,7 @@ import subprocess
 import pytest
 from tests.runners.projects.conftest import Repository
 
+from pullback_runners.agent import clones
 from pullback_runners.agent.clones import Repositories, resolved
 from pullback_runners.agent.errors import JobFailedError, PermanentError
 from pullback_runners.projects.checkouts import write_commit
@@ -190,3 +191,21 @@ def test_a_submodule_of_a_repository_that_is_not_allowed_is_not_fetched(with_sub
 )
 def test_the_address_of_a_submodule_may_be_relative_as_git_reads_it(told, above, address):
     assert resolved(told, above) == address
+
+
+def test_commits_of_a_repository_whose_head_names_no_branch_are_had(repository, mirrors, tmp_path):
+    """As of one made by `git init --bare` on a server where new repositories begin with another branch."""
+    bare = tmp_path / "bare.git"
+    repository.git("init", "-q", "--bare", "-b", "master", str(bare))
+    repository.git("push", "-q", str(bare), "main")
+    address = f"file://{bare}"
+    mirror = Repositories(mirrors, None, [address]).with_commits(address, [repository.first])
+    assert _has(mirror, repository.first)
+
+
+def test_a_repository_that_does_not_answer_is_a_fault_of_the_agent(repository, mirrors, monkeypatch):
+    repositories = Repositories(mirrors, None, [_address(repository)])
+    monkeypatch.setattr(clones, "_FETCH_TIMEOUT_S", 0.001)
+    with pytest.raises(JobFailedError, match=r"git fetch did not end in 0\.001 s") as caught:
+        repositories.with_commits(_address(repository), [repository.first])
+    assert (caught.value.kind, caught.value.retryable) == ("infra", True)

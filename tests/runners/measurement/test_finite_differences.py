@@ -26,3 +26,10 @@ def test_what_is_no_gradient_costs_no_differences():
     differences = Differences(lambda _: 1 / 0, {"x": X}, ("x",), "f8")
     assert "float32" in differences.check((1.0, {"x": np.cos(X).astype("f4")})).complaint
     assert "NaN" in differences.check((float("nan"), {"x": np.cos(X)})).complaint
+
+
+def test_differences_say_nothing_of_a_complex_argument():
+    z = X + 1j
+    differences = Differences(lambda inputs: float(np.sum(np.abs(inputs["z"]) ** 2)), {"z": z}, ("z",), "f8")
+    complaint = differences.check((float(np.sum(np.abs(z) ** 2)), {"z": 2 * z + 5j})).complaint
+    assert complaint == "z is complex, of which differences say nothing; declare an oracle of the workload"

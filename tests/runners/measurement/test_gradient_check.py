@@ -70,3 +70,15 @@ def test_an_argument_that_changed_a_bit_is_named():
     assert check_restored(before, inputs) is None
     inputs["a"][0] = -0.0
     assert "argument a" in check_restored(before, inputs)
+
+
+def test_both_parts_of_a_complex_gradient_are_checked():
+    z = X + 1j * X[::-1]
+    right = (np.sum(np.abs(z) ** 2), {"z": 2 * z})
+
+    def checked(gradient, value=right[0]):
+        return check_gradient((value, {"z": gradient}), right, {"z": z}, "f8")
+
+    assert checked(2 * z * (1 + 1e-14)).ok
+    assert "gradient of z is off by" in checked(2 * z.real + 3j * z.imag).complaint
+    assert "value is off by" in checked(2 * z, right[0] + 1j).complaint

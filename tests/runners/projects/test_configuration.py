@@ -133,8 +133,19 @@ def test_the_nearest_file_upwards_is_found(tmp_path):
         ),
         ('[[rule]]\nbudget = 1\nmetric = "array*"\n', r"line 3: \[\[rule\]\] metric is 'array\*'; a budget is of one"),
         ("[environment]\nTHREADS = 1\n", r'line 2: \[environment\] THREADS is a string; write THREADS = "1"'),
+        ('[environment]\n"A=B" = "1"\n', r"\[environment\] 'A=B' can be no variable of a process; leave it out"),
+        ('[environment]\nA = "\\u0000"\n', r"line 2: \[environment\] 'A' can be no variable of a process"),
+        ('[build]\npath = [""]\n', r"line 2: \[build\] path names ''; give a path below the top"),
+        ('[build]\nfiles = ["a\\u0000"]\n', r"line 2: \[build\] files names .*; give a path below the top"),
+        (f"a = {'9' * 5000}\n", "pullback.toml is not TOML: Exceeds the limit"),
+        (f"a = {'[' * 5000}\n", "pullback.toml is not TOML: "),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(text, said):
     with pytest.raises(UsageError, match=said):
         parse_project(text, Path("/home/me/ridge"))
+
+
+def test_a_byte_order_mark_is_no_part_of_the_file(tmp_path):
+    (tmp_path / "pullback.toml").write_text(WHOLE, encoding="utf-8-sig")
+    assert find_project(tmp_path).name == "ridge"

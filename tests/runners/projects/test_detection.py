@@ -137,3 +137,25 @@ def test_what_is_given_takes_the_place_of_a_guess(detected):
     assert guesses.of("build", "path") == ("lib",)
     assert guesses.of("build", "import") is None
     assert guesses.of("build", "install") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[[project]]\nname = 1\n",
+        "project = 1\ntool = 2\nbuild-system = 3\n",
+        "[tool]\npoetry = 1\nsetuptools = []\n",
+        "[build-system]\nrequires = 1\n",
+        f"a = {'[' * 5000}\n",
+        f"a = {'9' * 5000}\n",
+    ],
+)
+def test_a_pyproject_of_another_form_says_nothing(detected, tmp_path, text):
+    guesses = detected({**PACKAGE, "pyproject.toml": text})
+    assert guesses.of("project", "name") == tmp_path.name
+    assert guesses.of("build", "install") is None
+
+
+def test_a_compiled_package_at_the_top_differs_by_its_sources_wherever_they_lie(detected):
+    files = detected({"ridge/__init__.py": "", "setup.py": "Extension(", "csrc/a.c": ""}).of("build", "files")
+    assert {"ridge", "setup.py", "*.c", "*.rs"} <= set(files)

@@ -1,6 +1,8 @@
 import os
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -65,3 +67,52 @@ def test_a_folder_that_another_process_has_asked_for_is_had_without_waiting_for_
             assert again.stdout == b"\n"
         finally:
             other.stdin.close()
+
+
+def test_what_somebody_else_removed_is_made_again(tmp_path):
+    made = []
+    for _ in range(2):
+        place = kept_folder(tmp_path / "one", lambda folder: made.append(folder), 10_000)
+        place.rmdir()
+    assert len(made) == 2
+
+
+def test_what_another_process_removes_meanwhile_is_no_failure(tmp_path, monkeypatch):
+    for name in ("old", "older"):
+        (tmp_path / name).mkdir()
+        (tmp_path / f"{name}.bytes").write_text("1000")
+    read_text = Path.read_text
+
+    def racing(path, **how):
+        (tmp_path / "old.bytes").unlink(missing_ok=True)
+        return read_text(path, **how)
+
+    monkeypatch.setattr(Path, "read_text", racing)
+    kept_folder(tmp_path / "new", lambda _: None, 1)
+    assert (tmp_path / "new").is_dir()
+
+
+def test_what_a_killed_process_has_started_is_waited_for(tmp_path):
+    installer = (
+        "import sys, time; from pathlib import Path; folder, beside = map(Path, sys.argv[1:])\n"
+        "(beside / 'started').touch(); time.sleep(2); (folder / 'late').touch(); (beside / 'ended').touch()"
+    )
+    script = (
+        "import sys; from pathlib import Path\n"
+        "from pullback_runners.projects.environments import run_logged\n"
+        "from pullback_runners.projects.folder_cache import kept_folder\n"
+        "installer, beside = sys.argv[1:]\n"
+        "def make(folder): run_logged([sys.executable, '-c', installer, str(folder), beside], folder, 'it')\n"
+        "kept_folder(Path(beside) / 'one', make, 2500)"
+    )
+    with subprocess.Popen([sys.executable, "-c", script, installer, tmp_path]) as killed:
+        _wait_for(tmp_path / "started")
+        killed.kill()
+    place = kept_folder(tmp_path / "one", lambda folder: (folder / "whole").touch(), 2500)
+    _wait_for(tmp_path / "ended")
+    assert [path.name for path in place.iterdir()] == ["whole"]
+
+
+def _wait_for(file):
+    while not file.exists():
+        time.sleep(0.05)

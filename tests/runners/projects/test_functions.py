@@ -131,3 +131,11 @@ def test_objectives_come_first(found):
 def test_engines_are_those_that_files_import(tmp_path):
     (tmp_path / "a.py").write_text("import numpy\nimport torch.nn as nn\n")
     assert imported_engines(tmp_path) == {"torch": tmp_path / "a.py"}
+
+
+def test_an_expression_of_thousands_of_terms_hides_no_other_file(found, tmp_path):
+    for terms in (1200, 20_000):
+        text = f"import numpy as np\n\n\ndef f(x):\n    return {' + '.join(['np.sum(x)'] * terms)}\n"
+        (tmp_path / f"made_{terms}.py").write_text(text)
+    functions = found("import numpy as np\n\ndef g(x):\n    return np.sum(x)\n")
+    assert "g" in [each.name for each in functions]

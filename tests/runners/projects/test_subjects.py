@@ -14,7 +14,7 @@ from pullback_runners.errors import BuildError
 from pullback_runners.projects.configuration import find_project
 from pullback_runners.projects.folder_cache import cache_folder
 from pullback_runners.projects.subjects import build_subject, subject_of_files
-from pullback_runners.revisions import find_commit
+from pullback_runners.revisions import find_commit, find_commits
 
 
 @pytest.fixture
@@ -29,13 +29,15 @@ def built(repository, revision="HEAD"):
     return build_subject(find_project(repository.folder), repository.folder, find_commit(repository.folder, revision))
 
 
-def wheel(folder, version):
+def wheel(folder, version, **modules):
     """A wheel that adds the packages of the running Python to an environment, so that nothing is fetched."""
     folder.mkdir(exist_ok=True)
     file = folder / f"base-{version}-py3-none-any.whl"
     about = f"base-{version}.dist-info"
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("base.pth", sysconfig.get_path("purelib"))
+        for name, text in modules.items():
+            archive.writestr(f"{name}.py", text)
         archive.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: base\nVersion: {version}\n")
         archive.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         archive.writestr(f"{about}/RECORD", "")
@@ -522,3 +524,167 @@ def test_without_a_numpy_form_the_known_variants_are_those_that_are_declared(com
     repository.commit("first")
     done = command("run", "--variant", "fused", folder=repository.folder)
     assert (done.returncode, done.stderr) == (2, "pullback: no variant 'fused'; known: waves\n")
+
+
+@pytest.mark.parametrize("file", ["csrc/kernel.c", "rust/src/lib.rs", "setup.cfg", "CMakeLists.txt", "include/k.hpp"])
+def test_what_is_compiled_makes_commits_differ_wherever_it_lies(repository, file):
+    repository.write("pullback.toml", '[build]\ncommands = ["true"]\nimport = ["waves"]\n')
+    repository.write(file, "one")
+    repository.commit("first")
+    first = built(repository)
+    repository.write("README", "words")
+    repository.commit("words")
+    assert built(repository).subject.digest == first.subject.digest is not None
+    repository.write(file, "two")
+    repository.commit("second")
+    assert built(repository).subject.digest != first.subject.digest
+    assert [each["title"] for each in find_commits(find_project(repository.folder), "HEAD~2..HEAD")] == ["second"]
+
+
+@pytest.mark.parametrize("way", ["-r pinned/all.txt", "--requirement=pinned/all.txt", "-c pinned/all.txt"])
+def test_what_requirements_include_makes_another_environment(repository, tmp_path, way):
+    repository.write("requirements.txt", f"--no-index\n{wheel(tmp_path / 'wheels', '1')}\n{way}\n")
+    repository.write("pullback.toml", '[build]\nrequirements = ["requirements.txt"]\n')
+    seen = []
+    for words in ("one", "two"):
+        repository.write("pinned/all.txt", f"# {words}\n")
+        repository.commit(words)
+        seen.append(built(repository))
+    assert seen[0].environment.digest != seen[1].environment.digest
+    assert seen[0].subject.digest != seen[1].subject.digest
+
+
+def test_packages_on_a_path_of_the_shell_are_no_part_of_an_environment(repository, tmp_path, monkeypatch):
+    file = wheel(tmp_path / "wheels", "1")
+    with zipfile.ZipFile(file) as archive:
+        archive.extractall(tmp_path / "shell")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "shell"))
+    repository.write("requirements.txt", f"--no-index\n--find-links {file.parent}\nbase\n")
+    repository.write("pullback.toml", '[build]\nrequirements = ["requirements.txt"]\n')
+    repository.commit("first")
+    python = built(repository).environment.python
+    assert list(python.parent.parent.glob("lib/python*/site-packages/base-1.dist-info"))
+
+
+def test_a_commit_is_built_again_for_other_flags_of_a_compiler(repository, tmp_path, monkeypatch):
+    repository.write("pullback.toml", f"[build]\ncommands = ['echo \"$CFLAGS\" >> {tmp_path}/flags']\n")
+    repository.commit("first")
+    for flags in ("-O0", "-O3", "-O0"):
+        monkeypatch.setenv("CFLAGS", flags)
+        built(repository)
+    assert (tmp_path / "flags").read_text() == "-O0\n-O3\n"
+
+
+def test_an_environment_whose_python_was_uninstalled_is_made_again(repository, tmp_path):
+    repository.write("requirements.txt", f"--no-index\n{wheel(tmp_path / 'wheels', '1')}\n")
+    repository.write("pullback.toml", '[build]\nrequirements = ["requirements.txt"]\n')
+    repository.commit("first")
+    python = built(repository).environment.python
+    python.unlink()
+    python.symlink_to(tmp_path / "gone")
+    assert built(repository).environment.python.exists()
+
+
+@pytest.mark.parametrize("name", ["compare", "run"])
+def test_modules_of_the_files_checked_out_are_not_taken_for_those_of_a_commit(command, repository, name, monkeypatch):
+    """As an editable install has them, of a second package of the repository."""
+    repository.write("tides/tides.py", "from waves import value_and_grad\n")
+    file = repository.folder / "bench/total.py"
+    file.write_text(file.read_text().replace("import waves", "import tides as waves"))
+    repository.commit("first")
+    repository.slow_down(2)
+    repository.commit("slow")
+    monkeypatch.setenv("PYTHONPATH", str(repository.folder / "tides"))
+    which = ["--against", "HEAD~1"] if name == "compare" else ["--commits", "HEAD"]
+    done = command(name, "--suite", "trial", *which, folder=repository.folder)
+    assert done.returncode == 2, done.stderr
+    assert f"tides came from {repository.folder}/tides/tides.py, the files that are checked out" in done.stderr
+
+
+def test_commits_of_which_nothing_is_imported_are_told_to_be_the_same(command, repository):
+    alone = (repository.folder / "bench/total.py").read_text().partition("@total.peer")[0].replace("import waves\n", "")
+    repository.write("bench/total.py", alone)
+    repository.write("pullback.toml", '[measure]\nworkloads = ["bench/total.py"]\nvariants = ["unfused"]\n')
+    repository.commit("first")
+    done = command("run", "--suite", "trial", "--commits", "HEAD", "--quiet", folder=repository.folder)
+    assert done.returncode == 0, done.stderr
+    assert "the workloads import nothing from the commit's src/, so that each commit would be the same" in done.stderr
+
+
+def test_a_namespace_package_of_a_commit_is_seen(compare, repository):
+    (repository.folder / "src/sea").mkdir()
+    (repository.folder / "src/waves.py").rename(repository.folder / "src/sea/waves.py")
+    file = repository.folder / "bench/total.py"
+    file.write_text(file.read_text().replace("import waves", "from sea import waves"))
+    repository.write("pullback.toml", '[measure]\nworkloads = ["bench/total.py"]\nvariants = ["waves"]\n')
+    repository.commit("first")
+    done = compare(repository.folder, "--against", "HEAD", "--suite", "trial")
+    assert "import nothing" not in done.stderr
+    assert done.returncode in {0, 3}, done.stderr  # 3 if noise makes a program slower than itself
+
+
+BACKGROUND = """
+import subprocess, sys, threading, time
+
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+threading.Thread(target=time.sleep, args=(600,)).start()
+"""
+
+
+def test_what_a_workload_leaves_running_holds_nobody_up(command, repository):
+    file = repository.folder / "bench/total.py"
+    file.write_text(BACKGROUND + file.read_text())
+    repository.commit("first")
+    done = command("run", "--list", folder=repository.folder)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_workload_file_that_ends_the_process_is_said(command, repository):
+    repository.write("bench/total.py", "import os\nos._exit(0)\n")
+    repository.commit("first")
+    done = command("run", "--list", folder=repository.folder)
+    assert done.returncode == 2
+    assert "cannot load workloads: exit status 0" in done.stderr
+
+
+def test_a_workload_that_was_edited_and_not_committed_is_said_not_to_be_measured(compare, repository):
+    repository.commit("first")
+    repository.write("README", "words")
+    repository.commit("second")
+    file = repository.folder / "bench/total.py"
+    file.write_text(file.read_text().replace("n=(4000,)", "n=(40,)"))
+    done = compare(repository.folder, "--against", "HEAD~1")
+    assert (
+        "bench/total.py differs from HEAD, whose file is measured; --workloads bench/total.py takes it" in done.stderr
+    )
+    assert "bench/total.py" not in compare(repository.folder, "--against", "HEAD~1", "--workloads", file).stderr
+
+
+@pytest.mark.parametrize("link", ["src/shared.py", "src/deeper"])
+def test_what_a_link_leads_to_makes_commits_differ(repository, link):
+    repository.write("common/shared.py", "one")
+    place = repository.folder / link
+    place.symlink_to("../common/shared.py" if link.endswith(".py") else "../common")
+    repository.commit("first")
+    first = built(repository)
+    repository.write("README", "words")
+    repository.commit("words")
+    assert built(repository).subject.digest == first.subject.digest is not None
+    repository.write("common/shared.py", "two")
+    repository.commit("second")
+    assert built(repository).subject.digest != first.subject.digest
+
+
+def test_an_installed_package_is_not_compared_in_the_place_of_a_commit_that_has_none(compare, repository, tmp_path):
+    file = wheel(tmp_path / "wheels", "1", waves=(repository.folder / "src/waves.py").read_text())
+    repository.write("requirements.txt", f"--no-index\n{file}\n")
+    repository.write("pullback.toml", '[build]\nrequirements = ["requirements.txt"]\n[measure]\n'
+                     'workloads = ["bench/total.py"]\nvariants = ["waves"]\n')  # fmt: skip
+    waves, tides = (repository.folder / "src" / name for name in ("waves.py", "tides.py"))
+    waves.rename(tides)
+    first = repository.commit("first")
+    tides.rename(waves)
+    repository.commit("second")
+    done = compare(repository.folder, "--against", "HEAD~1")
+    assert done.returncode == 2
+    assert f"{first[:10]} has no waves of its own, so that the one which is installed would be compared" in done.stderr

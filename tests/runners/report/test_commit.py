@@ -2,7 +2,7 @@ import subprocess
 
 import pytest
 
-from pullback_runners.report import describe_commit
+from pullback_runners.report import describe_commit, describe_revision
 
 
 def git(folder, *arguments):
@@ -42,3 +42,19 @@ def test_without_git_or_repository_there_is_no_commit(tmp_path, monkeypatch):
     assert describe_commit(tmp_path) is None
     monkeypatch.setenv("PATH", str(tmp_path))
     assert describe_commit(tmp_path) is None
+
+
+def test_a_commit_of_old_is_described_whatever_its_author_wrote_in(repository):
+    raw = subprocess.check_output(["git", "-C", repository, "cat-file", "commit", "HEAD"])
+    written = subprocess.run(
+        ["git", "-C", repository, "hash-object", "-t", "commit", "-w", "--stdin"],
+        input=raw.replace(b"First: a file", "Gr\xf6\xdfe".encode("latin-1")),
+        capture_output=True,
+        check=True,
+    )
+    assert describe_revision(repository, written.stdout.decode().strip())["title"] == "Gr��e"
+
+
+def test_a_title_that_is_a_whole_text_is_cut(repository):
+    git(repository, "commit", "--allow-empty", "--message", "word " * 5000)
+    assert len(describe_commit(repository)["title"]) < 2001

@@ -118,3 +118,9 @@ def test_pullbacks_own_workloads_have_digests():
     found = digests_of(find_workload("poly9_broadcast"))
     assert len(found[ANY]) == 16
     assert found == digests_of(find_workload("poly9_broadcast"))
+
+
+def test_pages_of_a_file_do_not_move_its_lines(digests, monkeypatch):
+    monkeypatch.setitem(globals(), "TEXT", TEXT.replace("\n\n\ndef scaled", "\f\n\f\n\f\ndef scaled", 1))
+    before, after = digests(), digests("2 * SCALE**2 * x", "9 * x")
+    assert {variant for variant in before if before[variant] != after[variant]} == {"yours"}

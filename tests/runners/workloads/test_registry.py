@@ -226,3 +226,31 @@ def test_an_environment_without_scipy_loads_the_workloads_that_do_not_need_it():
     assert done.returncode == 0, done.stderr
     assert "dense_bias_act" in done.stdout.split()
     assert "black_scholes" not in done.stdout.split()
+
+
+def test_a_workload_of_two_files_is_said_to_be_that_of_the_second(tmp_path, own_registry):
+    files = [tmp_path / "one.py", tmp_path / "two.py"]
+    for file in files:
+        file.write_text(MINE)
+    (said,) = choose_cases("quick", files=files).refused
+    assert said == (
+        f"workload mine is declared by {files[0]} and by {files[1]}, and the second one is measured; "
+        "give one of them another name"
+    )
+    assert choose_cases("quick", files=files[:1] * 2).refused == []
+
+
+@pytest.mark.parametrize("how", ["peer", "variant"])
+def test_a_variant_cannot_take_the_name_of_a_tier(tmp_path, own_registry, how):
+    file = tmp_path / "mine.py"
+    file.write_text(f"{MINE}\n\n@mine.{how}('native')\ndef _(x, *, n):\n    return 0.0, {{'x': x}}\n")
+    with pytest.raises(UsageError, match="workload mine declares a variant 'native', which is a tier of Pullback's"):
+        load_workload_file(file)
+
+
+@pytest.mark.parametrize("name", ["", " a", "a\nb", "a" * 201, 3])
+def test_a_variant_has_a_name_that_the_service_takes(tmp_path, own_registry, name):
+    file = tmp_path / "mine.py"
+    file.write_text(f"{MINE}\n\n@mine.peer({name!r})\ndef _(x, *, n):\n    return 0.0, {{'x': x}}\n")
+    with pytest.raises(UsageError, match="workload mine declares a variant .*; give it a name of one line and at most"):
+        load_workload_file(file)

@@ -8,7 +8,7 @@ from sqlalchemy import update
 
 from pullback_service.chores import tasks
 from pullback_service.commits.branches import list_branches
-from pullback_service.commits.mirrors import Mirror, MirrorError, follow, read_heads
+from pullback_service.commits.mirrors import Mirror, MirrorError, follow, read_heads, read_log
 from pullback_service.ids import ProjectId
 from pullback_service.models.projects import Project
 from pullback_service.projects.queries import ensure_project
@@ -68,3 +68,9 @@ async def test_a_mirror_that_cannot_be_read_is_said_until_it_can(client, databas
 async def test_a_folder_that_is_no_clone_is_said(tmp_path):
     with pytest.raises(MirrorError, match="git cannot read"):
         await read_heads(tmp_path / "nowhere")
+
+
+async def test_a_title_may_hold_whatever_ends_lines_elsewhere(clone, tmp_path):
+    clone("commit", "--quiet", "--allow-empty", "-m", "a\u2028b\x0cc\x1fd")
+    told = await read_log(tmp_path, clone("rev-parse", "HEAD"))
+    assert [commit.title for commit in told] == ["a\u2028b\x0cc\x1fd", "three", "two", "one"]

@@ -1,0 +1,51 @@
+"""Requirements files of a commit: the files that they include, and what of the commit itself they install from."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from pullback_runners.errors import BuildError
+
+_INCLUDES = re.compile(r"(?:-r|-c|--requirement|--constraint)[\s=]*([^\s#]+)")
+_LOCAL = re.compile(r"(?:(?:-e|--editable)[\s=]*)?(\.{1,2}(?:/[^\s;#\[]*)?)(?:\[[^\]]*\])?\s*(?:[;#].*)?")
+_OF_DEPENDENCIES = ("pyproject.toml", "setup.py", "setup.cfg")
+
+
+def requirement_files(file: Path) -> list[Path]:
+    """A requirements file, and those that it includes by `-r` or constrains itself by with `-c`."""
+    found = [file]
+    for each in found:  # which grows meanwhile
+        for line in _lines_of(each):
+            named = _INCLUDES.match(line)
+            inner = Path(os.path.normpath(each.parent / named[1])) if named else each
+            if inner not in found and inner.is_file():
+                found.append(inner)
+    return found
+
+
+def local_files(file: Path, top: Path) -> list[Path]:
+    """Files of a commit that its requirements install from: wheels, and those that say what the project itself requires.
+
+    Another folder of it is refused: commits share environments, and would have that of the first one.
+    """
+    found: list[Path] = []
+    for each in requirement_files(file):
+        for line in _lines_of(each):
+            named = _LOCAL.fullmatch(line)
+            if named is None:
+                continue
+            place = Path(os.path.normpath(file.parent / named[1]))
+            if place.is_dir() and place != Path(os.path.normpath(top)):
+                raise BuildError(
+                    f"{each.name} installs {named[1]}, a folder of the commit, into an environment that commits share; "
+                    "leave it out there, name it in [build] path, and what it requires in the file"
+                )
+            found += [place] if place.is_file() else [place / part for part in _OF_DEPENDENCIES]
+    return [each for each in found if each.is_file()]
+
+
+def _lines_of(file: Path) -> Iterator[str]:
+    """The lines of a requirements file; none of other kinds of files."""
+    if file.is_file() and file.name not in {"pyproject.toml", "uv.lock"}:
+        yield from map(str.strip, file.read_text(encoding="utf-8", errors="replace").splitlines())
