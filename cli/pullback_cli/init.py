@@ -188,8 +188,9 @@ def _write_and_measure(
 def _measure(project: "ProjectFile", subject: Any) -> int:
     """Measure one case of each workload and print the table."""
     from pullback_cli.run import print_table
+    from pullback_runners.commits import describe_commit
     from pullback_runners.measurement.subject_cases import choose_for
-    from pullback_runners.report import Belonging, describe_commit
+    from pullback_runners.report import Belonging
     from pullback_runners.runs import run_suite
 
     files = project.workload_files(project.top)

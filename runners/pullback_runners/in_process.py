@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from pullback_runners.allocations import count_allocations
+from pullback_runners.commits import describe_commit, run_git
 from pullback_runners.errors import UsageError, VariantError
 from pullback_runners.measurement.examination import Examination
 from pullback_runners.measurement.lockstep import Group, Timing
 from pullback_runners.measurement.slices import calibrate_calls, time_slice, timer_ns
 from pullback_runners.projects.configuration import find_project
-from pullback_runners.report import CaseResult, case_document, describe_commit, write_report
+from pullback_runners.report import CaseResult, case_document, write_report
 from pullback_runners.report.attribution import name_of_repository
-from pullback_runners.report.commit import run_git
 from pullback_runners.report.run import Run
 from pullback_runners.report.words import duration_in_words
 from pullback_runners.variants import awaited

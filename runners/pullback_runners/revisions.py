@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pullback_runners.commits import describe_revision
 from pullback_runners.errors import UsageError
 from pullback_runners.projects.configuration import FILE, ProjectFile, find_project
 from pullback_runners.projects.git import git, is_bare, is_clone, top_of
 from pullback_runners.projects.subjects import files_of
-from pullback_runners.report import describe_revision
 
 Commit = Mapping[str, Any]
 """The commit object of a report."""

@@ -3,9 +3,9 @@ import os
 import pytest
 from tests.runners.conftest import git
 
+from pullback_runners.commits import describe_commit
 from pullback_runners.errors import UsageError
 from pullback_runners.projects.configuration import find_project
-from pullback_runners.report import describe_commit
 from pullback_runners.revisions import (
     count_commits,
     find_commit,

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pullback_runners.commits import FIELDS, read_fields
 from pullback_runners.projects.configuration import ProjectFile
 from pullback_runners.projects.git import git
 from pullback_runners.projects.subjects import files_of
-from pullback_runners.report.commit import FIELDS, read_fields
 from pullback_runners.revisions import uncommitted_changes
 
 EARLIER_COMMITS = 5

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pullback_cli.uploading.gitlog import ask_git
 from pullback_cli.usage_errors import RefusalError
-from pullback_runners.report.commit import stated_time
+from pullback_runners.commits import stated_time
 
 _REMEDY = "the file does not name the measured commit, and this folder is not a git checkout: add --commit SHA"
 

@@ -4,8 +4,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from pullback_runners.commits import FIELDS, read_fields
 from pullback_runners.projects.git import git
-from pullback_runners.report.commit import FIELDS, read_fields
 
 
 def ask_git(folder: Path, *arguments: str) -> str | None:

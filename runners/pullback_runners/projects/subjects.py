@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from pullback_runners.commits import describe_commit
 from pullback_runners.errors import BuildError
 from pullback_runners.measurement.subject import Subject
 from pullback_runners.projects.backends import backend_for, make_backend, variables_for
@@ -29,7 +30,6 @@ from pullback_runners.projects.environments import (
 from pullback_runners.projects.folder_cache import cache_folder, kept_folder
 from pullback_runners.projects.outside import changed, seen
 from pullback_runners.projects.requirements import requirement_files
-from pullback_runners.report.commit import describe_commit
 
 MOST_BYTES = 5 << 30
 """What the files of all commits may take, with what was built of them."""

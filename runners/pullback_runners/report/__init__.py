@@ -6,7 +6,6 @@ from pullback_runners.report.attribution import (
     belonging_of_engine,
     belonging_of_workloads,
 )
-from pullback_runners.report.commit import describe_commit, describe_revision
 from pullback_runners.report.document import CaseResult, absences, case_document
 from pullback_runners.report.pyperf_file import read_report, write_report
 
@@ -18,8 +17,6 @@ __all__ = [
     "belonging_of_engine",
     "belonging_of_workloads",
     "case_document",
-    "describe_commit",
-    "describe_revision",
     "read_report",
     "write_report",
 ]

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pullback_runners.commits import describe_commit, run_git
 from pullback_runners.errors import UsageError
-from pullback_runners.report.commit import describe_commit, run_git
 
 ENGINE_PROJECT = "pullback"
 

@@ -6,8 +6,8 @@ import pytest
 from pullback_cli.supervision.recent_commits import EARLIER_COMMITS, HeadWatch, read_history
 from pullback_cli.uploading.checkout import head
 from pullback_cli.uploading.gitlog import first_parents
+from pullback_runners.commits import describe_commit
 from pullback_runners.projects.configuration import Build, ProjectFile
-from pullback_runners.report import describe_commit
 
 
 def _git(folder, *arguments):

@@ -2,7 +2,7 @@ import subprocess
 
 import pytest
 
-from pullback_runners.report import describe_commit, describe_revision
+from pullback_runners.commits import describe_commit, describe_revision
 
 
 def git(folder, *arguments):
