@@ -15,11 +15,14 @@ _SCHEME: Final = re.compile(r":(?=//)|(?<=mailto):|(?<=tel):", re.IGNORECASE)
 _HOST: Final = re.compile(r"(?<=\w)\.(?=[^\W\d_]{2})")
 _MARKDOWN_LINK: Final = re.compile(r"\](?=[(\[])")
 
+_JOINERS = "\u200c\u200d"
+
 
 def one_line(text: str, most: int) -> str:
     """The text in one line, with the numbers of characters that are not seen, and cut where it is longer."""
     text = visible(" ".join(_CONTROL.sub(" ", text).split()))
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    # Nothing is left for a character that joins two to join, which would be shown as one that nobody sees.
+    return text if len(text) <= most else f"{text[: most - 1].rstrip(_JOINERS)}…"
 
 
 def neutral(text: str) -> str:

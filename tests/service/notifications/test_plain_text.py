@@ -20,6 +20,7 @@ NASTY = st.lists(
 
 
 @given(NASTY | st.text())
+@example("x" * 37 + "👩\u200d💻 and more")
 def test_a_line_is_one_line_and_holds_nothing_unseen(text):
     line = one_line(text, 40)
     assert len(line.splitlines()) <= 1
