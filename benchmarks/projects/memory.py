@@ -66,7 +66,7 @@ def _(x, *, n):
 
 
 def memory(folder: Path) -> Iterator[str]:
-    """What both take at most, pages of files left out, and the difference."""
+    """The most anonymous memory that each takes, and the difference, in a line."""
     plain, measured = folder / "plain.py", folder / "measured.py"
     plain.write_text(PROGRAM + PLAIN)
     measured.write_text(PROGRAM + MEASURED)

@@ -261,10 +261,8 @@ def python_environment(subject: Subject) -> dict[str, str]:
     environment = {n: value for n, value in os.environ.items() if n in kept or not n.startswith("PYTHON")}
     if subject.harness is not None:
         environment["PYTHONPATH"] = str(subject.harness)
-    paths = (
-        environment.get("PYTHONPATH"),
-        subject.variables.get("PYTHONPATH"),
-    )  # the harness first, or it is not found
+    # The harness comes first, or it is not found.
+    paths = (environment.get("PYTHONPATH"), subject.variables.get("PYTHONPATH"))
     where = os.pathsep.join(filter(None, paths))
     return {**environment, **subject.variables, **({"PYTHONPATH": where} if where else {})}
 

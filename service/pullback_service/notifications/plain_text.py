@@ -21,7 +21,7 @@ _JOINERS = "\u200c\u200d"
 def one_line(text: str, most: int) -> str:
     """The text in one line, with the numbers of characters that are not seen, and cut where it is longer."""
     text = visible(" ".join(_CONTROL.sub(" ", text).split()))
-    # Nothing is left for a character that joins two to join, which would be shown as one that nobody sees.
+    # A joiner that the cut leaves without its second character would be shown as an invisible character the next time.
     return text if len(text) <= most else f"{text[: most - 1].rstrip(_JOINERS)}…"
 
 

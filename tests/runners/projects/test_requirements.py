@@ -1,4 +1,4 @@
-"""What belongs to a requirements file beside its own text."""
+"""Files that requirements files include, and files of the commit that they install from."""
 
 import pytest
 
