@@ -45,6 +45,11 @@ class Read:
     period: int = 0
     positions: tuple[Position, ...] = ()
 
+    @property
+    def varies(self) -> bool:
+        """True unless it is the same element at every point."""
+        return any(self.strides) or bool(self.positions)
+
 
 @dataclass(frozen=True, slots=True)
 class Constant:

@@ -92,6 +92,23 @@ class Grid:
         return math.ceil(self.reduced_units / self.splits)
 
 
+@dataclass(frozen=True, slots=True)
+class Grids:
+    """Grids of as many threads each, whose blocks follow each other."""
+
+    parts: tuple[Grid, ...]
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.parts[0].threads
+
+    @property
+    def blocks(self) -> int:
+        """The number of blocks."""
+        return sum(part.blocks for part in self.parts)
+
+
 def grid_of(nest: Nest) -> Grid:
     """The grid of a pass of few axes."""
     along = _along(nest)
@@ -198,8 +215,7 @@ def _lanes(nest: Nest, along: int) -> int:
 
 def _unroll(nest: Nest, lanes: int) -> int:
     """Units that are asked for at once: enough bytes in flight, if their bodies are short."""
-    along_all = [read for read in nest.reads if any(read.strides) or read.positions]
-    nbytes = HELD_THREADS * lanes * sum(read.dtype.itemsize for read in along_all)
+    nbytes = HELD_THREADS * lanes * sum(read.dtype.itemsize for read in nest.reads if read.varies)
     wanted = math.ceil(IN_FLIGHT / max(nbytes, 1)) if nbytes else 1
     room = min(
         MOST_REPEATED // (2 * lanes * cost_of_a_lane(nest)), HELD_REGISTERS // (lanes * _registers_of_a_lane(nest))
@@ -209,7 +225,7 @@ def _unroll(nest: Nest, lanes: int) -> int:
 
 def _registers_of_a_lane(nest: Nest) -> int:
     """Registers of 4 bytes, about, that hold what one point reads and stores."""
-    operands = [read.dtype.itemsize for read in nest.reads if any(read.strides) or read.positions]
+    operands = [read.dtype.itemsize for read in nest.reads if read.varies]
     operands += [write.dtype.itemsize for write in nest.writes]
     return max(1, sum(operands) // 4)
 

@@ -16,7 +16,7 @@ import numpy as np
 from pullback.backends.cuda.kernels.grids import Grid, is_aligned, is_read_at_once
 from pullback.backends.llvm.accumulators import Combiner
 from pullback.backends.llvm.elementary import scalars
-from pullback.backends.llvm.writing.function import Index
+from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
 from pullback.backends.llvm.writing.llvm_module import Module
 from pullback.backends.nests.nest import Constant, Nest, Read, Reduction, Write
@@ -55,6 +55,24 @@ class _Values:
         return _Values(dict(self.known), self.coordinates | coordinates)
 
 
+def new_phase(module: Module, name: str, pieces: int) -> Function:
+    """The function of a phase of a kernel with so many pointers."""
+    index = module.index_type
+    parameters = [*(("ptr", f"p{number}") for number in range(pieces)), ("ptr", "shared")]
+    return module.function(name, [*parameters, (index, "thread"), (index, "block")], inlined=True)
+
+
+def write_parts(module: Module, name: str, writers: Sequence["PhaseWriter"], pieces: int) -> str:
+    """The phase in which each of several passes that reduce nothing has blocks of its own; gives its name."""
+    function, first = new_phase(module, name, pieces), 0
+    for writer in writers:
+        block, blocks = function.sub("%block", first), writer.grid.blocks
+        with function.when(function.value(f"icmp ult {function.index_type} {block}, {blocks}")):
+            writer.work_in(function, block)
+        first += blocks
+    return function.name
+
+
 class PhaseWriter:
     """The phases of one pass."""
 
@@ -86,19 +104,21 @@ class PhaseWriter:
             left = following
         return self.names
 
-    def _phase(self, kind: str, write: Callable[[], None]) -> None:
-        parameters = [("ptr", f"p{number}") for number in range(self.parameters)]
-        index = self.module.index_type
-        parameters += [("ptr", "shared"), (index, "thread"), (index, "block")]
-        function = self.module.function(f"{self.name}_{kind}", parameters, inlined=True)
+    def work_in(self, function: Function, block: Index) -> None:
+        """Write the work of a pass that reduces nothing into a function, as that of the block of this number."""
         self.function = function
-        self.names.append(function.name)
-        self._place_thread()
+        self._place_thread(block)
+        self._work()
+
+    def _phase(self, kind: str, write: Callable[[], None]) -> None:
+        self.function = new_phase(self.module, f"{self.name}_{kind}", self.parameters)
+        self.names.append(self.function.name)
+        self._place_thread("%block")
         write()
 
-    def _place_thread(self) -> None:
+    def _place_thread(self, block: Index) -> None:
         function, grid = self.function, self.grid
-        self.split, kept_block = self._divided("%block", grid.kept_blocks, grid.splits)
+        self.split, kept_block = self._divided(block, grid.kept_blocks, grid.splits)
         if grid.along in grid.kept:
             self.reduced_thread, self.kept_thread = self._divided("%thread", grid.kept_threads, grid.reduced_threads)
         else:
