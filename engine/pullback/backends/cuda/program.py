@@ -50,7 +50,8 @@ from pullback.backends.cuda.capture import (
     is_in_order,
     recording,
 )
-from pullback.backends.cuda.kernels.kernel_text import write_kernels, write_together
+from pullback.backends.cuda.kernels.grids import keeps_rows
+from pullback.backends.cuda.kernels.kernel_text import MOST_STEPS, write_kernels, write_together
 from pullback.backends.cuda.kernels.phases import Place
 from pullback.backends.cuda.launching import Loader, OnDevice, emulated
 from pullback.backends.cuda.loops import (
@@ -73,6 +74,7 @@ from pullback.backends.nests.joins_in_place import join_of, joined_in_place
 from pullback.backends.nests.merging import merged
 from pullback.backends.nests.moving import Move, is_moved, moves_of
 from pullback.backends.nests.nesting import nest_of
+from pullback.backends.nests.rows import rows_joined
 from pullback.backends.nests.sinking import sunk
 from pullback.backends.nests.stores import array_of
 from pullback.backends.nests.views import Access, Views, is_view
@@ -472,6 +474,7 @@ class _Writer:
                     self.step(node)
             return
         found = sunk(merged(fuse(graph, belongs=self.belongs_to_nest)), graph)
+        found = rows_joined(found, partial(_keeps_rows, found.views))
         stores = set(found.taken.values())
         found = joined_in_place(graph, found, partial(self.join_in, stores), partial(self.makes_parts, stores))
         self.found, kept = found, kept_values(found, graph)
@@ -1068,6 +1071,12 @@ def _poison(*tensors: torch.Tensor) -> None:
 
 def _part(offset: int, shape: Shape, strides: Sequence[int]) -> Callable[[torch.Tensor], torch.Tensor]:
     return lambda x: x.as_strided(shape, strides, x.storage_offset() + offset)
+
+
+def _keeps_rows(views: Views, kernel: Fused) -> bool:
+    """True if a nest that reads what it reduces can be a kernel."""
+    nest, _ = nest_of(kernel, views, {var for node in kernel.nodes for var in node.outputs})
+    return len(nest.steps) <= MOST_STEPS and keeps_rows(nest)
 
 
 def _turns_round(node: Node) -> bool:

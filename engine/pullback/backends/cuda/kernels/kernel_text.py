@@ -11,8 +11,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pullback.backends.cuda.kernels.grids import Grid, Grids, grid_of
-from pullback.backends.cuda.kernels.passes import cut_steps, passes, without_steps
+from pullback.backends.cuda.kernels.grids import Grid, Grids, grid_of, grid_of_rows
+from pullback.backends.cuda.kernels.passes import cut_steps, passes, with_fewest_axes, without_steps
 from pullback.backends.cuda.kernels.phases import PhaseWriter, Place, Result, write_parts
 from pullback.backends.llvm.elementary.large_angles import define_called
 from pullback.backends.llvm.writing.llvm_module import Module
@@ -103,9 +103,12 @@ class _Writer:
         self.module = Module(_VECTOR_BITS, _index_type(nest))
 
     def write(self) -> Kernels:
-        for part in self._cut(self.nest):
-            for one in passes(part):
-                self._write_pass(one)
+        if any(read.total is not None for read in self.nest.reads):
+            self._write_rows(with_fewest_axes(self.nest))
+        else:
+            for part in self._cut(self.nest):
+                for one in passes(part):
+                    self._write_pass(one)
         define_called(self.module)
         moved = _moved_bytes(self.nest, self.places[: len(self.places) - len(self.scratch)]) + 2 * sum(self.scratch)
         return Kernels(self.module.text(), tuple(self.kernels), self.given, tuple(self.scratch), moved)
@@ -122,6 +125,11 @@ class _Writer:
             found.append(replace(nest, steps=nest.steps[:before], writes=tuple(writes), reductions=()))
             nest = without_steps(nest, before, pointers, strides)
         return [*found, nest]
+
+    def _write_rows(self, nest: Nest) -> None:
+        """A nest that reads what it reduces: one kernel, whose blocks have whole rows."""
+        results = [Result(self.places[reduction.pointer], is_partial=False) for reduction in nest.reductions]
+        self._write_kernel(nest, grid_of_rows(nest), results)
 
     def _write_pass(self, nest: Nest) -> None:
         grid = grid_of(nest)
@@ -213,6 +221,7 @@ def _moved_bytes(nest: Nest, places: Sequence[Place]) -> int:
     read = {
         (places[one.pointer], one.strides, one.dtype, one.positions, axes[number])
         for number, one in enumerate(nest.reads)
+        if one.total is None
     }
     moved = [(varying, dtype) for _, _, dtype, _, varying in read]
     stored: list[Write | Reduction] = [*nest.writes, *nest.reductions]
