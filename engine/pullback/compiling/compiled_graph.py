@@ -144,7 +144,7 @@ def _on_device(graph: Graph, values: Sequence[Any], *, tier: str) -> Compiled:
     counts = {
         "arrays": len(written.arrays),
         "bytes": sum(type_.nbytes for type_ in written.arrays),
-        "copies": sum(node.primitive.name in ("copy", "astype", "concatenate") for node in graph.nodes),
+        "copies": written.copies,
         "state_bytes": written.state.nbytes if written.state is not None else 0,
         "kernels": written.kernels,
         "flops": sum(map(flops_of, graph.nodes)),

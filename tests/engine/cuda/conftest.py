@@ -5,7 +5,8 @@ import pytest
 from pullback.backends.native import availability
 
 if not availability.is_available():
-    collect_ignore = [f"test_{name}.py" for name in ("any_order", "assembled", "driver", "nests", "places", "traffic")]
+    of_kernels = ("any_order", "assembled", "driver", "moving", "nests", "places", "rows", "traffic")
+    collect_ignore = [f"test_{name}.py" for name in of_kernels]
 
 
 @pytest.fixture(scope="session")

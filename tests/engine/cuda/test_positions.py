@@ -83,9 +83,9 @@ def alone(monkeypatch):
     """The rules whose nodes are no part of a nest, in programs that are written."""
     seen, step = set(), program._Writer.step
 
-    def noting(writer, node):
+    def noting(writer, node, **how):
         seen.add(node.primitive.name)
-        return step(writer, node)
+        return step(writer, node, **how)
 
     monkeypatch.setattr(program._Writer, "step", noting)
     return seen

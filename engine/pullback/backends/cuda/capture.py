@@ -214,6 +214,8 @@ class _Noted(TorchDispatchMode):  # type: ignore[misc] # PyTorch's types are not
     def __init__(self) -> None:
         super().__init__()
         self._steps: list[list[Any]] = []
+        self._is_done = True
+        """True until it is run for the first time: what was prepared for that run may be overwritten by now, as a run may do."""
         self._pool: dict[int, Tensor] = {}
         """By address, memory that was asked for while capturing."""
 
@@ -233,7 +235,10 @@ class _Noted(TorchDispatchMode):  # type: ignore[misc] # PyTorch's types are not
         captured[1] = addresses
 
     def replay(self) -> None:
-        """Do it again, unseen by PyTorch as on a device."""
+        """Do it again, unseen by PyTorch as on a device; not the first time, since capturing did it."""
+        if self._is_done:
+            self._is_done = False
+            return
         with _disable_current_modes():
             for function, given in self._steps:
                 function(given)

@@ -1,8 +1,8 @@
 """A graph as a straight line of steps: what the tiers `fused`, `stateful` and `native` run on a device.
 
-Nests of elementwise operations and sums are kernels of ours; every other node is one call of PyTorch, and views are views.
-Types are settled when the program is written. In the tier `fused` every array is let go after its last use: PyTorch's pool gives
-its memory to the next.
+Nests of elementwise operations and sums are kernels of ours, and so are joins and stores by basic keys (`nests/moving.py`); every other
+node is one call of PyTorch, and views are views. Types are settled when the program is written. In the tier `fused` every array is let go
+after its last use: PyTorch's pool gives its memory to the next.
 
     def program(in0, in1):
         in0 = in0.tensor
@@ -32,7 +32,7 @@ has nodes, and the reason is among the fallbacks.
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,8 @@ from pullback.backends.cuda.capture import (
     is_in_order,
     recording,
 )
-from pullback.backends.cuda.kernels.kernel_text import write_kernels
+from pullback.backends.cuda.kernels.grids import keeps_rows
+from pullback.backends.cuda.kernels.kernel_text import MOST_STEPS, write_kernels, write_together
 from pullback.backends.cuda.kernels.phases import Place
 from pullback.backends.cuda.launching import Loader, OnDevice, emulated
 from pullback.backends.cuda.loops import (
@@ -68,18 +69,22 @@ from pullback.backends.cuda.statements import WORK, Statement, Text
 from pullback.backends.interpreter import Changed
 from pullback.backends.llvm.writing.lanes import DTYPES
 from pullback.backends.native import availability
-from pullback.backends.nests.fusing import Alone, Fused, Kernels, fuse, kept_values, why_not_fused
+from pullback.backends.nests.fusing import Alone, Fused, Kernel, Kernels, fuse, kept_values, nodes_of, why_not_fused
+from pullback.backends.nests.joins_in_place import join_of, joined_in_place
 from pullback.backends.nests.merging import merged
+from pullback.backends.nests.moving import Move, is_moved, moves_of
 from pullback.backends.nests.nesting import nest_of
+from pullback.backends.nests.rows import rows_joined
 from pullback.backends.nests.sinking import sunk
-from pullback.backends.nests.views import is_view
+from pullback.backends.nests.stores import array_of
+from pullback.backends.nests.views import Access, Views, is_view
 from pullback.backends.poison import is_poisoning
 from pullback.control.checkpoint_rule import checkpointed
 from pullback.control.scan_rule import Layout, scan
 from pullback.control.switch_rule import switch
 from pullback.control.while_rule import while_
 from pullback.core.primitive import Effect, Primitive
-from pullback.core.types import ArrayType
+from pullback.core.types import ArrayType, Shape
 from pullback.dataclass import dataclass
 from pullback.devices.cuda.eager import DEVICE, DeviceArray, is_composed
 from pullback.devices.cuda.rows.into import into_at_numbers, row_into
@@ -88,8 +93,10 @@ from pullback.devices.cuda.tensor_calls import row_application
 from pullback.devices.cuda.values import tensor_of, torch_dtype
 from pullback.errors import DeviceError, TracingError
 from pullback.ir.graph import Atom, Graph, Node, Var
+from pullback.rules.indexing import scatter
+from pullback.rules.joining import concatenate
 from pullback.rules.shapes import broadcast_to, reshape
-from pullback.rules.storing import set_at
+from pullback.rules.storing import STORES, set_at
 from pullback.tiers import KEEPING
 
 Program = Callable[..., Any]
@@ -113,6 +120,8 @@ class Written:
     text: str
     arrays: tuple[ArrayType, ...]
     kernels: int
+    copies: int
+    """Stores that copy their array, and results that are copies."""
     moved_bytes: int
     peak_bytes: int
     fallbacks: tuple[str, ...]
@@ -249,11 +258,18 @@ class _Writer:
         self.rows: set[Var] = set()
         """Whole numbers of the host by step, which a loop gives and others read row by row."""
         self.kernels = 0
+        self.copies = 0
         self.launches = 0
         """Nodes that a run is in a graph: kernels, with those of every step of a loop."""
         self.moved_bytes = 0
         self.fallbacks = list(reasons)
         self.there = _on_device(self.graph, on_device)
+        self.found = Kernels((), Views({}, {}))
+        """The kernels of the part that is written."""
+        self.read_last: dict[Atom, Kernel] = {}
+        """By value of memory, the last of them that reads it."""
+        self.own: set[Var] = set()
+        """Values whose memory is nobody else's: made by kernels of ours, or copied where it was not."""
 
     def write(self) -> Written:
         graph, parameters = self.graph, self.parameters()
@@ -293,6 +309,7 @@ class _Writer:
             written,
             tuple(var.type for one in text.statements for var in one.made),
             self.kernels,
+            self.copies,
             self.moved_bytes,
             text.peak_bytes(outputs),
             tuple(dict.fromkeys(self.fallbacks)),
@@ -408,6 +425,7 @@ class _Writer:
 
     def copied(self, name: str, own: str, atom: Atom) -> str:
         """The name of a copy."""
+        self.copies += 1
         if self.keeps:
             self.keep(own, atom.type)
             self.say((own,), f"{own}.copy_({name})", (name,), writes=True)
@@ -455,21 +473,42 @@ class _Writer:
                 if node.outputs[0] not in self.names:
                     self.step(node)
             return
-        found = fuse(graph, belongs=self.belongs_to_nest)
-        found = sunk(merged(found), graph)
-        kept = kept_values(found, graph)
+        found = sunk(merged(fuse(graph, belongs=self.belongs_to_nest)), graph)
+        found = rows_joined(found, partial(_keeps_rows, found.views))
+        stores = set(found.taken.values())
+        found = joined_in_place(graph, found, partial(self.join_in, stores), partial(self.makes_parts, stores))
+        self.found, kept = found, kept_values(found, graph)
+        self.read_last = {
+            found.views.access(atom).root: kernel
+            for kernel in found.kernels
+            for node in nodes_of(kernel)
+            for atom in node.inputs
+        }
         for kernel in found.kernels:
-            if isinstance(kernel, Fused):
-                self.nest(kernel, found, kept, self.loader)
-            elif isinstance(kernel, Alone):
-                self.need(kernel.node.inputs, views)
-                self.step(kernel.node)
+            self.kernel(kernel, kept, views, self.loader)
         self.need(graph.outputs, views)
 
+    def kernel(self, kernel: Kernel, kept: Collection[Var], views: dict[Var, Node], loader: Loader) -> None:
+        """The statement of a kernel, if it has anything to do."""
+        if isinstance(kernel, Fused):
+            copied = join_of(kernel)
+            if copied is None or moves_of(copied, self.found.views, is_over=False):
+                self.nest(kernel, kept, loader)
+        elif isinstance(kernel, Alone):
+            node, is_over = kernel.node, self.is_over(kernel)
+            if self.is_moved(node, is_over=is_over):
+                self.move(node, loader, is_over=is_over)
+            else:
+                self.need(node.inputs, views)
+                self.step(node, is_over=is_over)
+
     def need(self, atoms: Sequence[Atom], views: dict[Var, Node]) -> None:
-        """Say the views among values, if they have not been said."""
+        """Say the views among values, and those that lie in other ones, if they have not been said."""
         for atom in atoms:
             if isinstance(atom, Var) and atom not in self.names:
+                if atom not in views:
+                    self.look(atom)
+                    continue
                 self.need(views[atom].inputs, views)
                 self.step(views[atom])
 
@@ -485,25 +524,38 @@ class _Writer:
         )
 
     # --- nests ----------------------------------------------------------------------------------------------------------
-    def nest(self, kernel: Fused, found: Kernels, kept: Collection[Var], loader: Loader) -> None:
+    def nest(self, kernel: Fused, kept: Collection[Var], loader: Loader) -> None:
         """The launches of a nest."""
-        nest, operands = nest_of(kernel, found.views, kept)
-        roots = [root for root in dict.fromkeys(access.root for access in operands) if isinstance(root, Var)]
-        places = [Place(roots.index(access.root), access.offset * access.dtype.itemsize) for access in operands]  # type: ignore[arg-type]
-        results = {var for node in kernel.nodes for var in node.outputs}
-        made = [root for root in roots if root in results]
-        read = ["" if root in results else self.in_order(root) for root in roots]
-        function = f"nest{len(self.namespace)}"
-        kernels = write_kernels(nest, places)
+        names = ", ".join(node.primitive.name for node in kernel.nodes)
+        made = {var for node in kernel.nodes for var in node.outputs}
+        self.launch([nest_of(kernel, self.found.views, kept)], made, "nest", f"{list(kernel.space)}: {names}", loader)
+
+    def launch(self, nests: Sequence[Move], results: Collection[Var], what: str, note: str, loader: Loader) -> None:
+        """The launches of nests, of which several are one kernel. `results` are made by them alone, in memory of their own."""
+        accesses = dict.fromkeys(access.root for _, operands in nests for access in operands)
+        roots = [root for root in accesses if isinstance(root, Var)]
+        made = [root for root in roots if root in results and root not in self.names]
+        written = {operands[one.pointer].root for nest, operands in nests for one in nest.writes}
+        written |= {operands[one.pointer].root for nest, operands in nests for one in nest.reductions}
+        for root in roots:
+            if root in written and root not in made and root not in self.names:
+                self.allocate(root)
+        placed = [
+            (nest, [Place(roots.index(one.root), one.offset * one.dtype.itemsize) for one in operands])  # type: ignore[arg-type]
+            for nest, operands in nests
+        ]
+        read = ["" if root in made else self.in_order(root) for root in roots]
+        function = f"{what}{len(self.namespace)}"
+        kernels = write_kernels(*placed[0]) if len(placed) == 1 else write_together(placed)
         launch = loader(kernels)
         targets = tuple(self.name(var) for var in made)
         self.ordered.update(targets)
+        self.own.update(made)
         self.kernels += len(kernels.kernels)
         self.launches += len(kernels.kernels)
         self.moved_bytes += kernels.moved_bytes
-        names = ", ".join(node.primitive.name for node in kernel.nodes)
         count = len(kernels.kernels)
-        note = f"{list(kernel.space)}: {names}; {count} kernel{'s' * (count > 1)}"
+        note += f"; {count} kernel{'s' * (count > 1)}"
         if self.keeps:
             for name, var in zip(targets, made, strict=True):
                 self.keep(name, var.type)
@@ -511,7 +563,7 @@ class _Writer:
                 self.keep(f"{function}_{number}", ArrayType((nbytes,), np.dtype(np.uint8)))
                 for number, nbytes in enumerate(kernels.scratch)
             ]
-            pieces = [self.names[root] if root in results else name for root, name in zip(roots, read, strict=True)]
+            pieces = [self.names[root] if root in made else name for root, name in zip(roots, read, strict=True)]
             # Of a body the names are others than those of what is captured, and all memory stays where it is.
             owners = ["" if self.results is not None else self.text.root(name) for name in (*pieces, *between)]
             self.namespace[function] = recording(launch, owners) if self.captures else _writes(launch)
@@ -520,7 +572,7 @@ class _Writer:
             self.say(targets, call, used, note=note, writes=True, by_pointer=True)
             return
         self.namespace[function] = _launches(
-            launch, [var.type if var in results else None for var in roots], kernels.scratch, self.device
+            launch, [var.type if var in made else None for var in roots], kernels.scratch, self.device
         )
         given = tuple(name for name in read if name)
         self.say(
@@ -551,10 +603,94 @@ class _Writer:
         self.namespace[name] = var.type.dtype
         return name
 
+    # --- joins and stores -------------------------------------------------------------------------------------------------
+    def is_moved(self, node: Node, *, is_over: bool = False) -> bool:
+        """True for a join or a store on the device that is nests; `is_over`: into the memory of its array."""
+        return node.outputs[0] in self.there and is_moved(node, is_over=is_over)
+
+    def join_in(self, stores: Collection[Node], kernel: Kernel) -> Node | None:
+        """The node of a kernel whose operands may be made where it wants them; not of `stores`, which write to where their arrays are."""
+        if not isinstance(kernel, Alone):
+            return join_of(kernel)
+        node = kernel.node
+        joins = node.primitive in (concatenate, scatter) or (node.primitive is set_at and node not in stores)
+        return node if joins and self.is_moved(node) else None
+
+    def makes_parts(self, stores: Collection[Node], kernel: Kernel, is_in_order: bool) -> bool:  # noqa: FBT001 - as it is asked
+        """True if a kernel can write its result to a part of a joined array; `stores` cannot."""
+        if not isinstance(kernel, Alone):
+            return True
+        node = kernel.node
+        if node.outputs[0] not in self.there or node in stores:
+            return False
+        return self.is_moved(node) or (is_in_order and self.row_into(node) is not None)
+
+    def is_over(self, kernel: Alone) -> bool:
+        """True for a store into the memory of its array, which is the plan's own and is read by nothing behind the store."""
+        array = array_of(kernel.node, self.found.views)
+        if array is None or array not in self.own or self.found.taken.get(array) is not kernel.node:
+            return False
+        return self.read_last[array] is kernel
+
+    def move(self, node: Node, loader: Loader, *, is_over: bool) -> None:
+        """The launch of a join or a store; there is none where everything is in its place."""
+        moves = moves_of(node, self.found.views, is_over=is_over)
+        self.copies += node.primitive in STORES and not is_over
+        if moves:
+            made = () if is_over else node.outputs
+            note = f"{' and '.join(str(list(nest.space)) for nest, _ in moves[:4])}{' …' * (len(moves) > 4)}: moved"
+            self.launch(moves, made, node.primitive.name, note, loader)
+        if is_over:
+            self.name_over(node)
+
+    def name_over(self, node: Node) -> str:
+        """The name of the result of a store that is stored into its array: that of the array, or of another shape of it."""
+        (result,), array = node.outputs, self.found.views.access(node.inputs[0])
+        assert isinstance(array.root, Var)  # noqa: S101 - numbers are nobody's memory
+        name = self.in_order(array.root)
+        self.own.add(result)
+        if array.root.type.shape != result.type.shape:
+            name = self.look(result, array)
+            self.ordered.add(name)
+        self.names[result] = name
+        return name
+
+    def allocate(self, var: Var) -> str:
+        """A name of memory that several steps write."""
+        name = self.name(var)
+        self.own.add(var)
+        self.ordered.add(name)
+        if self.keeps:
+            return self.keep(name, var.type)
+        function = f"empty{len(self.namespace)}"
+        self.namespace[function] = partial(
+            torch.empty, var.type.shape, dtype=torch_dtype(var.type.dtype), device=self.device
+        )
+        self.say((name,), f"{function}()", (), made=(var,))
+        return name
+
+    def is_part(self, node: Node) -> bool:
+        """True for a node whose result lies in a joined array."""
+        (result, *_), views = node.outputs, self.found.views
+        return not is_view(node) and views.access(result).root is not result
+
+    def look(self, var: Var, there: Access | None = None) -> str:
+        """A name of a value that lies in the memory of another."""
+        access = there or self.found.views.access(var)
+        assert isinstance(access.root, Var)  # noqa: S101 - numbers are nobody's memory
+        assert access.root is not var  # noqa: S101 - what is not named lies elsewhere
+        root = self.names.get(access.root) or self.allocate(access.root)
+        function = f"part{len(self.namespace)}"
+        self.namespace[function] = _part(access.offset, var.type.shape, access.strides)
+        name = self.name(var)
+        self.say((name,), f"{function}({root})", (root,))
+        self.text.roots[name] = self.text.root(root)
+        return name
+
     # --- single nodes -----------------------------------------------------------------------------------------------------
-    def step(self, node: Node) -> None:
-        """The call of one node."""
-        primitive, params = node.primitive, dict(node.params)
+    def step(self, node: Node, *, is_over: bool = False) -> None:
+        """The call of one node; `is_over`: a store into the memory of its array, if it can."""
+        primitive = node.primitive
         if self.is_constant(node):
             self.compute(node)
             return
@@ -572,25 +708,25 @@ class _Writer:
         function = f"{primitive.name}{len(self.namespace)}"
         row = row_for(primitive)
         is_seen = is_there and row is not None and row.is_view
-        targets = tuple(self.name(var) for var in node.outputs)
-        if is_there and not is_seen:
+        is_made, is_part = is_there and not is_seen, self.is_part(node)
+        into = self.row_into(node) if is_made and (self.keeps or is_part or is_over) else None
+        is_over = is_over and into is not None
+        self.copies += is_made and primitive in STORES and not is_over
+        targets = self.targets(node, is_over=is_over)
+        if is_made:
             self.kernels += 1
             self.launches += 1
             self.moved_bytes += sum(atom.type.nbytes for atom in (*node.inputs, *node.outputs))
-        into = self.row_into(node) if self.keeps and is_there and not is_seen else None
         if into is not None:
             self.namespace[function] = into
-            self.keep(targets[0], node.outputs[0].type)
+            self.own.add(node.outputs[0])
+            if not (is_part or is_over):
+                self.keep(targets[0], node.outputs[0].type)
             self.say(targets, f"{function}({', '.join([*targets, *names])})", used, writes=True)
             return
         if self.captures and is_there and self.results is None:
             self.take_no_number(node)
-        if not is_there:
-            self.namespace[function] = lambda *values: primitive.evaluate(*values, **params)  # numbers alone
-        else:
-            types = [atom.type for atom in node.inputs]
-            application = row_application(primitive, types, params, self.device) or self.through_face(node, params)
-            self.namespace[function] = _separate(application) if self.keeps and not is_seen else application
+        self.namespace[function] = self.application(node, is_there=is_there, is_seen=is_seen)
         if is_seen and isinstance(node.inputs[0], Var):
             self.see(primitive, targets[0], self.names[node.inputs[0]])
         if self.keeps and is_there and (not is_seen or _turns_round(node)):
@@ -599,10 +735,29 @@ class _Writer:
             targets,
             f"{function}({', '.join(names)})",
             used,
-            made=node.outputs if is_there and not is_seen else (),
+            made=node.outputs if is_made else (),
             unpacks=primitive.results > 1,
             of_host=not is_there,
         )
+
+    def targets(self, node: Node, *, is_over: bool) -> tuple[str, ...]:
+        """The names of the results of a step: of a part of a joined array, of the array that is stored into, or new ones."""
+        if self.is_part(node):
+            return (self.look(node.outputs[0]),)
+        return (self.name_over(node),) if is_over else tuple(self.name(var) for var in node.outputs)
+
+    def application(self, node: Node, *, is_there: bool, is_seen: bool) -> Callable[..., Any]:
+        """The function of a step that makes its results, or sees its operand as its result."""
+        primitive, params = node.primitive, dict(node.params)
+        if not is_there:
+            return lambda *values: primitive.evaluate(*values, **params)  # numbers alone
+        types = [atom.type for atom in node.inputs]
+        applied = row_application(primitive, types, params, self.device) or self.through_face(node, params)
+        if is_seen or not (self.keeps or node.outputs[0] in self.found.taken):
+            return applied
+        if primitive.results == 1:
+            self.own.add(node.outputs[0])
+        return _separate(applied)
 
     def see(self, primitive: Primitive, name: str, seen: str) -> None:
         """Note that a name is a view of what another one names."""
@@ -808,6 +963,7 @@ class _Writer:
         own = [name for name, var in zip(targets, node.outputs, strict=True) if var not in self.rows]
         of_host = [name for name in targets if name not in own]
         self.ordered.update(own)
+        self.own.update(var for var in node.outputs if var not in self.rows)
         self.bodies += [f"# of {function}\n{body.text}" for body in bodies]
         self.fallbacks += [reason for body in bodies for reason in body.fallbacks]
         if self.keeps:
@@ -911,6 +1067,16 @@ def _put_into(there: torch.Tensor, value: Any) -> None:
 def _poison(*tensors: torch.Tensor) -> None:
     for tensor in tensors:
         tensor.view(-1).view(torch.uint8).fill_(0xFF)
+
+
+def _part(offset: int, shape: Shape, strides: Sequence[int]) -> Callable[[torch.Tensor], torch.Tensor]:
+    return lambda x: x.as_strided(shape, strides, x.storage_offset() + offset)
+
+
+def _keeps_rows(views: Views, kernel: Fused) -> bool:
+    """True if a nest that reads what it reduces can be a kernel."""
+    nest, _ = nest_of(kernel, views, {var for node in kernel.nodes for var in node.outputs})
+    return len(nest.steps) <= MOST_STEPS and keeps_rows(nest)
 
 
 def _turns_round(node: Node) -> bool:

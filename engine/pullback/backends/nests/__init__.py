@@ -5,6 +5,8 @@ graph -> views        values that are the memory of another value               
 -> fusing       elementwise and reducing nodes grouped into loop nests      fusing.py
 -> merging      nests that were begun apart put together                    merging.py
 -> sinking      values computed in the nest that reads them                 sinking.py
+-> rows         nests that reduce rows, with those that read the results      rows.py
 -> joining      parts of a joined array computed where they belong          joins_in_place.py
+-> moving       joins and stores as nests that move elements                moving.py
 -> nesting      a group of nodes as a `Nest`: reads, steps, writes, sums    nesting.py, nest.py, axes.py
 """

@@ -17,32 +17,43 @@ What is left of the operands is copied.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import accumulate
 
 from pullback.backends.nests.fusing import REDUCTIONS, Alone, Fused, Kernel, Kernels, nodes_of
-from pullback.backends.nests.views import Access, Views, is_view, views_of
+from pullback.backends.nests.views import Access, Views, is_view, part_of, views_of
 from pullback.core.types import Shape
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.strides import contiguous_strides
 from pullback.rules.contractions import matmul
+from pullback.rules.indexing import scatter
 from pullback.rules.inplace import copy
 from pullback.rules.joining import concatenate
 from pullback.rules.shapes import reshape
+from pullback.rules.storing import set_at
 
 
-def joined_in_place(graph: Graph, found: Kernels) -> Kernels:
-    """The same kernels, with places in joined arrays for the parts that can have one."""
-    joins = [node for kernel in found.kernels if (node := join_of(kernel)) is not None]
+def joined_in_place(
+    graph: Graph,
+    found: Kernels,
+    join_in: Callable[[Kernel], Node | None] | None = None,
+    makes_parts: Callable[[Kernel, bool], bool] = lambda _kernel, _in_order: True,
+) -> Kernels:
+    """The same kernels, with places in joined arrays for the parts that can have one.
+
+    `join_in` gives the join that a kernel is, if not all are `join_of`; `makes_parts` says whether a kernel can write to a part, which
+    is one piece in C order or not.
+    """
+    joins = [node for kernel in found.kernels if (node := (join_in or join_of)(kernel)) is not None]
     if not joins:
         return found
     use = _Use.of(graph, found, frozenset(joins))
     views, placed = views_of(graph, found.layouts), dict[Var, Access]()
     for node in reversed(joins):  # what is a part itself comes after what it is a part of
         fresh: dict[Var, Access] = {}
-        for operand, there in _places(node, views):
+        for operand, there in parts_of(node, views):
             own = _root_of_part(operand, views, use)
             # A value that `arranging` has given a layout keeps it.
             if (
@@ -56,7 +67,8 @@ def joined_in_place(graph: Graph, found: Kernels) -> Kernels:
             strides = _strides_of_root(own, views.access(operand), operand, there)
             if strides is None:
                 continue
-            if strides == contiguous_strides(own.type.shape) or use.bears(own, strides):
+            is_in_order = strides == contiguous_strides(own.type.shape)
+            if (is_in_order or use.bears(own, strides)) and makes_parts(use.makers[own], is_in_order):
                 fresh[own] = Access(there.root, there.offset, strides)
         for own, there in fresh.items():  # one by one: finding all views anew for each join takes most of a compilation
             views.place(own, there, use.views)
@@ -74,15 +86,20 @@ def join_of(kernel: Kernel) -> Node | None:
 
 def is_in_place(node: Node, number: int, views: Views) -> bool:
     """True if an operand of a join is where the join wants it."""
-    operand, there = list(_places(node, views))[number]
+    operand, there = list(parts_of(node, views))[number]
     return views.access(operand) == there
 
 
-def _places(node: Node, views: Views) -> Iterator[tuple[Atom, Access]]:
-    """Each operand of a join with its part of the joined array."""
+def parts_of(node: Node, views: Views) -> Iterator[tuple[Atom, Access]]:
+    """Each operand of a join with its part of the joined array; of a store what is stored, if it is neither stretched nor turned round."""
     whole = views.access(node.outputs[0])
     if node.primitive is copy:
         yield node.inputs[0], whole
+        return
+    if node.primitive in (scatter, set_at):
+        there, shape = part_of(whole, node.outputs[0].type.shape, dict(node.params)["key"])
+        if shape == node.inputs[-1].type.shape and min(there.strides, default=0) >= 0:
+            yield node.inputs[-1], there
         return
     axis = dict(node.params)["axis"]
     starts = accumulate((atom.type.shape[axis] for atom in node.inputs), initial=0)

@@ -37,6 +37,7 @@ class Read:
 
     With a period it begins again after that many elements of the last axis; only `axes.with_few_axes` makes such. With positions
     the element is as much further on as they say: on a device only, where positions are looked at elsewhere (`cuda/positions.py`).
+    One that is a total is the result of a reduction of the nest itself: on a device only, of nests that keep rows (`nests/rows.py`).
     """
 
     pointer: int
@@ -44,6 +45,12 @@ class Read:
     dtype: np.dtype[Any]
     period: int = 0
     positions: tuple[Position, ...] = ()
+    total: int | None = None
+
+    @property
+    def varies(self) -> bool:
+        """True unless it is the same element at every point."""
+        return any(self.strides) or bool(self.positions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +113,29 @@ class Nest:
             operands = [axes[operand] for operand in step.operands if not isinstance(operand, Constant)]
             axes.append(frozenset().union(*operands))
         return axes
+
+    @property
+    def results(self) -> tuple[int, ...]:
+        """The values that are stored and reduced."""
+        return (*(write.value for write in self.writes), *(reduction.value for reduction in self.reductions))
+
+    def stages(self) -> list[int]:
+        """The number of reductions of the nest that each value waits for, one behind the other."""
+        stages: list[int | None] = [0 if read.total is None else None for read in self.reads]
+
+        def stage(value: int) -> int:
+            found = stages[value]
+            if found is None:
+                total = self.reads[value].total
+                assert total is not None  # noqa: S101 - as above
+                found = stages[value] = stage(self.reductions[total].value) + 1
+            return found
+
+        for step in self.steps:
+            stages.append(  # noqa: PERF401 - a step asks for those before it
+                max((stage(one) for one in step.operands if not isinstance(one, Constant)), default=0)
+            )
+        return [stage(value) for value in range(len(stages))]
 
     @property
     def period(self) -> int:

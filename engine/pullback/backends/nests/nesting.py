@@ -58,12 +58,16 @@ def nest_of(kernel: Fused, views: Views, kept: Collection[Var]) -> tuple[Nest, l
     """The nest, and by pointer what it points to."""
     source = Source()
     space = kernel.space
-    numbers = _numbers_read(kernel, views, source)
+    computed = [node.outputs[0] for node in kernel.nodes if node.primitive not in REDUCTIONS]
+    rows = {var for var in computed if var.type.shape != space}
+    numbers = _numbers_read(kernel, views, source, rows)
 
     def value_of(atom: Atom) -> int | Constant:  # a dict would take 0.0 for -0.0
         if isinstance(atom, Var) and atom in numbers:
             return numbers[atom]
         root = views.access(atom).root
+        if isinstance(root, Var):  # a view of what is computed for a row
+            return numbers[root]
         assert isinstance(root, Literal)  # noqa: S101 - everything else is read above
         return Constant(root.value)
 
@@ -84,20 +88,32 @@ def nest_of(kernel: Fused, views: Views, kept: Collection[Var]) -> tuple[Nest, l
             numbers[result] = _number_of(steps, source, _step(node, [value_of(atom) for atom in node.inputs]))
         if result in kept:
             access = views.access(result)
-            writes.append(Write(numbers[result], len(operands), access.strides, result.type.dtype))
+            strides = access.strides if result.type.shape == space else access.over(result.type.shape, space)
+            writes.append(Write(numbers[result], len(operands), strides, result.type.dtype))
             operands.append(access)
-    return Nest(space, tuple(source.reads), tuple(steps), tuple(writes), tuple(reduced)), operands
+    nest = Nest(space, tuple(source.reads), tuple(steps), tuple(writes), tuple(reduced))
+    return _with_totals(nest, operands), operands
 
 
-def _numbers_read(kernel: Fused, views: Views, source: Source) -> dict[Var, int]:
-    """By value that a nest reads from memory, its number."""
+def _with_totals(nest: Nest, operands: Sequence[Access]) -> Nest:
+    """The nest whose reads of results of its own reductions say so."""
+    places = [(access.root, access.offset) for access in operands]
+    totals = {places[one.pointer]: number for number, one in enumerate(nest.reductions)}
+    if not any(places[read.pointer] in totals for read in nest.reads):
+        return nest
+    reads = [replace(read, total=totals.get(places[read.pointer])) for read in nest.reads]
+    return replace(nest, reads=tuple(reads))
+
+
+def _numbers_read(kernel: Fused, views: Views, source: Source, rows: Collection[Var]) -> dict[Var, int]:
+    """By value that a nest reads from memory, or of its own reductions, its number; `rows` it computes itself."""
     numbers: dict[Var, int] = {}
     for node in kernel.nodes:
         if node.primitive in PICKS:
             numbers[node.outputs[0]] = source.pick(node, views)
             continue
         for atom in node.inputs:
-            if isinstance(atom, Var) and atom not in kernel.values:
+            if isinstance(atom, Var) and atom not in kernel.values and views.access(atom).root not in rows:
                 read = source.read(views.access(atom), atom.type.shape, kernel.space)
                 if isinstance(read, int):
                     numbers[atom] = read

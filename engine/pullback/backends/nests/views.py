@@ -130,3 +130,10 @@ def part(shape: Shape, key: Any) -> tuple[int, Shape, tuple[int, ...]]:
     whole = places(shape)
     seen = selected(whole, key)
     return offset(seen, whole), seen.shape, seen.strides
+
+
+def part_of(whole: Access, shape: Shape, key: Any) -> tuple[Access, Shape]:
+    """The part of a value of this shape that a basic key selects, and its shape."""
+    every = places(shape, whole.strides)
+    seen = selected(every, key)
+    return Access(whole.root, whole.offset + offset(seen, every), seen.strides), seen.shape

@@ -13,8 +13,9 @@ shared memory, and what splits find by a pass of its own: sums have one order, a
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
-from pullback.backends.cuda.kernels.passes import own_axes
+from pullback.backends.cuda.kernels.passes import needed_in, own_axes
 from pullback.backends.llvm.elementary import scalars
 from pullback.backends.nests.axes import strides_of
 from pullback.backends.nests.nest import Nest, Read
@@ -47,6 +48,9 @@ MOST_REPEATED = 400
 HELD_REGISTERS = 64
 
 MOST_SHARED = 48 * 1024
+
+#: Bytes that lie unused between what a block keeps in shared memory, at most.
+_BETWEEN = 1024
 
 #: Instructions, about, that make an offset of a position: counted from the end where it is below zero, and kept inside.
 _COST_OF_A_POSITION = 6
@@ -90,6 +94,23 @@ class Grid:
     def chunk(self) -> int:
         """Units of the reduced line that a split takes."""
         return math.ceil(self.reduced_units / self.splits)
+
+
+@dataclass(frozen=True, slots=True)
+class Grids:
+    """Grids of as many threads each, whose blocks follow each other."""
+
+    parts: tuple[Grid, ...]
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.parts[0].threads
+
+    @property
+    def blocks(self) -> int:
+        """The number of blocks."""
+        return sum(part.blocks for part in self.parts)
 
 
 def grid_of(nest: Nest) -> Grid:
@@ -140,6 +161,48 @@ def grid_of(nest: Nest) -> Grid:
         kept_blocks,
         splits,
     )
+
+
+def grid_of_rows(nest: Nest) -> Grid:
+    """The grid of a pass of several stages: a block has whole rows, as many as its shared memory has room for."""
+    grid, of_totals = grid_of(nest), _bytes_of_totals(nest)
+    of_element, kept_threads = sum(kept_by_rows(nest).values()), grid.kept_threads
+
+    of_row = grid.lanes * grid.reduced_units * of_element + grid.kept_lanes * of_totals
+    while kept_threads * of_row + THREADS * grid.kept_lanes * of_totals + _BETWEEN > MOST_SHARED and kept_threads > 1:
+        kept_threads //= 2
+    return replace(
+        grid,
+        unroll=1,
+        kept_threads=kept_threads,
+        reduced_threads=min(THREADS // kept_threads, _power_of_two(math.ceil(grid.reduced_units / 2))),
+        kept_blocks=math.ceil(grid.kept_units / kept_threads),
+        splits=1,
+    )
+
+
+def keeps_rows(nest: Nest) -> bool:
+    """True if there are several rows, and a block has room for one, whatever the nest stores beside."""
+    reduced = own_axes(nest)
+    size = math.prod(nest.space[axis] for axis in reduced)
+    last = max((axis for axis, extent in enumerate(nest.space) if extent > 1), default=0)
+    alongs = {_along(nest), _along(replace(nest, writes=())), last}
+    lanes = (
+        1 if alongs <= reduced else LOAD_BYTES // min((read.dtype.itemsize for read in nest.reads), default=LOAD_BYTES)
+    )
+    nbytes = lanes * (size * sum(kept_by_rows(nest).values()) + (THREADS + 1) * _bytes_of_totals(nest)) + _BETWEEN
+    return math.prod(nest.space) > size and nbytes <= MOST_SHARED
+
+
+def kept_by_rows(nest: Nest) -> dict[int, int]:
+    """The reads along a row that several stages of a nest need, and the bytes of an element: a block keeps them."""
+    axes, reduced = nest.axes_of_values(), own_axes(nest)
+    stages = [needed_in(nest, stage) for stage in range(1 + max(nest.stages(), default=0))]
+    return {
+        number: read.dtype.itemsize
+        for number, read in enumerate(nest.reads)
+        if not axes[number].isdisjoint(reduced) and sum(number in needed for needed in stages) > 1
+    }
 
 
 def is_aligned(strides: tuple[int, ...], grid: Grid, start: int, itemsize: int) -> bool:
@@ -198,8 +261,7 @@ def _lanes(nest: Nest, along: int) -> int:
 
 def _unroll(nest: Nest, lanes: int) -> int:
     """Units that are asked for at once: enough bytes in flight, if their bodies are short."""
-    along_all = [read for read in nest.reads if any(read.strides) or read.positions]
-    nbytes = HELD_THREADS * lanes * sum(read.dtype.itemsize for read in along_all)
+    nbytes = HELD_THREADS * lanes * sum(read.dtype.itemsize for read in nest.reads if read.varies)
     wanted = math.ceil(IN_FLIGHT / max(nbytes, 1)) if nbytes else 1
     room = min(
         MOST_REPEATED // (2 * lanes * cost_of_a_lane(nest)), HELD_REGISTERS // (lanes * _registers_of_a_lane(nest))
@@ -209,13 +271,17 @@ def _unroll(nest: Nest, lanes: int) -> int:
 
 def _registers_of_a_lane(nest: Nest) -> int:
     """Registers of 4 bytes, about, that hold what one point reads and stores."""
-    operands = [read.dtype.itemsize for read in nest.reads if any(read.strides) or read.positions]
+    operands = [read.dtype.itemsize for read in nest.reads if read.varies]
     operands += [write.dtype.itemsize for write in nest.writes]
     return max(1, sum(operands) // 4)
 
 
 def _shared_bytes(nest: Nest, kept_lanes: int) -> int:
-    return THREADS * kept_lanes * sum(nest.dtype_reduced(reduction).itemsize for reduction in nest.reductions)
+    return THREADS * kept_lanes * _bytes_of_totals(nest)
+
+
+def _bytes_of_totals(nest: Nest) -> int:
+    return sum(nest.dtype_reduced(reduction).itemsize for reduction in nest.reductions)
 
 
 def _power_of_two(least: int) -> int:

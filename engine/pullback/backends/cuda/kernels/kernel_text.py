@@ -8,12 +8,12 @@ them (`scratch`).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pullback.backends.cuda.kernels.grids import Grid, grid_of
-from pullback.backends.cuda.kernels.passes import cut_steps, passes, without_steps
-from pullback.backends.cuda.kernels.phases import PhaseWriter, Place, Result
+from pullback.backends.cuda.kernels.grids import Grid, Grids, grid_of, grid_of_rows
+from pullback.backends.cuda.kernels.passes import cut_steps, passes, with_fewest_axes, without_steps
+from pullback.backends.cuda.kernels.phases import PhaseWriter, Place, Result, write_parts
 from pullback.backends.llvm.elementary.large_angles import define_called
 from pullback.backends.llvm.writing.llvm_module import Module
 from pullback.backends.nests.nest import Nest, Read, Reduction, Write
@@ -47,7 +47,7 @@ class Kernel:
     phases: tuple[str, ...]
     """Functions of the text, in order; a barrier stands between two."""
     parameters: tuple[Parameter, ...]
-    grid: Grid
+    grid: Grid | Grids
     shared_bytes: int
     index_type: str
 
@@ -70,6 +70,28 @@ def write_kernels(nest: Nest, places: Sequence[Place], name: str = "nest") -> Ke
     return _Writer(nest, places, name).write()
 
 
+def write_together(nests: Sequence[tuple[Nest, Sequence[Place]]], name: str = "nests") -> Kernels:
+    """One kernel of nests that reduce nothing, whose operands lie at these places; each has blocks of its own.
+
+    No two of them may write the same element, and none may read what another one writes.
+    """
+    small = [(_small(nest), places) for nest, places in nests]
+    read = {places[one.pointer].parameter for nest, places in small for one in nest.reads}
+    written = {places[one.pointer].parameter for nest, places in small for one in nest.writes}
+    parameters = tuple(Parameter(piece, piece in read, piece in written) for piece in sorted(read | written))
+    own = {one.piece: number for number, one in enumerate(parameters)}
+    module, kernel = Module(_VECTOR_BITS, max(_index_type(nest) for nest, _ in small)), f"{name}_0"
+    writers = [
+        PhaseWriter(module, kernel, nest, grid_of(nest), [_in_parameters(place, own) for place in places], ())
+        for nest, places in small
+    ]
+    phase = write_parts(module, f"{kernel}_work", writers, len(parameters))
+    grids = Grids(tuple(writer.grid for writer in writers))
+    one = Kernel(kernel, (phase,), parameters, grids, 0, module.index_type)
+    pieces = 1 + max(place.parameter for _, places in nests for place in places)
+    return Kernels(module.text(), (one,), pieces, (), sum(_moved_bytes(nest, places) for nest, places in nests))
+
+
 class _Writer:
     def __init__(self, nest: Nest, places: Sequence[Place], name: str) -> None:
         self.nest = nest
@@ -81,9 +103,12 @@ class _Writer:
         self.module = Module(_VECTOR_BITS, _index_type(nest))
 
     def write(self) -> Kernels:
-        for part in self._cut(self.nest):
-            for one in passes(part):
-                self._write_pass(one)
+        if any(read.total is not None for read in self.nest.reads):
+            self._write_rows(with_fewest_axes(self.nest))
+        else:
+            for part in self._cut(self.nest):
+                for one in passes(part):
+                    self._write_pass(one)
         define_called(self.module)
         moved = _moved_bytes(self.nest, self.places[: len(self.places) - len(self.scratch)]) + 2 * sum(self.scratch)
         return Kernels(self.module.text(), tuple(self.kernels), self.given, tuple(self.scratch), moved)
@@ -100,6 +125,11 @@ class _Writer:
             found.append(replace(nest, steps=nest.steps[:before], writes=tuple(writes), reductions=()))
             nest = without_steps(nest, before, pointers, strides)
         return [*found, nest]
+
+    def _write_rows(self, nest: Nest) -> None:
+        """A nest that reads what it reduces: one kernel, whose blocks have whole rows."""
+        results = [Result(self.places[reduction.pointer], is_partial=False) for reduction in nest.reductions]
+        self._write_kernel(nest, grid_of_rows(nest), results)
 
     def _write_pass(self, nest: Nest) -> None:
         grid = grid_of(nest)
@@ -130,8 +160,8 @@ class _Writer:
         written |= {result.place.parameter for result in results}
         pieces = sorted(read | written)
         own = {piece: number for number, piece in enumerate(pieces)}
-        places = [replace(place, parameter=own.get(place.parameter, -1)) for place in self.places]
-        renamed = [replace(one, place=replace(one.place, parameter=own[one.place.parameter])) for one in results]
+        places = [_in_parameters(place, own) for place in self.places]
+        renamed = [replace(one, place=_in_parameters(one.place, own)) for one in results]
         name = f"{self.name}_{len(self.kernels)}"
         writer = PhaseWriter(self.module, name, nest, grid, places, renamed)
         phases = writer.write()
@@ -139,6 +169,11 @@ class _Writer:
         self.kernels.append(
             Kernel(name, tuple(phases), tuple(parameters), grid, writer.shared_bytes, self.module.index_type)
         )
+
+
+def _in_parameters(place: Place, own: Mapping[int, int]) -> Place:
+    """A place by the number of a parameter instead of that of a piece; -1 for what a kernel does not use."""
+    return replace(place, parameter=own.get(place.parameter, -1))
 
 
 def _summing(nest: Nest, grid: Grid, count: int, found: Sequence[tuple[Reduction, int]]) -> Nest:
@@ -186,6 +221,7 @@ def _moved_bytes(nest: Nest, places: Sequence[Place]) -> int:
     read = {
         (places[one.pointer], one.strides, one.dtype, one.positions, axes[number])
         for number, one in enumerate(nest.reads)
+        if one.total is None
     }
     moved = [(varying, dtype) for _, _, dtype, _, varying in read]
     stored: list[Write | Reduction] = [*nest.writes, *nest.reductions]

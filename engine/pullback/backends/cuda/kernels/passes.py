@@ -59,6 +59,18 @@ def own_axes(nest: Nest) -> frozenset[int]:
     )
 
 
+def needed_in(nest: Nest, stage: int) -> set[int]:
+    """The values that are computed in a stage of a nest: what it stores and reduces there, and what that is made of."""
+    stages, first = nest.stages(), len(nest.reads)
+    needed = {value for value in nest.results if stages[value] == stage}
+    for number in reversed(range(len(stages))):
+        if number in needed and number >= first:
+            needed.update(one for one in nest.steps[number - first].operands if not isinstance(one, Constant))
+        elif number in needed:
+            needed.update(position.value for position in nest.reads[number].positions)
+    return needed
+
+
 def cut_steps(nest: Nest, most: int) -> tuple[int, list[int]]:
     """A number of first steps, at most so many, of which later ones and results need few values; and these values."""
     first = len(nest.reads)

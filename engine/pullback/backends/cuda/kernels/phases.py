@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.cuda.kernels.grids import Grid, is_aligned, is_read_at_once
+from pullback.backends.cuda.kernels.grids import Grid, is_aligned, is_read_at_once, kept_by_rows
+from pullback.backends.cuda.kernels.passes import needed_in
 from pullback.backends.llvm.accumulators import Combiner
 from pullback.backends.llvm.elementary import scalars
-from pullback.backends.llvm.writing.function import Index
+from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
 from pullback.backends.llvm.writing.llvm_module import Module
 from pullback.backends.nests.nest import Constant, Nest, Read, Reduction, Write
@@ -49,10 +50,30 @@ class _Values:
 
     known: dict[tuple[int, int | None], str] = field(default_factory=dict)
     coordinates: dict[int, Index] = field(default_factory=dict)
+    unit: Index = 0
+    """The unit of the line that a thread walks along."""
 
-    def inside(self, coordinates: dict[int, Index]) -> "_Values":
+    def inside(self, coordinates: dict[int, Index], unit: Index = 0) -> "_Values":
         """Knowledge at a place further in."""
-        return _Values(dict(self.known), self.coordinates | coordinates)
+        return _Values(dict(self.known), self.coordinates | coordinates, unit)
+
+
+def new_phase(module: Module, name: str, pieces: int) -> Function:
+    """The function of a phase of a kernel with so many pointers."""
+    index = module.index_type
+    parameters = [*(("ptr", f"p{number}") for number in range(pieces)), ("ptr", "shared")]
+    return module.function(name, [*parameters, (index, "thread"), (index, "block")], inlined=True)
+
+
+def write_parts(module: Module, name: str, writers: Sequence["PhaseWriter"], pieces: int) -> str:
+    """The phase in which each of several passes that reduce nothing has blocks of its own; gives its name."""
+    function, first = new_phase(module, name, pieces), 0
+    for writer in writers:
+        block, blocks = function.sub("%block", first), writer.grid.blocks
+        with function.when(function.value(f"icmp ult {function.index_type} {block}, {blocks}")):
+            writer.work_in(function, block)
+        first += blocks
+    return function.name
 
 
 class PhaseWriter:
@@ -72,33 +93,47 @@ class PhaseWriter:
             [place.parameter for place in places] + [result.place.parameter for result in results], default=-1
         )
         self.is_total = [len(reduction.axes) > len(grid.reduced) for reduction in nest.reductions]
+        self.stage_of = nest.stages()
+        self.stages = 1 + max((self.stage_of[value] for value in nest.results), default=0)
         self.regions, self.shared_bytes = self._shared()
+        self.kept_reads, self.totals = self._kept_in_shared()
         self.names: list[str] = []
+        self._begin(0)
 
     # --- functions --------------------------------------------------------------------------------------------------
     def write(self) -> list[str]:
         """Write all phases; gives their names."""
-        self._phase("work", self._work)
-        left = self._gathered_counts()
-        while any(count > 1 for count in left):
-            following = [max(1, count // GATHERED) for count in left]
-            self._phase("gather", lambda before=left, after=following: self._gather(before, after))  # type: ignore[misc]
-            left = following
+        for stage in range(self.stages):
+            self._begin(stage)
+            self._phase("work", self._work)
+            left = [count if k in self.active else 1 for k, count in enumerate(self._gathered_counts())]
+            while any(count > 1 for count in left):
+                following = [max(1, count // GATHERED) for count in left]
+                self._phase("gather", lambda before=left, after=following: self._gather(before, after))  # type: ignore[misc]
+                left = following
         return self.names
 
-    def _phase(self, kind: str, write: Callable[[], None]) -> None:
-        parameters = [("ptr", f"p{number}") for number in range(self.parameters)]
-        index = self.module.index_type
-        parameters += [("ptr", "shared"), (index, "thread"), (index, "block")]
-        function = self.module.function(f"{self.name}_{kind}", parameters, inlined=True)
+    def _begin(self, stage: int) -> None:
+        """Begin with what waits for so many reductions of the nest, one behind the other."""
+        self.stage = stage
+        self.active = [k for k, one in enumerate(self.nest.reductions) if self.stage_of[one.value] == stage]
+        self.needed = needed_in(self.nest, stage)
+
+    def work_in(self, function: Function, block: Index) -> None:
+        """Write the work of a pass that reduces nothing into a function, as that of the block of this number."""
         self.function = function
-        self.names.append(function.name)
-        self._place_thread()
+        self._place_thread(block)
+        self._work()
+
+    def _phase(self, kind: str, write: Callable[[], None]) -> None:
+        self.function = new_phase(self.module, f"{self.name}_{kind}", self.parameters)
+        self.names.append(self.function.name)
+        self._place_thread("%block")
         write()
 
-    def _place_thread(self) -> None:
+    def _place_thread(self, block: Index) -> None:
         function, grid = self.function, self.grid
-        self.split, kept_block = self._divided("%block", grid.kept_blocks, grid.splits)
+        self.split, kept_block = self._divided(block, grid.kept_blocks, grid.splits)
         if grid.along in grid.kept:
             self.reduced_thread, self.kept_thread = self._divided("%thread", grid.kept_threads, grid.reduced_threads)
         else:
@@ -125,9 +160,10 @@ class PhaseWriter:
         with self._if_less(self.kept_unit, grid.kept_units, grid.kept_blocks * grid.kept_threads):
             outside = _Values(coordinates=self._kept_coordinates(self.kept_unit))
             for number, axes in enumerate(self.axes):
-                if axes <= frozenset(grid.kept):
+                if axes <= frozenset(grid.kept) and number in self.needed:
                     for lane in self._lanes_of(number, grid.kept_lanes):
                         self._value(number, lane, outside)
+            self._store_rows(outside)
             first = self.function.mul(self.split, grid.chunk)
             stop: Index = grid.reduced_units
             if grid.splits > 1:
@@ -152,7 +188,7 @@ class PhaseWriter:
 
         def bodies(first: Index, count: int) -> None:
             units = [function.add(first, number * step) for number in range(count)]
-            values = [around.inside(coordinates(unit)) for unit in units]
+            values = [around.inside(coordinates(unit), unit) for unit in units]
             if grid.rest:
                 self._with_rest(units, values)
             else:
@@ -201,21 +237,33 @@ class PhaseWriter:
         """All that is computed at some units: what is read comes first, so that the reads wait together."""
         for values in several:
             for number in range(len(self.nest.reads)):
-                for lane in self._lanes_of(number, lanes):
+                for lane in self._lanes_of(number, lanes) if number in self.needed else ():
                     self._value(number, lane, values, lanes)
         for values in several:
             for lane in range(lanes):
-                for number in range(len(self.axes)):
+                for number in sorted(self.needed):
                     self._value(number, lane, values, lanes)
                     if lane == lanes - 1:  # nothing is kept for longer than it is needed
                         self._store_all(number, values, lanes)
-                for k, reduction in enumerate(self.nest.reductions):
-                    self._accumulate(k, reduction, lane, values)
+                for k in self.active:
+                    self._accumulate(k, self.nest.reductions[k], lane, values)
 
     def _store_all(self, number: int, values: _Values, lanes: int) -> None:
         for write in self.nest.writes:
-            if write.value == number:
+            if write.value == number and self.stage_of[number] == self.stage and not self._is_of_rows(write):
                 self._store(write, values, lanes)
+
+    def _is_of_rows(self, write: Write) -> bool:
+        """True for what is stored once for each row that is reduced, and not for each point."""
+        return bool(self.grid.reduced) and not any(write.strides[axis] for axis in self.grid.reduced)
+
+    def _store_rows(self, values: _Values) -> None:
+        """Store the numbers of a row, by its first thread."""
+        writes = [one for one in self.nest.writes if self.stage_of[one.value] == self.stage and self._is_of_rows(one)]
+        if writes:
+            with self._if_less(self.reduced_thread, 1, self.grid.reduced_threads):
+                for write in writes:
+                    self._store(write, values, self.grid.kept_lanes)
 
     def _accumulate(self, k: int, reduction: Reduction, lane: int, values: _Values) -> None:
         combiner = self._combiner(reduction)
@@ -264,7 +312,44 @@ class PhaseWriter:
         return values.known[key]
 
     def _read(self, number: int, read: Read, values: _Values, lanes: int) -> None:
-        """All lanes of what is read."""
+        """All lanes of what is read: from memory, or where the block keeps it."""
+        if read.total is not None:
+            self._read_total(number, read.total, values, lanes)
+            return
+        if number not in self.kept_reads:
+            self._read_memory(number, read, values, lanes)
+            return
+        own, is_first = Lanes(self.function, read.dtype, 1), self.stage == self.kept_reads[number][1]
+        if is_first:
+            self._read_memory(number, read, values, lanes)
+        for lane in self._lanes_of(number, lanes):
+            key, (pointer, place) = (number, self._lane_of(number, lane)), self._kept_at(number, lane, values)
+            if is_first:
+                own.store(values.known[key], pointer, place)
+            else:
+                values.known[key] = own.load(pointer, place)
+
+    def _kept_at(self, number: int, lane: int, values: _Values) -> tuple[str, Index]:
+        """The place in shared memory where a thread keeps what it read."""
+        function, grid = self.function, self.grid
+        unit = function.add(function.mul(values.unit, grid.kept_threads), self.kept_thread)
+        region = function.element("%shared", self.kept_reads[number][0], "i8")
+        return region, function.add(function.mul(unit, grid.lanes), lane)
+
+    def _read_total(self, number: int, k: int, values: _Values, lanes: int) -> None:
+        """The result of a reduction of an earlier stage."""
+        reduction = self.nest.reductions[k]
+        own = self._combiner(reduction).lanes
+        for lane in self._lanes_of(number, lanes):
+            value = own.load(*self._total_at(k, lane))
+            values.known[number, self._lane_of(number, lane)] = own.convert(value, own.as_dtype(reduction.dtype))
+
+    def _total_at(self, k: int, lane: int) -> tuple[str, Index]:
+        """The place in shared memory of the result of a reduction, which each block has of its rows."""
+        region = self.function.element("%shared", self.totals[k], "i8")
+        return region, self.function.add(self.kept_thread, lane * self.grid.kept_threads)
+
+    def _read_memory(self, number: int, read: Read, values: _Values, lanes: int) -> None:
         own, function = Lanes(self.function, read.dtype, 1), self.function
         pointer, offset = self._pointer(self.places[read.pointer]), self._offset(read, values)
         if self.grid.along not in self.axes[number]:
@@ -392,10 +477,26 @@ class PhaseWriter:
             end += self.grid.threads * self._found(k) * dtype.itemsize if self._gathered_counts()[k] > 1 else 0
         return regions, end
 
+    def _kept_in_shared(self) -> tuple[dict[int, tuple[int, int]], list[int]]:
+        """By read that several stages need, where in shared memory it is kept, and the first of them; by reduction, where its result is."""
+        if self.stages == 1:
+            return {}, []
+        kept, totals, grid = dict[int, tuple[int, int]](), list[int](), self.grid
+        stages = [needed_in(self.nest, stage) for stage in range(self.stages)]
+        for number, nbytes in kept_by_rows(self.nest).items():
+            start = -(-self.shared_bytes // 16) * 16
+            kept[number] = start, next(stage for stage, needed in enumerate(stages) if number in needed)
+            self.shared_bytes = start + grid.reduced_units * grid.kept_threads * grid.lanes * nbytes
+        for reduction in self.nest.reductions:
+            totals.append(-(-self.shared_bytes // 16) * 16)
+            nbytes = self.nest.dtype_reduced(reduction).itemsize
+            self.shared_bytes = totals[-1] + grid.kept_threads * grid.kept_lanes * nbytes
+        return kept, totals
+
     def _put_away(self) -> None:
         """Write what a thread accumulated into shared memory or, of a thread that is alone, to where it belongs."""
-        for k, reduction in enumerate(self.nest.reductions):
-            combiner = self._combiner(reduction)
+        for k in self.active:
+            combiner = self._combiner(self.nest.reductions[k])
             found = [combiner.lanes.load(cell) for cell in self.cells[k]]
             if self._found(k) == 1:
                 found = [combiner.tree(found)]
@@ -443,6 +544,8 @@ class PhaseWriter:
         function, grid, reduction, result = self.function, self.grid, self.nest.reductions[k], self.results[k]
         own = self._combiner(reduction).lanes
         result_lanes = own.as_dtype(reduction.dtype)
+        for lane, value in enumerate(found) if self.totals else ():
+            own.store(value, *self._total_at(k, lane))
         pointer = self._pointer(result.place)
         if self.is_total[k]:
             if result.is_partial:
