@@ -21,4 +21,4 @@ print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' >"$si
         $python -m pip install --quiet --disable-pip-version-check --no-compile "$wanted"
     fi
 fi
-exec $python -m pytest tests/engine/cuda tests/system/test_gpu_check.py "$@"
+exec $python -m pytest tests/engine/cuda tests/runners/devices/test_tiers_on_tensors.py tests/system/test_gpu_check.py "$@"

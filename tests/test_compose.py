@@ -96,3 +96,14 @@ def test_data_lives_in_named_volumes():
     for name in ("postgres", "agent"):
         volume = next(volume for volume in SERVICES[name]["volumes"] if isinstance(volume, str))
         assert volume.partition(":")[0] in COMPOSE["volumes"]
+
+
+def test_the_image_of_a_gpus_agent_is_that_of_the_cpus_with_what_a_gpu_needs():
+    of_cpu, of_gpu = ((ROOT / f"deploy/{name}.Dockerfile").read_text().splitlines() for name in ("agent", "agent-gpu"))
+    commands = [line for line in of_cpu if line and not line.startswith(("#", "COPY . .", "RUN /opt/pullback/bin/pip"))]
+    missing = [line for line in commands if line.replace("bubblewrap git", "bubblewrap g++ git") not in of_gpu]
+    assert missing == []
+    whole = "\n".join(of_gpu)
+    assert "--require-hashes -r requirements.lock" in whole
+    assert "pip install --no-build-isolation '.[gpu]'" in whole
+    assert "ENV NVIDIA_DRIVER_CAPABILITIES=compute,utility" in whole  # without `utility` NVML does not answer

@@ -27,6 +27,14 @@ def test_importing_pullback_leaves_scipy_llvmlite_and_torch_alone():
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "set()"
 
 
+def test_importing_the_runners_leaves_llvmlite_torch_and_nvidias_binding_alone():
+    program = (
+        "import sys, pullback_runners, pullback_runners.machine, pullback_runners.measurement.device; "
+        "print({'llvmlite', 'torch', 'pynvml'} & set(sys.modules))"
+    )
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "set()"
+
+
 _LOADED = """
 import sys
 import pullback_cli.app, pullback_cli.supervision.foreground

@@ -66,3 +66,10 @@ def test_jobs_of_the_agent_run_in_a_sandbox_and_the_unit_forbids_nothing_that_it
         "SystemCallFilter",
     )
     assert not set(forbidding) & set(service)
+
+
+def test_the_agent_has_the_devices_of_a_gpu_and_writes_their_locks_and_nothing_else_beside_its_folder():
+    service = service_of(next(path for path in UNITS if path.name == "pullback-agent.service"))
+    assert service["DeviceAllow"] == ["char-nvidia* rw"]
+    assert service["ReadWritePaths"] == ["-/run/lock"]
+    assert "PrivateDevices" not in service

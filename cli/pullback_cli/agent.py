@@ -91,7 +91,10 @@ def agent(
             envvar="PULLBACK_TOKEN_FILE", help="File with a token, or with a code of `pullback token enroll`."
         ),
     ] = None,
-    label: Annotated[list[str] | None, typer.Option(help="name=value that jobs may ask for; repeatable.")] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(envvar="PULLBACK_LABELS", help="name=value that jobs may ask for; repeatable."),
+    ] = None,
     once: Annotated[bool, typer.Option("--once", help="Do one job, or look once for one, then end.")] = False,
     least_free_gib: Annotated[float, typer.Option(min=0, help="Claim nothing with less free disk than this.")] = 5.0,
 ) -> None:

@@ -28,3 +28,4 @@ Variants = Annotated[
         autocompletion=completions.variants,
     ),
 ]
+Device = Annotated[str, typer.Option(help="cpu, or cuda for a GPU (extra gpu).", autocompletion=completions.devices)]

@@ -11,7 +11,7 @@ import typer
 
 from pullback_cli import completions
 from pullback_cli.measuring_commands import Interrupts, check_output, interrupts, progress, tell_refused, telling_once
-from pullback_cli.options import AsJson, Cases, Clone, Quiet, Variants
+from pullback_cli.options import AsJson, Cases, Clone, Device, Quiet, Variants
 from pullback_cli.usage_errors import RefusalError, needs, note
 
 if TYPE_CHECKING:
@@ -35,10 +35,7 @@ def run(
         ),
     ] = None,
     case: Cases = None,
-    device: Annotated[
-        str,
-        typer.Option(help="cpu, or cuda: by the peers that have a form for it.", autocompletion=completions.devices),
-    ] = "cpu",
+    device: Device = "cpu",
     variant: Variants = None,
     output: Annotated[
         Path | None,

@@ -9,6 +9,7 @@ from typing import Any
 
 from pullback_runners.errors import UsageError
 from pullback_runners.measurement.comparison import CANDIDATE, REFERENCE, Comparison, compare_members
+from pullback_runners.measurement.device import measured_device
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.oracle_process import OracleProcess
 from pullback_runners.measurement.sequential_sampling import FEWEST_GROUPS
@@ -20,10 +21,10 @@ from pullback_runners.projects.subjects import BuiltCommit
 from pullback_runners.report import ENGINE_PROJECT, absences
 from pullback_runners.report.comparisons import compared_case, comparison_rows
 from pullback_runners.report.run import Run
-from pullback_runners.runs import ignore_progress, ignore_refused, never_stop, timed_waiting
+from pullback_runners.runs import ignore_progress, ignore_refused, never_stop, throttled_slices, timed_waiting
 from pullback_runners.suites import find_suite
-from pullback_runners.variants import refuse_unknown_variants
-from pullback_runners.workloads import FIX_IT, Case
+from pullback_runners.variants import refuse_unknown_device, refuse_unknown_variants
+from pullback_runners.workloads import CPU, FIX_IT, Case
 
 
 def compare_commits(
@@ -32,6 +33,7 @@ def compare_commits(
     suite: str = "standard",
     cases: Sequence[str] = (),
     *,
+    device: str = CPU,
     variants: Sequence[str] = (),
     project: str = ENGINE_PROJECT,
     job: Mapping[str, Any] | None = None,
@@ -39,6 +41,7 @@ def compare_commits(
     timeout_s: float = 60.0,
     effort: int = 1,
     measure_equal: bool = False,
+    holds_device: bool = False,
     on_refused: Callable[[Sequence[str]], None] = ignore_refused,
     on_progress: Callable[[Progress], None] = ignore_progress,
     stop: Callable[[], bool] = never_stop,
@@ -52,117 +55,130 @@ def compare_commits(
     else as in `run_suite`.
     """
     chosen = find_suite(suite).with_effort(effort)
-    choice, subjects, refused = _choose_for_both(reference, candidate, suite, cases, workload_files)
+    refuse_unknown_device(device)
+    choice, subjects, refused = _choose_for_both(reference, candidate, suite, cases, workload_files, device)
     refuse_unknown_variants(variants, choice.known)
     on_refused(refused)
     equal_code = is_equal_code(reference, candidate)
     measured = () if equal_code and not measure_equal else choice.cases
     pairs = [(case, variant) for case in measured for variant in (variants or choice.variants(case.workload))]
 
-    on_progress(Progress("preflight", 0, 1, "looking at the machine"))
-    run = Run()
-    with tempfile.TemporaryDirectory(prefix="pullback-") as kept, OracleProcess() as oracle:
-        surroundings = Surroundings(
-            choice.files,
-            run.preflight.pinned_cpu,
-            timeout_s,
-            stop,
-            modules=choice.modules,
-            kept=Path(kept),
-            check=oracle.check if choice.of_engine else None,
+    with measured_device(device, is_held=holds_device) as found:
+        on_progress(Progress("preflight", 0, 1, "looking at the machine"))
+        run = Run()
+        with tempfile.TemporaryDirectory(prefix="pullback-") as kept, OracleProcess() as oracle:
+            surroundings = Surroundings(
+                choice.files,
+                run.preflight.pinned_cpu,
+                timeout_s,
+                stop,
+                modules=choice.modules,
+                kept=Path(kept),
+                check=oracle.check if choice.of_engine else None,
+                device=found,
+            )
+            comparisons: list[Comparison] = []
+            steps = Steps(len(pairs) * (1 + chosen.groups), on_progress)
+            complete = True
+            absent = 0
+            try:
+                for number, (case, variant) in enumerate(pairs):
+                    comparison = Comparison(
+                        case,
+                        Member(variant, subjects[0], REFERENCE),
+                        Member(variant, subjects[1], CANDIDATE),
+                        with_twin=chosen.twin,
+                    )
+                    comparisons.append(comparison)
+                    name = f"{case.name} {variant}"
+                    steps.say("examine", f"{name}: checking gradients, counting memory", case.name)
+                    steps.done += 1
+                    group_steps = GroupSteps(steps, chosen.groups, name, case.name)
+                    # What plain answers leave over is shared by those that follow; a variant that is absent has no time.
+                    ends = run.started + chosen.comparisons_s(len(pairs) - absent)
+                    most_s = (ends - time.monotonic()) / (len(pairs) - number)
+                    compare_members(
+                        comparison, chosen, surroundings, group_steps.begin, min(most_s, chosen.comparison_s)
+                    )
+                    group_steps.end()
+                    absent += bool(comparison.absent()) and not variants
+                    for failure in comparison.failures.values():
+                        failure.message = _told(failure.message, candidate)
+            except StoppedError:
+                complete = False
+                if len(comparisons[-1].groups) < FEWEST_GROUPS:
+                    comparisons.pop()
+        if complete and not variants and comparisons and all(each.absent() for each in comparisons):
+            reasons = [absence["message"] for each in comparisons if (absence := each.failure()) is not None]
+            raise UsageError(f"no variant is there at both commits: {reasons[0]}")
+        sentences = [] if variants else absences((each.case, each.absent()) for each in comparisons)
+        comparisons = [each for each in comparisons if variants or not each.absent()]
+        harness = {
+            "suite": suite,
+            "complete": complete,
+            "partial": True,  # it measures what both commits have
+            "refused": refused,
+            "absent": sentences,
+            "environments": {
+                REFERENCE: reference.document(),
+                CANDIDATE: candidate.document(),
+                "shared": reference.environment == candidate.environment,
+            },
+            "equal_code": equal_code,
+            "budget": {
+                **chosen.budget(),
+                "comparison_s": chosen.comparison_s,
+                "comparisons_s": chosen.comparisons_s(len(pairs) - absent),
+            },
+            "job": dict(job) if job is not None else None,
+        }
+        measured_groups = [each.groups for each in comparisons]
+        head = run.head(
+            timed_waiting(measured_groups),
+            harness,
+            project=project,
+            commit=dict(candidate.commit),
+            reference=dict(reference.commit),
+            device=found,
+            slices=throttled_slices(measured_groups),
         )
-        comparisons: list[Comparison] = []
-        steps = Steps(len(pairs) * (1 + chosen.groups), on_progress)
-        complete = True
-        absent = 0
-        try:
-            for number, (case, variant) in enumerate(pairs):
-                comparison = Comparison(
-                    case,
-                    Member(variant, subjects[0], REFERENCE),
-                    Member(variant, subjects[1], CANDIDATE),
-                    with_twin=chosen.twin,
-                )
-                comparisons.append(comparison)
-                name = f"{case.name} {variant}"
-                steps.say("examine", f"{name}: checking gradients, counting memory", case.name)
-                steps.done += 1
-                group_steps = GroupSteps(steps, chosen.groups, name, case.name)
-                # What plain answers leave over is shared by the comparisons that follow; a variant that is absent has no time.
-                ends = run.started + chosen.comparisons_s(len(pairs) - absent)
-                most_s = (ends - time.monotonic()) / (len(pairs) - number)
-                compare_members(comparison, chosen, surroundings, group_steps.begin, min(most_s, chosen.comparison_s))
-                group_steps.end()
-                absent += bool(comparison.absent()) and not variants
-                for failure in comparison.failures.values():
-                    failure.message = _told(failure.message, candidate)
-        except StoppedError:
-            complete = False
-            if len(comparisons[-1].groups) < FEWEST_GROUPS:
-                comparisons.pop()
-    if complete and not variants and comparisons and all(each.absent() for each in comparisons):
-        reasons = [absence["message"] for each in comparisons if (absence := each.failure()) is not None]
-        raise UsageError(f"no variant is there at both commits: {reasons[0]}")
-    sentences = [] if variants else absences((each.case, each.absent()) for each in comparisons)
-    comparisons = [each for each in comparisons if variants or not each.absent()]
-    harness = {
-        "suite": suite,
-        "complete": complete,
-        "partial": True,  # it measures what both commits have
-        "refused": refused,
-        "absent": sentences,
-        "environments": {
-            REFERENCE: reference.document(),
-            CANDIDATE: candidate.document(),
-            "shared": reference.environment == candidate.environment,
-        },
-        "equal_code": equal_code,
-        "budget": {
-            **chosen.budget(),
-            "comparison_s": chosen.comparison_s,
-            "comparisons_s": chosen.comparisons_s(len(pairs) - absent),
-        },
-        "job": dict(job) if job is not None else None,
-    }
-    head = run.head(
-        timed_waiting([each.groups for each in comparisons]),
-        harness,
-        project=project,
-        commit=dict(candidate.commit),
-        reference=dict(reference.commit),
-    )
-    by_case = {case: [each for each in comparisons if each.case == case] for case in choice.cases}
-    return {
-        **head,
-        "cases": [
-            compared_case(case, choice.offers[case.workload], compared)
-            for case, compared in by_case.items()
-            if compared
-        ],
-        "comparisons": [
-            {
-                **(without_claim(row) if equal_code else row),
-                "reference": reference.commit["sha"],
-                "candidate": candidate.commit["sha"],
-            }
-            for each in comparisons
-            for row in comparison_rows(each, may_say_same=chosen.may_say_same)
-        ],
-    }
+        by_case = {case: [each for each in comparisons if each.case == case] for case in choice.cases}
+        return {
+            **head,
+            "cases": [
+                compared_case(case, choice.offers[case.workload], compared)
+                for case, compared in by_case.items()
+                if compared
+            ],
+            "comparisons": [
+                {
+                    **(without_claim(row) if equal_code else row),
+                    "reference": reference.commit["sha"],
+                    "candidate": candidate.commit["sha"],
+                }
+                for each in comparisons
+                for row in comparison_rows(each, may_say_same=chosen.may_say_same)
+            ],
+        }
 
 
 def _choose_for_both(
-    reference: BuiltCommit, candidate: BuiltCommit, suite: str, patterns: Sequence[str], files: Sequence[Path]
+    reference: BuiltCommit,
+    candidate: BuiltCommit,
+    suite: str,
+    patterns: Sequence[str],
+    files: Sequence[Path],
+    device: str,
 ) -> tuple[Chosen, tuple[Subject, Subject], list[str]]:
     """The cases that both have, their subjects with the modules that have to be theirs, and what cannot be had."""
     try:
-        choice = choose_for(candidate.subject, suite, patterns, files)
+        choice = choose_for(candidate.subject, suite, patterns, files, device)
     except UsageError as error:
         raise UsageError(_told(str(error), candidate)) from error
     if candidate.subject.has_engine:
         return choice, (reference.subject, candidate.subject), choice.refused
     try:
-        older = choose_for(reference.subject, suite, patterns, files)
+        older = choose_for(reference.subject, suite, patterns, files, device)
     except UsageError as error:
         said = _told(str(error), candidate).replace(FIX_IT, "")  # the candidate could load it
         raise UsageError(

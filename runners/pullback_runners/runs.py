@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pullback_runners.errors import UsageError
+from pullback_runners.measurement.device import measured_device
 from pullback_runners.measurement.examination import examine
 from pullback_runners.measurement.instructions import count_instructions, refuse_without_valgrind
 from pullback_runners.measurement.lockstep import Group
@@ -17,7 +18,7 @@ from pullback_runners.measurement.sequential_sampling import FEWEST_GROUPS, coll
 from pullback_runners.measurement.subject import INSTALLED, Subject, engine_subject
 from pullback_runners.measurement.subject_cases import Chosen, choose_for
 from pullback_runners.measurement.worker_process import StoppedError, Surroundings
-from pullback_runners.peers.devices import peers_for, why_no_device
+from pullback_runners.peers.devices import peers_for
 from pullback_runners.progress import GroupSteps, Progress, Steps
 from pullback_runners.projects.subjects import engine_digest
 from pullback_runners.report import (
@@ -65,6 +66,7 @@ def run_suite(
     timeout_s: float = 60.0,
     with_instructions: bool = False,
     partial: bool = False,
+    holds_device: bool = False,
     on_refused: Callable[[Sequence[str]], None] = ignore_refused,
     on_progress: Callable[[Progress], None] = ignore_progress,
     stop: Callable[[], bool] = never_stop,
@@ -79,7 +81,8 @@ def run_suite(
     is measured instead of the installed one; `commit` is the report's commit object. Where neither is given and workloads
     of a file of somebody's own are measured, project and commit are those of the repository that the file lies in, else
     the engine's. `with_instructions` adds the metric `instructions`, counted by valgrind. `partial`: the variants are a
-    part of what is usually measured, and reports say so, as they do of `cases`. `stop` is asked often: once it
+    part of what is usually measured, and reports say so, as they do of `cases`. `holds_device`: the caller has the lock of the
+    device, which is taken otherwise. `stop` is asked often: once it
     answers true the run ends within a slice, and the report holds the cases finished so far, with `harness.complete`
     false. A case that fails is in the report with its reason. Names and files that cannot be had are sentences in
     `harness.refused`, told to `on_refused` before anything is measured, and variants that a case does not have are sentences in `harness.absent`; where nothing is left to measure, and for other wrong arguments, the sentence is raised
@@ -100,81 +103,83 @@ def run_suite(
         raise UsageError(refused[0] if refused else "no variant is left to be measured; name one with --variant")
     everything = dict.fromkeys(variant for names in wanted.values() for variant in names)
     without_form = _without_form([variant for variant in everything if variant not in variants], device)
-    reason = why_no_device(device)
-    if reason is not None:
-        raise UsageError(f"--device {device}: {reason}")
-    engine = _engine_folder(engine_dir)
-    measured = belonging_of_engine(_package(engine)) if commit is None else Belonging(ENGINE_PROJECT, dict(commit))
-    if owner is not None:
-        measured = owner if subject is not None and subject.has_engine else measured
-    elif engine is None and commit is None and (own := _files_of_own(choice.cases)):
-        owner = belonging_of_workloads(own, _package(None)) or measured
-    owner = owner or measured
-    on_refused([*refused, *choice.remarks(subject)])
+    with measured_device(device, is_held=holds_device) as found:
+        engine = _engine_folder(engine_dir)
+        measured = belonging_of_engine(_package(engine)) if commit is None else Belonging(ENGINE_PROJECT, dict(commit))
+        if owner is not None:
+            measured = owner if subject is not None and subject.has_engine else measured
+        elif engine is None and commit is None and (own := _files_of_own(choice.cases)):
+            owner = belonging_of_workloads(own, _package(None)) or measured
+        owner = owner or measured
+        on_refused([*refused, *choice.remarks(subject)])
 
-    on_progress(Progress("preflight", 0, 1, "looking at the machine"))
-    run = Run()
-    if subject is None:
-        subject = INSTALLED if engine is None else engine_subject(engine)
-        # Of a file of somebody's own nobody knows which files of its repository it runs.
-        subject = replace(subject, digest=engine_digest(_package(engine)) if owner is measured else None)
-    with tempfile.TemporaryDirectory(prefix="pullback-") as kept, OracleProcess() as oracle:
-        surroundings = Surroundings(
-            choice.files,
-            run.preflight.pinned_cpu,
-            timeout_s,
-            stop,
-            modules=choice.modules,
-            kept=Path(kept),
-            check=oracle.check if subject.paths and subject.has_engine else None,
-        )
-        steps = Steps(len(choice.cases) * (1 + chosen_suite.groups), on_progress)
-        results: list[CaseResult] = []
-        complete = True
-        try:
-            for case in choice.cases:
-                offered = _baseline(case, choice, baseline)
-                offer = choice.offers[case.workload]
-                result = CaseResult(case, chosen[case], offered, subject, with_twin=chosen_suite.twin, offer=offer)
-                results.append(result)
-                _measure_case(
-                    result,
-                    chosen_suite,
-                    by_name=frozenset(variants),
-                    with_instructions=with_instructions,
-                    surroundings=surroundings,
-                    steps=steps,
-                )
-        except StoppedError:
-            complete = False
-            if len(results[-1].groups) < FEWEST_GROUPS:  # no interval can be made of it
-                results.pop()
-    harness = {
-        "engine": measured.commit,
-        "workload_files": list(owner.files),
-        "suite": suite,
-        "complete": complete,
-        "partial": partial or bool(cases) or not complete,
-        "refused": refused,
-        "absent": [*without_form, *absences((result.case, result.absent) for result in results)],
-        "budget": chosen_suite.budget(),
-        "job": dict(job) if job is not None else None,
-    }
-    return {
-        **run.head(
-            timed_waiting([result.groups for result in results]),
-            harness,
-            project=project or owner.project,
-            commit=owner.commit,
-        ),
-        "cases": [
-            # Where no variant has a form of a workload for the device there is nothing to show; `absent` says so.
-            case_document(result, may_say_same=chosen_suite.may_say_same)
-            for result in results
-            if result.variants
-        ],
-        "comparisons": [],
-    }
+        on_progress(Progress("preflight", 0, 1, "looking at the machine"))
+        run = Run()
+        if subject is None:
+            subject = INSTALLED if engine is None else engine_subject(engine)
+            # Of a file of somebody's own nobody knows which files of its repository it runs.
+            subject = replace(subject, digest=engine_digest(_package(engine)) if owner is measured else None)
+        with tempfile.TemporaryDirectory(prefix="pullback-") as kept, OracleProcess() as oracle:
+            surroundings = Surroundings(
+                choice.files,
+                run.preflight.pinned_cpu,
+                timeout_s,
+                stop,
+                modules=choice.modules,
+                kept=Path(kept),
+                check=oracle.check if subject.paths and subject.has_engine else None,
+                device=found,
+            )
+            steps = Steps(len(choice.cases) * (1 + chosen_suite.groups), on_progress)
+            results: list[CaseResult] = []
+            complete = True
+            try:
+                for case in choice.cases:
+                    offered = _baseline(case, choice, baseline)
+                    offer = choice.offers[case.workload]
+                    result = CaseResult(case, chosen[case], offered, subject, with_twin=chosen_suite.twin, offer=offer)
+                    results.append(result)
+                    _measure_case(
+                        result,
+                        chosen_suite,
+                        by_name=frozenset(variants),
+                        with_instructions=with_instructions,
+                        surroundings=surroundings,
+                        steps=steps,
+                    )
+            except StoppedError:
+                complete = False
+                if len(results[-1].groups) < FEWEST_GROUPS:  # no interval can be made of it
+                    results.pop()
+        measured_groups = [result.groups for result in results]
+        harness = {
+            "engine": measured.commit,
+            "workload_files": list(owner.files),
+            "suite": suite,
+            "complete": complete,
+            "partial": partial or bool(cases) or not complete,
+            "refused": refused,
+            "absent": [*without_form, *absences((result.case, result.absent) for result in results)],
+            "budget": chosen_suite.budget(),
+            "job": dict(job) if job is not None else None,
+        }
+        return {
+            **run.head(
+                timed_waiting(measured_groups),
+                harness,
+                project=project or owner.project,
+                commit=owner.commit,
+                device=found,
+                slices=throttled_slices(measured_groups),
+            ),
+            "cases": [
+                # Where no variant has a form of a workload for the device there is nothing to show; `absent` says so.
+                case_document(result, may_say_same=chosen_suite.may_say_same)
+                for result in results
+                if result.variants
+            ],
+            "comparisons": [],
+        }
 
 
 def list_cases(
@@ -209,7 +214,8 @@ def _measure_case(
     steps.say("examine", f"{case.name}: checking the gradient, counting memory", case.name)
     members = [Member(variant, result.subject) for variant in result.variants]
     result.examinations, result.failures = examine(case, members, surroundings)
-    result.leave_out_unavailable(by_name | {str(result.baseline)})
+    # On a device the baseline is a variant like others: where it is not to be had there are no ratios.
+    result.leave_out_unavailable(by_name | ({str(result.baseline)} if case.device == CPU else set()))
     if with_instructions:
         steps.say("examine", f"{case.name}: counting instructions, which takes minutes", case.name)
         alive = [member for member in members if member.name in result.examinations]
@@ -303,6 +309,12 @@ def timed_waiting(measured: Sequence[Sequence[Group]]) -> float | None:
     known = [timing for timing in timings if None not in timing.waited_s]
     waited_s, ran_s = map(sum, zip(*(timing.waiting() for timing in known), strict=True)) if known else (0.0, 0.0)
     return waited_s / (waited_s + ran_s) if ran_s else None
+
+
+def throttled_slices(measured: Sequence[Sequence[Group]]) -> tuple[int, int]:
+    """The number of timed slices, and of those during which the device was throttled."""
+    timings = [timing for groups in measured for group in groups for timing in group.timings.values()]
+    return sum(len(timing.wall_s) for timing in timings), sum(len(timing.throttled) for timing in timings)
 
 
 __all__ = ["Progress", "ignore_progress", "ignore_refused", "list_cases", "never_stop", "run_suite"]

@@ -46,6 +46,10 @@ COUNTED_IN_ONE_SESSION: Mapping[str, float] = {
 Between two sessions they say nothing: requests of CPython's allocators change with any line of Python, peaks with the order
 in which others ask, instructions with what the linker put where.
 """
+BESIDE = frozenset({"device_time", "host_time", "time_cold"})
+"""Times on a device that stand beside the one that decides: shown, and they accuse nobody."""
+UNWATCHED = frozenset({*COUNTED_IN_ONE_SESSION, *BESIDE})
+"""Metrics that nobody is told of when they change."""
 TIMES = frozenset({"time"})
 """Measured, whatever an upload says of them."""
 

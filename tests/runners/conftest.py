@@ -1,8 +1,11 @@
 """Faulty workloads to fail on purpose, and suites small enough for a test."""
 
 import copy
+import importlib.util
+import json
 import shutil
 import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -60,6 +63,34 @@ def tiny_report():
 @pytest.fixture
 def sound_case():
     return SOUND
+
+
+DEVICES = Path(__file__).with_name("devices")
+
+
+@pytest.fixture
+def nvml_answers(monkeypatch, tmp_path):
+    """A machine with devices, as a stand-in for NVIDIA's library plays it: a quiet one until this is called with another's name, or changes."""
+    spec = importlib.util.spec_from_file_location("pynvml", DEVICES / "standin" / "pynvml.py")
+    binding = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(binding)
+    monkeypatch.setitem(sys.modules, "pynvml", binding)
+    played = tmp_path / "nvml.json"
+    monkeypatch.setenv("STANDIN_NVML", str(played))
+    monkeypatch.setenv("PULLBACK_LOCKS", str(tmp_path))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+    def play(name, **changes):
+        answers = json.loads((DEVICES / "answers" / f"{name}.json").read_text())
+        for question, answer in changes.items():
+            (answers if question in answers or question == "init" else answers["gpus"][0])[question] = answer
+        binding._played.clear()
+        draft = played.with_suffix(".new")
+        draft.write_text(json.dumps(answers))
+        draft.replace(played)  # another process reads it at any moment
+
+    play("quiet")
+    return play
 
 
 ENGINE = """

@@ -59,6 +59,7 @@ def test_what_cannot_be_had_is_said_and_the_rest_is_compared(pullback, tmp_path)
         (["--against", "nowhere"], "has no revision 'nowhere'"),
         (["--against", "plain", "--candidate", "none"], "cannot be built: it has no engine/ folder"),
         (["--against", "plain", "--variant", "fussed"], "no variant 'fussed'"),
+        (["--against", "plain", "--device", "tpu"], "no device 'tpu'; known: cpu, cuda"),
         (["--against", "plain", "-o", "/no/such/folder/x.json"], "writable folder"),
         (["--against", "plain", "--dirty", "--candidate", "slow"], "give one of them"),
     ],

@@ -81,11 +81,6 @@ class Job:
         return str(self.commit["sha"])
 
 
-def kinds_on(device: str) -> tuple[str, ...]:
-    """The kinds of jobs that can be done on a device: commits are compared by the engine, which computes on the CPU."""
-    return KINDS if device == "cpu" else tuple(kind for kind in KINDS if kind != "compare")
-
-
 @dataclass(frozen=True)
 class Claim:
     """A job and the lease on it."""

@@ -5,16 +5,16 @@ import os
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import stamina
 import structlog
 
-from pullback_runners.agent.client import CLAIM_WAIT_S, Claim, Enrolled, ServiceClient, kinds_on
+from pullback_runners.agent.client import CLAIM_WAIT_S, Claim, Enrolled, ServiceClient
 from pullback_runners.agent.clones import Repositories
 from pullback_runners.agent.disk_space import GIB, lack_of_room
 from pullback_runners.agent.errors import JobFailedError, PermanentError, RefusedError, TransientError
@@ -33,13 +33,16 @@ from pullback_runners.progress import Progress
 from pullback_runners.sandbox.isolation import Isolation, Level, isolated
 from pullback_runners.sandbox.proxy import BuildNetwork
 
+if TYPE_CHECKING:
+    from pullback_runners.agent.device import AgentDevice, DeviceOfJob
+
 _log = structlog.get_logger()
 
 _STOPS = {"cancel": "cancelled by the service", "lost": "the lease was lost: another agent may have the job"}
 """The reasons to stop a job, by the service's answers to heartbeats."""
 
 _DELIVERY_WAIT_S = 30.0  # before the next job is claimed; a service that is away longer gets its report later
-_ROOM_CHECK_S = 30.0
+_TROUBLE_CHECK_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ class AgentOptions:
 
 def run_agent(options: AgentOptions) -> None:
     """Work until told to stop; PermanentError when the service does not want this agent or the data folder is taken."""
-    _refuse_absent_device(options.device)
+    device = _device_named(options.device)
     signals = StopSignals()
     cpus = _keep_off_the_measured_cpu()
     folders = [
@@ -87,7 +90,7 @@ def run_agent(options: AgentOptions) -> None:
         ) as isolation,
         ServiceClient(options.server, token=options.token) as client,
     ):
-        agent = _Agent(options, client, signals, cpus, isolation)
+        agent = _Agent(options, client, signals, cpus, isolation, device)
         try:
             agent.work()
         except StopAgent:
@@ -102,12 +105,14 @@ class _Agent:
         signals: StopSignals,
         cpus: frozenset[int],
         isolation: Isolation,
+        device: "AgentDevice | None" = None,
     ) -> None:
         self._options = options
         self._client = client
         self._signals = signals
         self._cpus = cpus
         self._isolation = isolation
+        self._device = device
         self._jobs = options.data / "jobs"
         self._jobs.mkdir(parents=True, exist_ok=True)
         self._spool = Spool(options.data / "spool")
@@ -135,7 +140,7 @@ class _Agent:
         self._uploads.start()
         while True:
             with self._signals.waiting():
-                self._wait_for_room(enrolment)
+                self._wait_until_ready(enrolment)
                 try:
                     claim = self._claim(enrolment)
                 except RefusedError as refusal:
@@ -149,7 +154,8 @@ class _Agent:
                 return
 
     def _enroll(self) -> Enrolled:
-        machine = describe_machine(beside=self._options.data)
+        device = None if self._device is None else self._device.device
+        machine = describe_machine(beside=self._options.data, device=device)
         os.environ[HOST_VARIABLE] = machine["host"] or ""  # for the measuring processes, whatever else they are told
         name = self._options.name or str(machine["name"])
         kept = read_own_token(self._options.data)
@@ -184,15 +190,20 @@ class _Agent:
                 self._spool.put(delivery)
             folder.remove()
 
-    def _wait_for_room(self, enrolment: Enrolled) -> None:
-        while reason := lack_of_room(self._options.data, self._spool, least_free_bytes=self._options.least_free_bytes):
+    def _trouble(self) -> str | None:
+        """Why no job should be claimed, or None."""
+        lack = lack_of_room(self._options.data, self._spool, least_free_bytes=self._options.least_free_bytes)
+        return lack or (None if self._device is None else self._device.trouble())
+
+    def _wait_until_ready(self, enrolment: Enrolled) -> None:
+        while reason := self._trouble():
             if self._options.once:
                 raise PermanentError(reason)
             _log.warning("not claiming jobs", reason=reason)
             # For people who look at the fleet: an agent that says nothing would seem to have gone.
             with suppress(TransientError, RefusedError):
                 self._client.decline(enrolment.agent_id, labels=self._labels, waiting=self._spool.held(), reason=reason)
-            time.sleep(_ROOM_CHECK_S)
+            time.sleep(_TROUBLE_CHECK_S)
 
     def _claim(self, enrolment: Enrolled) -> Claim | None:
         for attempt in stamina.retry_context(on=TransientError, attempts=None, timeout=None, wait_max=60):
@@ -202,7 +213,6 @@ class _Agent:
                     labels=self._labels,
                     waiting=self._spool.held(),
                     wait_s=CLAIM_WAIT_S,
-                    kinds=kinds_on(self._options.device),
                 )
         return claim
 
@@ -242,7 +252,11 @@ class _Agent:
         compared = claim.job.reference
         shas = [claim.job.sha, *([] if compared is None else [str(compared["sha"])])]
         repository = self._repositories.with_commits(claim.job.repository, shas)
-        with JobLog(self._client, claim.lease, folder.log):
+        with self._held_device() as of_job, JobLog(self._client, claim.lease, folder.log):
+
+            def stops() -> str | None:
+                return _STOPS.get(heartbeat.answer)
+
             report = measure(
                 claim,
                 repository,
@@ -252,10 +266,15 @@ class _Agent:
                 device=claim.job.device or self._options.device,
                 cpus=self._cpus,
                 tell=heartbeat.report,
-                stops=lambda: _STOPS.get(heartbeat.answer),
+                stops=stops if of_job is None else of_job.watching(stops),
                 isolation=self._isolation,
             )
+        if of_job is not None:
+            report = of_job.marked(report)
         return report_delivery(claim.lease, key, report)
+
+    def _held_device(self) -> "AbstractContextManager[DeviceOfJob | None]":
+        return nullcontext() if self._device is None else self._device.held()
 
     def _deliver(self, delivery: Delivery, folder: JobFolder, *, wait_s: float) -> None:
         spooled = self._uploads.put(delivery)
@@ -264,21 +283,13 @@ class _Agent:
             _log.warning("the service has not taken it yet; it stays in the spool", file=spooled.name)
 
 
-def _refuse_absent_device(device: str) -> None:
-    """Refuse a label that this machine cannot keep; a look at a GPU imports engines, which an agent else never does."""
-    if device == "cpu":
-        return
-    from pullback_runners.errors import UsageError  # noqa: PLC0415
-    from pullback_runners.peers.devices import why_no_device  # noqa: PLC0415
-    from pullback_runners.variants import refuse_unknown_device  # noqa: PLC0415
+def _device_named(name: str) -> "AgentDevice | None":
+    """The device that a label names, None of the CPU; a look at a GPU imports what an agent else does not need."""
+    if name == "cpu":
+        return None
+    from pullback_runners.agent.device import AgentDevice  # noqa: PLC0415
 
-    try:
-        refuse_unknown_device(device)
-    except UsageError as error:
-        raise PermanentError(f"--label device={device}: {error}") from error
-    reason = why_no_device(device)
-    if reason is not None:
-        raise PermanentError(f"--label device={device}: {reason}")
+    return AgentDevice.found(name)
 
 
 @contextmanager

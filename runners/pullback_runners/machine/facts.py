@@ -17,19 +17,26 @@ import psutil
 
 from pullback_runners.machine.host import host_id
 from pullback_runners.machine.nvidia import ask_driver
+from pullback_runners.machine.nvml import Device
 
 GIB = 2**30
 PEERS = ("autograd", "jax", "jaxlib", "numba", "torch")
 """Distributions of the peers. Their adapters are not asked: those import our engine, and a worker chooses which one that is."""
 
 
-def describe_machine(name: str | None = None, *, beside: Path | None = None) -> dict[str, Any]:
+def describe_machine(
+    name: str | None = None, *, beside: Path | None = None, device: Device | None = None
+) -> dict[str, Any]:
     """Return the machine as a report writes it: host, fingerprint, name and facts; `beside` as in `host_id`.
+
+    A slice of a GPU that is measured on (`device`) is a class of its own: it stands in the place of all GPUs.
 
     The fingerprint is the class: it is made of what only another kind of machine changes. A kernel, a Python or a NumPy may be updated, and
     frequency and bogomips differ from one boot to the next: these are facts, shown beside a point, and split no series.
     """
     gpu, driver = gpu_facts(ask_driver("gpu=name,memory.total,driver_version"))
+    if device is not None and device.is_slice:
+        gpu = f"{device.name}, {round(device.memory_bytes / GIB)} GiB"
     hardware = {
         "architecture": platform.machine(),
         "cpu": _cpu_model(),

@@ -1,5 +1,6 @@
 """Quality of a run: which limits the machine passed while the run was timed."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -33,10 +34,13 @@ class Passed:
         return asdict(self)
 
 
-def judge_quality(preflight: Preflight, activity: Activity, waiting: float | None) -> tuple[Quality, list[Passed]]:
+def judge_quality(
+    preflight: Preflight, activity: Activity, waiting: float | None, seen: Sequence[Passed] = ()
+) -> tuple[Quality, list[Passed]]:
     """Return the quality of a run, and each limit that was passed.
 
     `waiting` is the share of the timed slices' time that processes waited for their CPU, None where no slice was timed.
+    `seen` are limits that were passed on a device, which names the processes that the preflight counts.
     """
     passed = []
     if activity.others_cpus > MOST_OTHERS_CPUS:
@@ -52,7 +56,8 @@ def judge_quality(preflight: Preflight, activity: Activity, waiting: float | Non
     if preflight.free_disk_bytes < LEAST_FREE_DISK_BYTES:
         free = f"only {preflight.free_disk_bytes / 2**20:.0f} MiB of disk were free; the limit is 1024"
         passed.append(Passed("free_disk_bytes", LEAST_FREE_DISK_BYTES, preflight.free_disk_bytes, free))
-    if preflight.gpu_processes:
+    passed += seen
+    if preflight.gpu_processes and all(each.name != "gpu_processes" for each in seen):
         others = f"{preflight.gpu_processes} other processes were computing on the GPU; the limit is 0"
         passed.append(Passed("gpu_processes", 0, preflight.gpu_processes, others))
     return ("contaminated" if passed else "clean"), passed

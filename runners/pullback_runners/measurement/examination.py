@@ -3,8 +3,8 @@
 Counting hooks change the heap's layout, so a process that counts is never one that is timed.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from pullback_runners.errors import VariantError
@@ -21,6 +21,8 @@ class Examination:
     gradient: dict[str, Any]
     counts: dict[str, Any]
     plan: dict[str, Any] | None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Versions of what computes on a device, its driver first; empty on the CPU."""
 
 
 def examine(
@@ -29,15 +31,19 @@ def examine(
     """Examine all members for a case side by side; return what was found and what failed, by their names."""
     found: dict[str, Examination] = {}
     failures: dict[str, VariantError] = {}
+    driver = None if surroundings.device is None else surroundings.device.driver
     zygote = Zygotes(case, members, surroundings, "examine")
     try:
         for name, worker in zygote.workers.items():
             try:
                 answer = worker.answer()
                 gradient = worker.checked_outside() or answer["gradient"]
-                found[name] = Examination(gradient, answer["counts"], answer["plan"])
+                environment = {} if driver is None else {"driver": driver, **answer["libraries"]}
+                found[name] = Examination(gradient, answer["counts"], answer["plan"], environment)
             except VariantError as error:
                 failures[name] = error
     finally:
         zygote.end()
+    if failures and surroundings.device is not None:
+        surroundings.device.refuse_lost()  # which is nobody's failure
     return found, failures

@@ -11,10 +11,13 @@ import statistics
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from pullback_runners.errors import VariantError
+from pullback_runners.machine.nvml import Clocks
 from pullback_runners.measurement.clock_check import clock_complaint
 from pullback_runners.measurement.clocks import clock_of
+from pullback_runners.measurement.device import MeasuredDevice
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.slices import run_delay_ns
 from pullback_runners.measurement.worker_process import (
@@ -24,6 +27,10 @@ from pullback_runners.measurement.worker_process import (
 )
 from pullback_runners.measurement.zygote_process import Zygotes
 from pullback_runners.workloads import Case
+
+MOST_REPEATS = 10
+"""A slice is repeated so often while the device is throttled, then kept and marked. In that process further ones are kept at once: a
+device that stays throttled for longer would make all slices ten times as long."""
 
 
 @dataclass
@@ -42,6 +49,14 @@ class Timing:
     """Seconds that each turn took by the coordinator's clock, without what either process waited for a CPU."""
     late_s: list[float] = field(default_factory=list)
     """Seconds that the process waited for a CPU before each turn."""
+    throttled: list[int] = field(default_factory=list)
+    """On a device: numbers of the slices in which it was throttled, however often they were repeated."""
+    clocks: list[Clocks] = field(default_factory=list)
+    """On a device: its clocks before and after each slice."""
+    beside: dict[str, list[float]] = field(default_factory=dict)
+    """On a device: the other times of a call by their metric, once a stretch."""
+    repeats: int = MOST_REPEATS
+    """How often a throttled slice is repeated; not at all once that did not help."""
 
     def waiting(self) -> tuple[float, float]:
         """Seconds that the process waited for a CPU in slices and before them, and those that it ran in them."""
@@ -138,7 +153,7 @@ def run_group(
     """
     until = None if most_s is None else time.monotonic() + most_s
     order, workers = lineup.start_order, lineup.workers
-    cpus = _turn_cpus(lineup)
+    cpus, device = _turn_cpus(lineup), lineup.surroundings.device
     failures: dict[str, VariantError] = {}
     timings: dict[str, Timing] = {}
     filling: dict[str, float] = {}
@@ -158,18 +173,27 @@ def run_group(
             if _is_over(number, until, deadline, following):
                 break
             if number % ROUNDS_A_STRETCH == 0:
-                _renew(order, workers, failures)
+                _begin_stretch(order, workers, timings, failures, device)
             for name in _alive(turn_order, failures):
                 with _noting(failures, name):
-                    _take_turn(workers[name], timings[name])
-        for name in _alive(order, failures):
-            with _noting(failures, name):
-                workers[name].ask({"do": "end"})
-                workers[name].checked_outside()
-                _refuse_wrong_clock(lineup.case, timings[name], len(cpus) or os.cpu_count() or 1)
+                    _take_turn(workers[name], timings[name], device)
+        _end_turns(lineup, timings, failures, len(cpus) or os.cpu_count() or 1)
     finally:
         lineup.end()
+    if failures and device is not None:
+        device.refuse_lost()  # which is nobody's failure
     return Group({m.name: timings[m.name] for m in lineup.members if m.name not in failures}, failures)
+
+
+def _end_turns(lineup: Lineup, timings: Mapping[str, Timing], failures: dict[str, VariantError], cpus: int) -> None:
+    """Check all once more: what each computes, the times that it stated, and who else is on the device."""
+    if lineup.surroundings.device is not None:
+        lineup.surroundings.device.look("between", beside_ours=True)
+    for name in _alive(lineup.start_order, failures):
+        with _noting(failures, name):
+            lineup.workers[name].ask({"do": "end"})
+            lineup.workers[name].checked_outside()
+            _refuse_wrong_clock(lineup.case, timings[name], cpus)
 
 
 def _is_over(rounds: int, until: float | None, deadline: float | None, following: Lineup | None) -> bool:
@@ -180,12 +204,33 @@ def _is_over(rounds: int, until: float | None, deadline: float | None, following
     return enough and (following is None or following.is_ready())
 
 
-def _take_turn(worker: WorkerProcess, timing: Timing) -> None:
+def _take_turn(worker: WorkerProcess, timing: Timing, device: MeasuredDevice | None) -> None:
+    if device is None:
+        _note_turn(timing, *_turn(worker, timing))
+        return
+    for left in range(timing.repeats, -1, -1):
+        before, turn, after = device.clocks(), _turn(worker, timing), device.clocks()
+        throttled = bool(before.throttled or after.throttled)
+        if not throttled:
+            break
+        if left == 0:
+            timing.throttled.append(len(timing.wall_s))
+            timing.repeats = 0
+    timing.clocks += [before, after]
+    _note_turn(timing, *turn)
+
+
+def _turn(worker: WorkerProcess, timing: Timing) -> tuple[dict[str, Any], float, int | None]:
+    """The answer of a worker to a turn, the seconds that it took, and the nanoseconds that this process waited for a CPU."""
     began, waited_ns = time.perf_counter(), run_delay_ns()
     taken = worker.ask({"do": "turn", "calls": timing.calls})
     turn_s, own_ns = time.perf_counter() - began, run_delay_ns()
-    if waited_ns is not None and own_ns is not None:
-        waits_ns = (own_ns - waited_ns, taken["waited_ns"] or 0, taken["late_ns"] or 0)
+    return taken, turn_s, None if waited_ns is None or own_ns is None else own_ns - waited_ns
+
+
+def _note_turn(timing: Timing, taken: Mapping[str, Any], turn_s: float, waited_ns: int | None) -> None:
+    if waited_ns is not None:
+        waits_ns = (waited_ns, taken["waited_ns"] or 0, taken["late_ns"] or 0)
         timing.turn_s.append(max(turn_s - sum(waits_ns) / 1e9, 0.0))
         timing.late_s.append((taken["late_ns"] or 0) / 1e9)
     timing.cpu_s.append(taken["cpu_ns"] / 1e9 / timing.calls)
@@ -200,6 +245,28 @@ def _refuse_wrong_clock(case: Case, timing: Timing, cpus: int) -> None:
     complaint = clock_complaint(stated_s, timing.calls, timing.turn_s, cpus, waiting)
     if complaint is not None:
         raise VariantError("doubtful", complaint)
+
+
+def _begin_stretch(
+    order: Sequence[str],
+    workers: Mapping[str, WorkerProcess],
+    timings: Mapping[str, Timing],
+    failures: dict[str, VariantError],
+    device: MeasuredDevice | None,
+) -> None:
+    """Let a stretch of turns begin: on the CPU in new forks, on a device with its other times."""
+    if device is None:
+        _renew(order, workers, failures)
+        return
+    for name in _alive(order, failures):
+        with _noting(failures, name):
+            _time_beside(workers[name], timings[name])
+
+
+def _time_beside(worker: WorkerProcess, timing: Timing) -> None:
+    for metric, value in worker.ask({"do": "beside", "calls": timing.calls})["beside"].items():
+        if value is not None:
+            timing.beside.setdefault(metric, []).append(value)
 
 
 def _renew(

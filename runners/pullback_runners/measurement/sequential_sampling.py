@@ -39,8 +39,8 @@ def collect_groups(
     that the suite wants.
 
     `members` are those of the next group, by what failed in `groups`. What has been measured is in `groups` at any moment, so that an interruption loses one group at most. `tell` gets the
-    number of the group that begins and how many are wanted by then. While a group takes its turns the processes of the next
-    one start.
+    number of the group that begins and how many are wanted by then. While a group takes its turns on the CPU the processes of the next
+    one start; on a device they would compute there as well.
 
     With a `deadline` (by the monotonic clock) the time left is shared among the groups wanted at first, so that a busy
     machine or a slow program makes turns fewer rather than groups. Turns go on while the next group's processes start on other
@@ -60,7 +60,7 @@ def collect_groups(
                     break
                 tell(len(groups) + 1, wanted)
                 lineup, coming = coming or Lineup(case, members(), surroundings), None
-                if len(groups) + 1 < wanted:
+                if len(groups) + 1 < wanted and surroundings.device is None:
                     coming = Lineup(case, members(), surroundings)
                 ends = deadline if len(groups) >= FEWEST_GROUPS else None
                 group = run_group(lineup, suite.slices, group_s, ends, coming if apart else None)

@@ -7,7 +7,7 @@ hold and what for:
     examine       check the gradient, count memory, describe the plan; answer and end
     instructions  check the gradient, let valgrind count some calls; answer and end
     time          check the gradient, answer `ready`, then obey `warm` (pin, warm up, calibrate), `renew` (go on in a fork, see
-                  `renewing`), `turn` (one slice) and `end` (check the gradient again)
+                  `renewing`), `turn` (one slice), `beside` (the other times of a call on a device) and `end` (check the gradient again)
 
 End of input ends the worker, so none outlives the process that started it.
 """
@@ -26,6 +26,7 @@ from typing import Any
 
 from pullback_runners.allocations import count_allocations
 from pullback_runners.errors import UsageError, VariantError
+from pullback_runners.measurement.beside import time_beside
 from pullback_runners.measurement.clocks import clock_of
 from pullback_runners.measurement.gradient_check import GradientCheck, bytes_of, check_restored
 from pullback_runners.measurement.instructions import call_counted
@@ -33,6 +34,7 @@ from pullback_runners.measurement.oracles import keep_gradient, oracle_of
 from pullback_runners.measurement.renewing import Renewal, die_with_parent
 from pullback_runners.measurement.slices import Clock, calibrate_calls, run_delay_ns, time_slice, timer_ns
 from pullback_runners.measurement.witness import heard
+from pullback_runners.peers import QueuedCall
 from pullback_runners.variants import PreparedVariant, awaited, open_variant
 from pullback_runners.workloads import CPU, Case, find_workload, load_workload_file
 
@@ -65,7 +67,8 @@ def main() -> int:
             if first["task"] == "examine":
                 examined = _examine(prepared, clock)
                 checked.again()
-                answer({"gradient": check.document(), **examined})
+                libraries = {} if case.device == CPU else {"libraries": _libraries()}
+                answer({"gradient": check.document(), **examined, **libraries})
             elif first["task"] == "instructions":
                 _warm_up(prepared.call, clock)
                 call_counted(prepared.call)
@@ -173,6 +176,12 @@ def _examine(prepared: PreparedVariant, clock: Clock) -> Answer:
     return {"counts": counts.document(), "plan": plan}
 
 
+def _libraries() -> dict[str, str]:
+    from pullback_runners.measurement.libraries import device_libraries  # noqa: PLC0415 - 3 MB that only a device needs
+
+    return device_libraries()
+
+
 def _obey(order: dict[str, Any], checked: CheckedVariant, clock: Clock, filling: float | None) -> Answer:
     prepared = checked.prepared
     match order["do"]:
@@ -186,6 +195,9 @@ def _obey(order: dict[str, Any], checked: CheckedVariant, clock: Clock, filling:
             return {"filling": filling, "timer_ns": timer_ns(clock)}
         case "turn":
             return time_slice(prepared.call, order["calls"])._asdict()
+        case "beside":
+            call = prepared.call
+            return {"beside": time_beside(call, order["calls"])._asdict() if isinstance(call, QueuedCall) else {}}
         case "end":
             checked.again()
             return {"checked": True}

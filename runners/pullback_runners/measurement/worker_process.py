@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Literal, Protocol
+from typing import IO, TYPE_CHECKING, Any, Literal, Protocol
 
 from pullback_runners.allocations import native_counter_library
 from pullback_runners.errors import VariantError
@@ -22,6 +22,9 @@ from pullback_runners.measurement.clocks import blas_threads
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.subject import Subject
 from pullback_runners.workloads import Case
+
+if TYPE_CHECKING:  # it needs what a project's own interpreter may not have
+    from pullback_runners.measurement.device import MeasuredDevice
 
 STOP_POLL_S = 0.2
 """How often a wait asks whether it should stop."""
@@ -57,6 +60,8 @@ class Surroundings:
     """Folder for gradients that were checked, which timed processes of workloads without an oracle are compared with."""
     check: Callable[[Case, Path], dict[str, Any] | None] | None = None
     """Checks a kept gradient outside of the worker, or None; raises VariantError. None where no commit is measured."""
+    device: "MeasuredDevice | None" = None
+    """The device that cases are computed on, None for the CPU."""
 
 
 class Process(Protocol):

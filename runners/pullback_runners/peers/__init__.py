@@ -18,9 +18,9 @@ import pkgutil
 
 from pullback_runners.errors import UsageError
 from pullback_runners.peers.by_hand import ByHand
-from pullback_runners.peers.peer import Form, FormsPeer, Peer, Prepared
+from pullback_runners.peers.peer import Form, FormsPeer, Peer, Prepared, QueuedCall
 
-__all__ = ["PEERS", "ByHand", "Form", "FormsPeer", "Peer", "Prepared", "find_peer"]
+__all__ = ["PEERS", "ByHand", "Form", "FormsPeer", "Peer", "Prepared", "QueuedCall", "find_peer"]
 
 _ADAPTERS = {
     "numpy": "by_hand",

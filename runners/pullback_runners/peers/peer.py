@@ -20,6 +20,24 @@ class Prepared:
     """What a call returned as NumPy arrays, in the form that the oracle uses."""
 
 
+@dataclass(frozen=True)
+class QueuedCall:
+    """A call on a device, which waits for its result, in its two halves and with the means to time it there."""
+
+    queue: Callable[[], Any]
+    """Asks for a result and returns, mostly before it is there."""
+    wait: Callable[[Any], Any]
+    """Returns a result once it is there."""
+    overwrite: Callable[[], object]
+    """Writes twice as much as the device's cache holds, to the end, so that nothing of an earlier call is left in it."""
+    event: Callable[[], Any] | None = None
+    """A new event of the device's own clock; None where the engine gives none."""
+
+    def __call__(self) -> Any:
+        """Ask for a result and wait for it."""
+        return self.wait(self.queue())
+
+
 class Peer(ABC):
     """Another engine, or another way of computing the same value and gradients."""
 

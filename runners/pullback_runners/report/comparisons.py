@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pullback_runners.measurement.comparison import CANDIDATE, REFERENCE, TWIN, Comparison
+from pullback_runners.measurement.lockstep import Group
 from pullback_runners.measurement.statistics import interquartile_mean
 from pullback_runners.report.document import (
     are_apart,
@@ -14,7 +15,7 @@ from pullback_runners.report.document import (
     ratio_document,
     seconds,
 )
-from pullback_runners.workloads import Case, Offer
+from pullback_runners.workloads import CPU, Case, Offer
 
 _NOTHING = {"log_ratio": None, "low": None, "high": None, "n": 0}
 
@@ -55,7 +56,9 @@ def comparison_rows(comparison: Comparison, *, may_say_same: bool) -> Iterator[d
             **ratio_document(estimate, floor, may_say_same=may_say_same),
             "log_ratios": [round(log_ratio, 6) for log_ratio in comparison.log_ratios()],
             "twin_log_ratios": [round(log_ratio, 6) for log_ratio in comparison.twin_log_ratios()],
-            "reference_s": [seconds(interquartile_mean(group.timings[REFERENCE].cpu_s)) for group in comparison.groups],
+            "reference_s": [
+                seconds(interquartile_mean(_slices(comparison.case, group))) for group in comparison.groups
+            ],
         }
     ours, theirs = comparison.examinations[CANDIDATE].counts, comparison.examinations[REFERENCE].counts
     twin = comparison.examinations[TWIN].counts if TWIN in comparison.examinations else theirs
@@ -65,3 +68,9 @@ def comparison_rows(comparison: Comparison, *, may_say_same: bool) -> Iterator[d
             if said["outcome"] != "equal" and not are_apart(count, theirs[metric], twin[metric]):
                 said["outcome"] = "ambiguous"  # two processes of one engine do not count alike either
             yield {**row, "metric": metric, **said, "values": [theirs[metric]["value"], count["value"]]}
+
+
+def _slices(case: Case, group: Group) -> list[float]:
+    """The slices of the reference: seconds of the CPU, on a device those of the wall."""
+    timing = group.timings[REFERENCE]
+    return timing.cpu_s if case.device == CPU else timing.wall_s

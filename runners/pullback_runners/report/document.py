@@ -20,11 +20,14 @@ from pullback_runners.measurement.statistics import (
 )
 from pullback_runners.measurement.subject import INSTALLED, Subject
 from pullback_runners.variants import kind_of
-from pullback_runners.workloads import UNFUSED, Case, Offer
+from pullback_runners.workloads import CPU, UNFUSED, Case, Offer
 
 FORMAT = "pullback-report"
 VERSION = 1
 
+
+BESIDE = {"device_time": "events", "host_time": "wall", "time_cold": "wall"}
+"""Times on a device that stand beside the one that decides, each with its clock."""
 
 _MOST_NAMED = 3
 """Longer lists of cases are cut in sentences."""
@@ -199,16 +202,68 @@ def measured_variant(
     case: Case, member: Member, examination: Examination, timings: Sequence[Timing], offer: Offer | None
 ) -> dict[str, Any]:
     """The entry of a variant that did not fail."""
+    environment = examination.environment
+    metrics = {"time": _time_metric(case, timings), **examination.counts}
+    if case.device != CPU:
+        metrics |= _beside_metrics(timings)
+        metrics["time"] |= _device_metric(timings)
+        metrics = {name: _in_environment(metric, environment) for name, metric in metrics.items()}
+        for name, metric in metrics.items():
+            if name.startswith("gpu_") and metric["value"] is None:
+                metric["reason"] = "its engine's pool does not tell what one call asks for"
     return {
         "variant": member.variant,
         "kind": kind_of(member.variant),
         "error": None,
-        "metrics": {"time": _time_metric(case, timings), **examination.counts},
+        "metrics": metrics,
+        **({"environment": dict(environment)} if environment else {}),
         "gradient": examination.gradient,
         "program_hash": _program_hash(examination.plan),
         "plan": examination.plan,
         "digests": _digests(offer, member, examination.plan),
     }
+
+
+def _device_metric(timings: Sequence[Timing]) -> dict[str, Any]:
+    """Beside a time on a device: in which slices it was throttled, and its clocks, process by process."""
+    return {
+        "method": "wall",
+        "throttled": [timing.throttled for timing in timings],
+        "clocks": [
+            {
+                "sm_mhz": _span(each.sm_mhz for each in timing.clocks),
+                "memory_mhz": _span(each.memory_mhz for each in timing.clocks),
+                "reasons": sorted({reason for each in timing.clocks for reason in each.throttled}),
+            }
+            for timing in timings
+        ],
+    }
+
+
+def _span(values: Iterable[int | None]) -> list[int] | None:
+    told = [value for value in values if value is not None]
+    return [min(told), max(told)] if told else None
+
+
+def _beside_metrics(timings: Sequence[Timing]) -> dict[str, Any]:
+    """The other times of a call on a device. They stand beside the wall's, which decides."""
+    metrics: dict[str, Any] = {}
+    for name, method in BESIDE.items():
+        processes = [interquartile_mean(timing.beside[name]) for timing in timings if name in timing.beside]
+        if processes:
+            metrics[name] = {"unit": "s", "method": method, "processes": [seconds(each) for each in processes]}
+        else:
+            reason = "its engine gives no events of the device" if timings else "not timed"
+            metrics[name] = {"unit": "s", "method": None, "value": None, "reason": reason}
+    return metrics
+
+
+def _in_environment(metric: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
+    """A metric of a device whose method names the environment: with another one it is another level of its series."""
+    if metric["method"] is None:
+        return dict(metric)
+    versions = [f"{name} {version}" for name, version in environment.items()]
+    return {**metric, "method": ", ".join([metric["method"], *versions])}
 
 
 def _digests(offer: Offer | None, member: Member, plan: Mapping[str, Any] | None) -> dict[str, str | None]:

@@ -6,11 +6,14 @@ from typing import Any
 
 from pullback_runners.report.files import write_text
 from pullback_runners.report.summary import (
+    BESIDE_HEADINGS,
+    Cell,
     baseline_in_words,
     case_name,
     case_rows,
     checked_without_oracle,
     doubts,
+    has_times_beside,
     is_on_device,
     lede,
     left_out,
@@ -19,13 +22,14 @@ from pullback_runners.report.summary import (
 _HEADINGS = {
     "variant": "---",
     "time a call": "---:",
+    **dict.fromkeys(BESIDE_HEADINGS, "---:"),
     "time against {baseline}": "---",
     "arrays": "---",
     "malloc": "---",
     "GPU": "---",
     "gradient error": "---:",
 }
-"""With the alignment of their columns; GPU is there where there is one."""
+"""With the alignment of their columns; GPU is there where there is one, times beside the wall's where they were taken."""
 
 
 def markdown_of(report: Mapping[str, Any]) -> str:
@@ -34,11 +38,10 @@ def markdown_of(report: Mapping[str, Any]) -> str:
     what = f"`{commit['sha'][:10]}` {_plain(commit.get('title') or '')}".strip() if commit else "No commit"
     dirty = " (with uncommitted changes)" if commit and commit.get("dirty") else ""
     lines = [f"## Gradients at {what}{dirty}", "", lede(report), ""]
-    on_device = is_on_device(report)
+    on_device, timed_beside = is_on_device(report), has_times_beside(report)
+    absent = {*(() if on_device else ("GPU",)), *(() if timed_beside else BESIDE_HEADINGS)}
     baseline = baseline_in_words(report)
-    headings = {
-        name.format(baseline=baseline): align for name, align in _HEADINGS.items() if on_device or name != "GPU"
-    }
+    headings = {name.format(baseline=baseline): align for name, align in _HEADINGS.items() if name not in absent}
     for case in report["cases"]:
         lines += [
             f"### {case_name(case)}",
@@ -47,10 +50,11 @@ def markdown_of(report: Mapping[str, Any]) -> str:
             f"|{'|'.join(headings.values())}|",
         ]
         for row in case_rows(case):
-            cells = [row.time, row.against, row.arrays, row.malloc, *([row.gpu] if on_device else []), row.gradient]
-            words = [row.variant, *(cell.text for cell in cells)]
+            beside = (row.beside or (Cell(""),) * len(BESIDE_HEADINGS)) if timed_beside else ()
+            memory = [row.arrays, row.malloc, *([row.gpu] if on_device else [])]
+            words = [row.variant, *(cell.text for cell in (row.time, *beside, row.against, *memory, row.gradient))]
             if row.error:
-                words[2] = row.error
+                words[2 + len(beside)] = row.error
             lines.append(f"| {' | '.join(map(_plain, words))} |")
         lines.append("")
     lines += [f"- {doubt}" for doubt in doubts(report)]

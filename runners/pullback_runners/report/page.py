@@ -4,7 +4,7 @@ Plotly's JavaScript is written into it out of the installed package, so the page
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,14 @@ from typing import Any
 from pullback_runners.report.figures import memory_figure, process_figure, ratio_figure
 from pullback_runners.report.files import write_text
 from pullback_runners.report.summary import (
+    BESIDE_HEADINGS,
     Cell,
     Row,
     baseline_in_words,
     case_name,
     case_rows,
     doubts,
+    has_times_beside,
     is_on_device,
     lede,
     left_out,
@@ -57,7 +59,13 @@ def page_of(report: Mapping[str, Any], plotly_js: str) -> str:
             "<section><h2>Cases</h2>",
             *_signs(report),
             *(
-                _case(number, case, charted=charted, on_device=is_on_device(report))
+                _case(
+                    number,
+                    case,
+                    charted=charted,
+                    on_device=is_on_device(report),
+                    timed_beside=has_times_beside(report),
+                )
                 for number, case in enumerate(report["cases"])
             ),
             "</section>",
@@ -117,9 +125,10 @@ def _signs(report: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _case(number: int, case: Mapping[str, Any], *, charted: bool, on_device: bool) -> str:
+def _case(number: int, case: Mapping[str, Any], *, charted: bool, on_device: bool, timed_beside: bool) -> str:
     layers = ("arrays", "malloc", "Python", *(("GPU",) if on_device else ()))
-    headings = ("variant", "time a call", "against the baseline", *layers, "gradient error")
+    beside = BESIDE_HEADINGS if timed_beside else ()
+    headings = ("variant", "time a call", *beside, "against the baseline", *layers, "gradient error")
     head = "".join(f'<th scope="col">{heading}</th>' for heading in headings)
     chart = (
         f'<details><summary>Every process</summary><div class="legend" data-of="case-{number}"></div>'
@@ -127,19 +136,21 @@ def _case(number: int, case: Mapping[str, Any], *, charted: bool, on_device: boo
         if charted
         else ""
     )
-    rows = "".join(_row(row, on_device=on_device) for row in case_rows(case))
+    rows = "".join(_row(row, on_device=on_device, beside=beside) for row in case_rows(case))
     return (
         f"<article><h3>{escape(case_name(case))}</h3>"
         f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{chart}</article>'
     )
 
 
-def _row(row: Row, *, on_device: bool) -> str:
+def _row(row: Row, *, on_device: bool, beside: Sequence[str]) -> str:
     name = f'<th scope="row">{escape(row.variant)}</th>'
     if row.error:
-        return f'<tr class="failed">{name}<td>failed</td><td colspan="{6 if on_device else 5}">{escape(row.error)}</td></tr>'
+        columns = 5 + on_device + len(beside)
+        return f'<tr class="failed">{name}<td>failed</td><td colspan="{columns}">{escape(row.error)}</td></tr>'
     labelled = {
         "time a call": row.time,
+        **(dict(zip(beside, row.beside, strict=True)) if beside else {}),
         "against the baseline": row.against,
         "arrays": row.arrays,
         "malloc": row.malloc,

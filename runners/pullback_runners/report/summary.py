@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pullback_runners.measurement.gradient_check import CLOSED_FORM
+from pullback_runners.report.document import BESIDE
 from pullback_runners.report.words import (
     duration_in_words,
     factor_in_words,
@@ -14,6 +15,8 @@ from pullback_runners.report.words import (
     time_in_words,
 )
 from pullback_runners.workloads import CPU, UNFUSED, Case
+
+BESIDE_HEADINGS = ("device", "host", "cold")
 
 UNKNOWN_NOISE = "differences of less than 2 % are not claimed: too few groups to know this machine's own noise"
 """Of a report whose margin is provisional."""
@@ -40,11 +43,18 @@ class Row:
     gpu: Cell
     gradient: Cell
     error: str | None = None
+    beside: tuple[Cell, ...] = ()
+    """The times that stand beside the wall's on a device, in the order of `BESIDE_HEADINGS`."""
 
 
 def is_on_device(report: Mapping[str, Any]) -> bool:
     """True if a case was computed elsewhere than on the CPU: then its device memory is shown."""
     return any(case["case"]["device"] != CPU for case in report["cases"])
+
+
+def has_times_beside(report: Mapping[str, Any]) -> bool:
+    """True if other times stand beside the wall's; older reports of a device have none."""
+    return any("host_time" in each["metrics"] for case in report["cases"] for each in case["variants"])
 
 
 def baseline_of(case: Mapping[str, Any]) -> str | None:
@@ -86,6 +96,7 @@ def case_rows(case: Mapping[str, Any], *, error: str = ".0e") -> Iterator[Row]:
             _memory(metrics, pairs, "python"),
             _memory(metrics, pairs, "gpu"),
             Cell(f"{variant['gradient']['max_rel_error']:{error}}"),
+            beside=tuple(_time_beside(metrics, name) for name in BESIDE),
         )
 
 
@@ -186,3 +197,8 @@ def _memory(metrics: Mapping[str, Any], pairs: Mapping[str, Mapping[str, Any]], 
     words = memory_in_words(metrics[f"{layer}_bytes"], metrics[f"{layer}_allocs"])
     pair = pairs.get(f"{layer}_bytes")
     return Cell(words) if pair is None else Cell(f"{words}, {factor_in_words(pair)}", pair["outcome"])
+
+
+def _time_beside(metrics: Mapping[str, Any], name: str) -> Cell:
+    processes = metrics.get(name, {}).get("processes")
+    return Cell(duration_in_words(statistics.median(processes)) if processes else "-")

@@ -9,12 +9,14 @@ from rich.table import Table
 from rich.text import Text
 
 from pullback_runners.report.summary import (
+    BESIDE_HEADINGS,
     UNKNOWN_NOISE,
     Cell,
     baseline_in_words,
     case_rows,
     checked_without_oracle,
     failures_in_words,
+    has_times_beside,
     is_on_device,
     left_out,
 )
@@ -33,8 +35,17 @@ STYLES = {
 
 
 _GPU = "GPU"
-_HEADINGS = ("variant", "time a call", "time against {baseline}", "arrays", "malloc", _GPU, "gradient error")
-_NARROW = (None, None, 14, 14, 14, 14, 8)
+_HEADINGS = (
+    "variant",
+    "time a call",
+    *BESIDE_HEADINGS,
+    "time against {baseline}",
+    "arrays",
+    "malloc",
+    _GPU,
+    "gradient error",
+)
+_NARROW = (None, None, None, None, None, 14, 14, 14, 14, 8)
 """Widths at which cells fold between their words, for terminals that are too narrow for one line a variant."""
 
 _GAP = 2
@@ -42,7 +53,8 @@ _GAP = 2
 
 def report_table(report: Mapping[str, Any], width: int) -> Group:
     """Per case and variant: time, its factor against the baseline, memory by layer, gradient error; in `width` columns."""
-    shown = [place for place, name in enumerate(_HEADINGS) if name != _GPU or is_on_device(report)]
+    absent = {*(() if is_on_device(report) else (_GPU,)), *(() if has_times_beside(report) else BESIDE_HEADINGS)}
+    shown = [place for place, name in enumerate(_HEADINGS) if name not in absent]
     headings = [_HEADINGS[place].format(baseline=baseline_in_words(report)) for place in shown]
     narrowed = [_NARROW[place] for place in shown]
     cases = [
@@ -62,7 +74,7 @@ def report_table(report: Mapping[str, Any], width: int) -> Group:
 def _grid(rows: Iterable[list[Text]], headings: Sequence[str], widths: Sequence[int]) -> Table:
     grid = Table.grid(padding=(0, _GAP, 0, 0))
     for heading, width in zip(headings, widths, strict=True):
-        right = heading in {"time a call", "gradient error"}
+        right = heading in {"time a call", "gradient error", *BESIDE_HEADINGS}
         # A word that is too long, an interval of six digits, goes on in the next line: dots in its place would lose it.
         grid.add_column(width=width, justify="right" if right else "left", overflow="fold")
     for row in rows:
@@ -72,7 +84,8 @@ def _grid(rows: Iterable[list[Text]], headings: Sequence[str], widths: Sequence[
 
 def _rows(case: Mapping[str, Any]) -> Iterator[list[Text]]:
     for row in case_rows(case, error=".1e"):
-        cells = (row.time, row.against, row.arrays, row.malloc, row.gpu, row.gradient)
+        beside = row.beside or (Cell(""),) * len(BESIDE_HEADINGS)
+        cells = (row.time, *beside, row.against, row.arrays, row.malloc, row.gpu, row.gradient)
         yield [Text(f"  {row.variant}"), *map(_text, cells)]
 
 

@@ -54,10 +54,8 @@ def refuse_unknown_device(device: str) -> None:
 
 def why_no_form(variant: str, device: str) -> str | None:
     """Why a variant cannot compute on a device, wherever it is; None if it can."""
-    if device == CPU:
+    if device == CPU or variant in TIERS:
         return None
-    if variant in TIERS:
-        return f"the engine has no form for {device}"
     if variant in PEERS and device in find_peer(variant).devices:
         return None
     return f"it is written for the CPU, with no form for {device}"

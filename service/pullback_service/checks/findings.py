@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from pullback_service.claims import COUNTED_IN_ONE_SESSION
+from pullback_service.claims import UNWATCHED
 from pullback_service.comparisons.at_once import EVIDENCE_CODE_OF, UNPAIRED_CODES, Flags
 from pullback_service.comparisons.grounds import Failed
 from pullback_service.comparisons.judgements import Outcomes
@@ -69,7 +69,7 @@ class Finding:
 
 def is_deciding(found: Outcomes) -> Flags:
     """Flags of the series that a check fails for: not those whose counts change with any line of Python, as in `pullback compare`."""
-    return found.of_shapes([shape.metric not in COUNTED_IN_ONE_SESSION for shape in found.shapes])
+    return found.of_shapes([shape.metric not in UNWATCHED for shape in found.shapes])
 
 
 def flags_of(found: Outcomes) -> Mapping[FindingKind, Flags]:

@@ -15,7 +15,7 @@ import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.claims import COUNTED_IN_ONE_SESSION, TIMES
+from pullback_service.claims import TIMES, UNWATCHED
 from pullback_service.commits.trunk import TRUNK
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.incidents.changes import Places
@@ -99,9 +99,11 @@ UPDATE project SET detector = %(detector)s, detector_from = CASE WHEN detector I
 """
 _EVERY_PAIR: Final[LiteralString] = "SELECT DISTINCT case_id, machine_id FROM series WHERE project_id = %(project)s"
 _SERIES: Final[LiteralString] = """
-SELECT series.id, series.case_id, series.machine_id, series.variant, series.metric, series.exact, series.direction = 'bigger'
+SELECT series.id, series.case_id, series.machine_id, series.variant, series.metric, series.exact, series.direction = 'bigger',
+       coalesce("case".device, 'cpu')
   FROM unnest(%(cases)s::bigint[], %(machines)s::bigint[]) wanted (case_id, machine_id)
   JOIN series USING (case_id, machine_id)
+  JOIN "case" ON "case".id = series.case_id
 """
 _COLUMNS: Final[LiteralString] = """
 reading.series_id, branch_commit.position, reading.commit_id, reading.value, reading.baseline, reading.log_ratio, reading.low,
@@ -357,9 +359,9 @@ async def pairs_of(session: AsyncSession, project_id: ProjectId) -> list[Pair]:
 
 
 async def read_series(session: AsyncSession, pairs: Collection[Pair]) -> Sequence[Watched]:
-    """All series of some cases on some machines. Index: uq_series_case_id_variant_metric_machine_id, ix_comparison_noise."""
+    """All series of some cases on some machines. Index: uq_series_case_id_variant_metric_machine_id, pk_case, ix_comparison_noise."""
     rows = await statements.rows(session, _SERIES, columns_of(pairs))
-    floors = await _floors(session, {machine for _, machine in pairs})
+    floors = await _floors(session, {(machine, device) for _, _, machine, *_, device in rows})
     return [
         Watched(
             series_id,
@@ -368,24 +370,28 @@ async def read_series(session: AsyncSession, pairs: Collection[Pair]) -> Sequenc
             variant,
             exact,
             bigger,
-            is_watched=metric not in COUNTED_IN_ONE_SESSION,
-            floor=floors.get(machine_id) if metric in TIMES else None,
+            is_watched=metric not in UNWATCHED,
+            floor=floors.get((machine_id, device)) if metric in TIMES else None,
         )
-        for series_id, case_id, machine_id, variant, metric, exact, bigger in rows
+        for series_id, case_id, machine_id, variant, metric, exact, bigger, device in rows
     ]
 
 
-async def _floors(session: AsyncSession, machines: Collection[int]) -> Mapping[int, float]:
-    """The scatter of the machines whose A/A floor is known, as a standard deviation.
+async def _floors(session: AsyncSession, places: Collection[tuple[int, str]]) -> Mapping[tuple[int, str], float]:
+    """The scatter of the devices of machines whose A/A floor is known, as a standard deviation.
 
     Rounded to a power of two: a floor that rose a little is no reason to read all series again.
     """
-    heard = await NoiseMemory().of(session, [MachineId(machine) for machine in sorted(machines)], days=DAYS_OF_NOISE)
-    return {
-        machine: 2.0 ** round(log2(known.noise.all.floor / NORMAL_95))
-        for machine, known in heard.items()
-        if not known.noise.all.provisional and known.noise.all.floor > 0
-    }
+    found: dict[tuple[int, str], float] = {}
+    for device in sorted({device for _, device in places}):
+        machines = sorted(MachineId(machine) for machine, its_device in places if its_device == device)
+        heard = await NoiseMemory().of(session, machines, days=DAYS_OF_NOISE, device=device)
+        found |= {
+            (machine, device): 2.0 ** round(log2(known.noise.all.floor / NORMAL_95))
+            for machine, known in heard.items()
+            if not known.noise.all.provisional and known.noise.all.floor > 0
+        }
+    return found
 
 
 async def read_newest(
@@ -484,7 +490,7 @@ async def keep(session: AsyncSession, kept: Mapping[int, tuple[StoredState, floa
 
 async def watched_at(session: AsyncSession, commits: Collection[int]) -> Mapping[int, int]:
     """The number of watched series that were measured at each commit. Index: pk_reading, pk_series."""
-    known = {"commits": statements.array_of(commits), "unwatched": list(COUNTED_IN_ONE_SESSION)}
+    known = {"commits": statements.array_of(commits), "unwatched": sorted(UNWATCHED)}
     return dict(await statements.rows(session, _SERIES_AT, known)) if commits else {}
 
 

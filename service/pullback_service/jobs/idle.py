@@ -15,7 +15,7 @@ from sqlalchemy.sql.functions import now
 
 from pullback_service.ids import JobId, MachineId
 from pullback_service.job_channel import ring
-from pullback_service.jobs.labels import CPU, DEVICE, column_with_device
+from pullback_service.jobs.labels import CPU, DEVICE, with_device
 from pullback_service.jobs.queries import ACTIVE, UNFINISHED
 from pullback_service.models.agents import SILENT_AFTER_S, Agent
 from pullback_service.models.jobs import Attempt, Job
@@ -35,6 +35,7 @@ class Repeated:
 
     job: Job
     workload: str
+    device: str
 
 
 async def occupy_idle_machines(
@@ -80,7 +81,7 @@ async def occupy_idle_machines(
                 suite=f"{repeated.job.suite.partition(':')[0]}:{repeated.workload}",
                 kind="compare",
                 priority=LOWEST_PRIORITY,
-                requires={},
+                requires={} if repeated.device == CPU else {DEVICE: repeated.device},
                 timeout_s=TIMEOUT_S,
                 machine_id=machine_id,
                 origin="idle",
@@ -129,8 +130,6 @@ async def _to_repeat(session: AsyncSession, machine_id: MachineId) -> Repeated |
                 Attempt.state == "done",
                 Job.kind == "run",
                 Job.trust == "trusted",
-                func.jsonb_extract_path_text(column_with_device(Job.requires), DEVICE)
-                == CPU,  # as two commits are compared
                 Report.status == "accepted",
                 Report.points > 0,
                 ~Report.dirty,  # files without git: the commit cannot be had again by its name
@@ -142,6 +141,7 @@ async def _to_repeat(session: AsyncSession, machine_id: MachineId) -> Repeated |
     if newest is None:
         return None
     job, report_id = newest
+    device = str(with_device(job.requires)[DEVICE])
     measured = (
         select(Case.workload)
         .join(Series, Series.case_id == Case.id)
@@ -153,7 +153,11 @@ async def _to_repeat(session: AsyncSession, machine_id: MachineId) -> Repeated |
     looked_at = (
         select(Case.workload, func.max(Comparison.id).label("last"))
         .join(Case, Case.id == Comparison.case_id)
-        .where(Comparison.machine_id == machine_id, Comparison.reference_id == Comparison.candidate_id)
+        .where(
+            Comparison.machine_id == machine_id,
+            Comparison.reference_id == Comparison.candidate_id,
+            func.coalesce(Case.device, CPU) == device,
+        )
         .group_by(Case.workload)
         .subquery()
     )
@@ -163,4 +167,4 @@ async def _to_repeat(session: AsyncSession, machine_id: MachineId) -> Repeated |
         .order_by(looked_at.c.last.asc().nulls_first(), measured.c.workload)
         .limit(1)
     )
-    return None if workload is None else Repeated(job, workload)
+    return None if workload is None else Repeated(job, workload, device)

@@ -29,7 +29,7 @@ class Heard:
     truncated: bool
 
 
-_Key = tuple[MachineId, int, str, frozenset[ProjectId] | None]
+_Key = tuple[MachineId, int, str, str | None, frozenset[ProjectId] | None]
 _Stamp = tuple[int, date]
 
 
@@ -40,19 +40,30 @@ class NoiseMemory:
         self._known: OrderedDict[_Key, tuple[_Stamp, Heard]] = OrderedDict()
 
     async def of(
-        self, session: AsyncSession, machine_ids: Sequence[MachineId], *, days: int, metric: str = "time"
+        self,
+        session: AsyncSession,
+        machine_ids: Sequence[MachineId],
+        *,
+        days: int,
+        metric: str = "time",
+        device: str | None = None,
     ) -> Mapping[MachineId, Heard]:
-        """The noise of machines, those without any A/A comparison included."""
+        """The noise of machines on one of their devices, or on all; those without any A/A comparison included."""
         newest = await newest_self_comparisons(session, machine_ids)
         caller = caller_of(session)
         own = None if caller is None else caller.projects
         found = {}
         for machine_id in machine_ids:
-            key = (machine_id, days, metric, own)
+            key = (machine_id, days, metric, device, own)
             stamp = (newest.get(machine_id, 0), datetime.now(UTC).date())
             known = self._known.pop(key, None)
             if known is None or known[0] != stamp:
-                known = (stamp, await _listen(session, machine_id, days=days, metric=metric, any_at_all=stamp[0] > 0))
+                heard = (
+                    await _listen(session, machine_id, days=days, metric=metric, device=device)
+                    if stamp[0] > 0
+                    else Heard(noise_in([]), truncated=False)
+                )
+                known = (stamp, heard)
             self._known[key] = known  # youngest last
             found[machine_id] = known[1]
         while len(self._known) > MOST_REMEMBERED:
@@ -60,8 +71,6 @@ class NoiseMemory:
         return found
 
 
-async def _listen(session: AsyncSession, machine_id: MachineId, *, days: int, metric: str, any_at_all: bool) -> Heard:
-    if not any_at_all:
-        return Heard(noise_in([]), truncated=False)
-    found = await comparisons_with_itself(session, machine_id, days=days, metric=metric)
+async def _listen(session: AsyncSession, machine_id: MachineId, *, days: int, metric: str, device: str | None) -> Heard:
+    found = await comparisons_with_itself(session, machine_id, days=days, metric=metric, device=device)
     return Heard(await in_thread(noise_in, found.comparisons), found.truncated)

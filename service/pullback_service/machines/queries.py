@@ -99,9 +99,9 @@ class SelfCount:
 
 
 async def comparisons_with_itself(
-    session: AsyncSession, machine_id: MachineId, *, days: int, metric: str = "time"
+    session: AsyncSession, machine_id: MachineId, *, days: int, metric: str = "time", device: str | None = None
 ) -> SelfComparisons:
-    """The A/A results of a metric on a machine, newest first. Index: ix_comparison_noise."""
+    """The A/A results of a metric on a machine, on one of its devices or on all, newest first. Index: ix_comparison_noise."""
     rows = (
         await session.execute(
             select(
@@ -117,6 +117,7 @@ async def comparisons_with_itself(
                 Comparison.machine_id == machine_id,
                 Comparison.reference_id == Comparison.candidate_id,
                 Comparison.metric == metric,
+                true() if device is None else func.coalesce(Case.device, "cpu") == device,
                 Report.received_at > func.now() - timedelta(days=days),
             )
             .order_by(Comparison.id.desc())

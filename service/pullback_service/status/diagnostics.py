@@ -1,6 +1,6 @@
 """Findings about the service, in sentences with remedies. Pure: figures in, sentences out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pullback_service.chores.queries import ChoreState
 from pullback_service.status.schemas import QueueStatus
@@ -68,6 +68,12 @@ def about_jobs(jobs: QueueStatus, *, agents: int) -> Iterator[str]:
             f"No agent is asking for work, and a job has waited for {age(jobs.waiting_s)}: start one with "
             "`pullback agent --server URL` on the machine that should measure."
         )
+
+
+def about_agents(refusing: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Agents that are there and take no jobs, each with its own reason, which names the remedy."""
+    for name, reason in refusing:
+        yield f"Agent {name} takes no jobs: {reason.rstrip('.')}."
 
 
 def about_mirrors(unread: Sequence[str]) -> Iterator[str]:

@@ -19,6 +19,7 @@ from pullback_service.models.machines import Machine
 from pullback_service.models.reports import Report
 from pullback_service.readings.projecting import unprojected
 from pullback_service.status.diagnostics import (
+    about_agents,
     about_chores,
     about_detection,
     about_jobs,
@@ -33,6 +34,7 @@ WORKER_SILENT_AFTER_S = 60
 OFFERED_WITHIN_S = 3600
 RECENT_S = 7 * 24 * 3600
 MOST_LOST = 10
+MOST_REFUSING = 10
 MOST_SAID = 300  # characters
 
 
@@ -42,6 +44,12 @@ async def read_status(session: AsyncSession) -> Status:
     workers = await live_workers(session, within_s=WORKER_SILENT_AFTER_S)
     agents = await session.scalar(
         select(func.count()).where(Agent.last_seen_at > now() - timedelta(seconds=SILENT_AFTER_S))
+    )
+    refusing = await session.execute(
+        select(Agent.name, Agent.refuses)
+        .where(Agent.refuses.is_not(None), Agent.last_seen_at > now() - timedelta(seconds=SILENT_AFTER_S))
+        .order_by(Agent.name)
+        .limit(MOST_REFUSING)
     )
     jobs = await _queue(session)
     unfollowed = await session.scalar(
@@ -56,6 +64,7 @@ async def read_status(session: AsyncSession) -> Status:
         *about_workers(chores, workers=workers, unfollowed=unfollowed or 0, overdue=overdue or 0),
         *about_chores(chores),
         *about_jobs(jobs, agents=agents or 0),
+        *about_agents((name, str(reason)) for name, reason in refusing),
         *about_mirrors(await unread_mirrors(session)),
         *about_detection(await set_aside(session)),
         *about_readings(await unprojected(session), await unjudged(session)),

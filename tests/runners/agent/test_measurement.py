@@ -325,6 +325,8 @@ def test_a_folder_without_a_lease_has_nothing_to_say(tmp_path):
 
 def test_a_job_is_measured_on_the_agents_device(measured, engine, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    with pytest.raises(JobFailedError, match="^--device cuda: no CUDA device is seen by jax or torch") as raised:
+    with pytest.raises(
+        JobFailedError, match="^--device cuda: (nvidia-ml-py|NVIDIA's driver|CUDA_VISIBLE_DEVICES=) "
+    ) as raised:
         measured(engine, cases=("poly9_broadcast*",), device="cuda")
     assert (raised.value.kind, raised.value.retryable) == ("workload", False)

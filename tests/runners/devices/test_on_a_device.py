@@ -1,25 +1,33 @@
-"""Measuring on a GPU without one: a stand-in for PyTorch whose device computes only when it is waited for."""
+"""Measuring on a GPU without one: a stand-in for PyTorch whose device computes only when it is waited for, and one for NVIDIA's library."""
 
 import json
+import os
 import subprocess
 import sys
+from contextlib import contextmanager, nullcontext
 from io import StringIO
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
+import numpy as np
 import pytest
 from rich.console import Console
 
-from pullback_runners.agent.client import kinds_on
 from pullback_runners.agent.daemon import AgentOptions, run_agent
 from pullback_runners.agent.errors import PermanentError
 from pullback_runners.errors import UsageError, VariantError
-from pullback_runners.measurement import slices
+from pullback_runners.machine.device_lock import device_lock
+from pullback_runners.machine.nvml import Clocks
+from pullback_runners.measurement import beside, slices
+from pullback_runners.measurement.beside import time_beside
 from pullback_runners.measurement.clocks import clock_of
+from pullback_runners.measurement.device import measured_device
+from pullback_runners.measurement.libraries import device_libraries
+from pullback_runners.measurement.lockstep import MOST_REPEATS, Timing, _take_turn
 from pullback_runners.measurement.renewing import Renewal
 from pullback_runners.measurement.subject import INSTALLED
 from pullback_runners.measurement.worker_process import Draw, Surroundings, worker_environment
-from pullback_runners.peers import find_peer
+from pullback_runners.peers import QueuedCall, find_peer
 from pullback_runners.report import write_report
 from pullback_runners.report.markdown import markdown_of
 from pullback_runners.report.page import page_of
@@ -31,11 +39,13 @@ from pullback_runners.workloads import Case, find_workload
 STANDIN = Path(__file__).with_name("standin")
 NAME = "touch_large_array[n=100000,form=index,f8,cuda]"
 SMALL = Case("touch_large_array", (("n", 10), ("form", "index")), "f8", "cuda")
+H200 = "GPU-11111111-aaaa-4aaa-8aaa-111111111111"
+CALL = ["kernel"] * 3 + ["synchronize"]
 
 
 @pytest.fixture
-def standin(monkeypatch):
-    """The stand-in, in this process and in those started by it; JAX is kept from looking for a device."""
+def standin(monkeypatch, nvml_answers):
+    """The stand-ins, in this process and in those started by it; JAX is kept from looking for a device."""
     monkeypatch.setenv("PYTHONPATH", str(STANDIN), prepend=":")
     if "torch" in sys.modules:
         pytest.skip("PyTorch itself is loaded in this process")
@@ -47,6 +57,31 @@ def standin(monkeypatch):
     sys.modules.pop("torch")
 
 
+@pytest.fixture
+def measured(standin, tiny_suite):
+    """The report of a run of the one peer that the stand-in is enough for."""
+
+    def measured(**what):
+        return run_suite("quick", [NAME], device="cuda", variants=["torch"], baseline="none", **what)
+
+    return measured
+
+
+@contextmanager
+def clocks(standin, monkeypatch, module):
+    """Each reading of a clock of a module as an event."""
+
+    def read():
+        standin.events.append("clock")
+        return 0
+
+    names = ("process_time_ns", "perf_counter_ns", "perf_counter")
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "time", SimpleNamespace(**dict.fromkeys(names, read)))
+        standin.events.clear()
+        yield standin.events
+
+
 def test_a_call_ends_when_its_last_kernel_has_and_results_are_copied_after_it(standin, monkeypatch):
     workload = find_workload(SMALL.workload)
     inputs = workload.draw_inputs(SMALL)
@@ -55,15 +90,9 @@ def test_a_call_ends_when_its_last_kernel_has_and_results_are_copied_after_it(st
         assert "kernel" in standin.events  # arguments are there before any call
         assert not standin.backends.cudnn.allow_tf32
         prepared.call()
-        standin.events.clear()
-        clock = SimpleNamespace(
-            process_time_ns=lambda: standin.events.append("clock") or 0,
-            perf_counter_ns=lambda: standin.events.append("clock") or 0,
-        )
-        monkeypatch.setattr(slices, "time", clock)
-        slices.time_slice(prepared.call, 2)
-        call = ["kernel"] * 3 + ["synchronize"]
-        assert standin.events == [*call, "clock", "clock", *call, *call, "clock", "clock"]
+        with clocks(standin, monkeypatch, slices) as events:
+            slices.time_slice(prepared.call, 2)
+            assert events == [*CALL, "clock", "clock", *CALL, *CALL, "clock", "clock"]
         result = prepared.call()
         standin.events.clear()
         value, gradients = prepared.differentiated(result)
@@ -72,8 +101,33 @@ def test_a_call_ends_when_its_last_kernel_has_and_results_are_copied_after_it(st
     assert (value, gradients["p"]) == (expected, slopes["p"])
 
 
-def test_a_run_on_a_device_has_the_peers_that_are_there_and_no_ratios(standin, tiny_suite, tmp_path):
-    report = run_suite("quick", [NAME], device="cuda", commit={"sha": "a" * 40, "title": "t", "dirty": False})
+def test_times_beside_the_walls_stop_where_they_say_and_the_cache_is_overwritten_outside_of_the_clock(
+    standin, monkeypatch
+):
+    workload = find_workload(SMALL.workload)
+    with open_variant("torch", workload, SMALL, workload.draw_inputs(SMALL)) as prepared:
+        with clocks(standin, monkeypatch, beside) as events:
+            time_beside(prepared.call, 1)
+            host = ["event", "clock", *["kernel"] * 3, "clock", "event", "synchronize"]
+            cold = ["write 2000", "synchronize", "clock", *CALL, "clock"]
+            assert events == [*CALL, *host, *cold]
+        taken = time_beside(prepared.call, 2)
+    assert taken.device_time == pytest.approx(3e-3)  # three kernels of a millisecond, whatever the host did meanwhile
+    assert 0 < taken.host_time < 3e-3
+    assert 0 < taken.time_cold < 3e-3
+
+
+def test_without_events_the_devices_own_time_is_not_known():
+    calls = []
+    call = QueuedCall(lambda: calls.append("queued"), lambda _: calls.append("awaited"), lambda: calls.append("cold"))
+    taken = time_beside(call, 20)
+    assert taken.device_time is None
+    assert taken.host_time > 0
+    assert calls == ["queued", "awaited"] * 21 + ["cold", "queued", "awaited"] * beside.MOST_COLD_CALLS
+
+
+def test_a_run_on_a_device_has_the_peers_that_are_there(measured, tmp_path):
+    report = measured(commit={"sha": "a" * 40, "title": "t", "dirty": False})
     (case,) = report["cases"]
     assert case["case"]["device"] == "cuda"
     assert [each["variant"] for each in case["variants"]] == ["torch"]
@@ -83,21 +137,33 @@ def test_a_run_on_a_device_has_the_peers_that_are_there_and_no_ratios(standin, t
     assert (metrics["gpu_allocs"]["value"], metrics["gpu_bytes"]["value"]) == (3, 3 * 512)
     assert case["gradient"]["ok"]
     assert (case["paired"], case["twins"], case["error"]) == ([], None, None)
-    absent = report["harness"]["absent"]
-    assert absent[0] == "unfused takes part in no case: the engine has no form for cuda"
-    assert any(sentence.startswith("jax takes part in no case: ") for sentence in absent)
-    assert any(sentence.startswith("torch-compile takes part in no case: ") for sentence in absent)
+
+    assert (time["throttled"], metrics["device_time"]["processes"]) == ([[], []], [0.003, 0.003])
+    assert time["clocks"] == [{"sm_mhz": [1980, 1980], "memory_mhz": [3201, 3201], "reasons": []}] * 2
+    assert all(len(metrics[name]["processes"]) == 2 for name in ("host_time", "time_cold"))
+    environment = case["variants"][0]["environment"]
+    assert next(iter(environment.items())) == ("driver", "570.86.15")
+    versions = ", ".join(f"{name} {version}" for name, version in environment.items())
+    methods = {name: metric["method"] for name, metric in metrics.items()}
+    assert (methods["time"], methods["device_time"]) == (f"wall, {versions}", f"events, {versions}")
+    assert methods["gpu_bytes"] == f"pool, {versions}"
+    assert report["harness"]["device"]["uuid"] == H200
+    assert not {"gpu_processes", "throttled"} & {limit["name"] for limit in report["harness"]["limits"]}
 
     console = Console(file=StringIO(), width=200, color_system=None)
     console.print(report_table(report, 200))
     heading, name, row = console.file.getvalue().splitlines()
     assert (heading.split()[-3:], name, row.split()[0]) == (["GPU", "gradient", "error"], NAME, "torch")
+    assert heading.split()[1:7] == ["time", "a", "call", "device", "host", "cold"]
+    assert "3.00 ms" in row
     assert "1.50 KiB in 3" in row
     assert "Times and memory on cuda stand alone" in markdown_of(report)
+    assert "| variant | time a call | device | host | cold | time against" in markdown_of(report)
     page = page_of(report, "")
     assert 'id="ratios"' not in page
     assert "Memory of the GPU in one call" in page
     assert "1.50 KiB in 3" in page
+    assert '<td data-label="device" class=""><span>3.00 ms</span></td>' in page
 
     write_report(report, tmp_path / "report.json")
     shown = [sys.executable, "-m", "pyperf", "metadata", tmp_path / "report.json"]
@@ -106,41 +172,135 @@ def test_a_run_on_a_device_has_the_peers_that_are_there_and_no_ratios(standin, t
     assert schemas.ReportDocument.model_validate(json.loads(json.dumps(report))).cases[0].case.device == "cuda"
 
 
+def test_older_reports_of_a_device_are_shown_as_they_were(measured):
+    report = measured()
+    metrics = report["cases"][0]["variants"][0]["metrics"]
+    for name in ("device_time", "host_time", "time_cold"):
+        del metrics[name]
+    console = Console(file=StringIO(), width=200, color_system=None)
+    console.print(report_table(report, 200))
+    assert "cold" not in console.file.getvalue() + markdown_of(report) + page_of(report, "").partition("<script>")[0]
+
+
+def test_throttled_slices_are_repeated_ten_times_and_then_kept_and_marked(measured, standin, nvml_answers):
+    nvml_answers("throttled")
+    report = measured()
+    time = report["cases"][0]["variants"][0]["metrics"]["time"]
+    assert [len(each) for each in time["slices"]] == [4, 4]
+    assert time["throttled"] == [[0, 1, 2, 3]] * 2
+    assert time["clocks"][0]["reasons"] == ["hardware thermal slowdown", "power cap", "software thermal slowdown"]
+    (limit,) = [each for each in report["harness"]["limits"] if each["name"] == "throttled"]
+    assert (limit["limit"], limit["measured"]) == (0.05, 1.0)
+    assert limit["sentence"] == f"NVIDIA H200 ({H200}) was throttled in 100% of the slices; the limit is 5%"
+    assert report["harness"]["quality"] == "contaminated"
+
+
+@pytest.mark.parametrize(("slow", "turns", "marked"), [(0, 1, []), (1, 2, []), (10, 11, []), (11, 11, [0])])
+def test_a_slice_is_repeated_until_the_device_is_not_throttled_any_more(slow, turns, marked):
+    asked = []
+    worker = SimpleNamespace(
+        ask=lambda order: asked.append(order) or {"cpu_ns": 1, "wall_ns": len(asked), "waited_ns": 0, "late_ns": 0}
+    )
+    looks = []
+
+    def clocks():
+        looks.append(len(looks))
+        return Clocks(1980, 3201, ("power cap",) if len(looks) <= 2 * slow else ())
+
+    timing = Timing(1)
+    _take_turn(worker, timing, SimpleNamespace(clocks=clocks))
+    assert (len(asked), timing.throttled) == (turns, marked)
+    assert timing.wall_s == [turns / 1e9]  # the last one counts, and no other
+    assert timing.repeats == (0 if marked else MOST_REPEATS)
+    assert len(timing.clocks) == 2
+
+
+def test_processes_of_others_make_a_busy_run_and_are_named_with_when_they_were_there(measured, nvml_answers):
+    # Ours are known by their ids: who is listed beside one of them is another's.
+    nvml_answers("quiet", processes=[[], ["self", 2**22 + 1], [], [2**22 + 2]])
+    report = measured()
+    (limit,) = [each for each in report["harness"]["limits"] if each["name"] == "gpu_processes"]
+    unnamed = "a process without a name here, process"
+    assert limit["measured"] == 2
+    assert f"{unnamed} {2**22 + 1} (between); {unnamed} {2**22 + 2} (after); the limit is 0" in limit["sentence"]
+    assert report["harness"]["quality"] == "contaminated"
+
+
+def test_where_no_process_of_ours_is_known_nobody_beside_them_is_accused(measured, nvml_answers):
+    nvml_answers("quiet", processes=[[], [2**22 + 1], [2**22 + 1], []])
+    assert "gpu_processes" not in {limit["name"] for limit in measured()["harness"]["limits"]}
+
+
+def test_a_device_that_is_lost_ends_the_run_with_a_sentence_and_blames_no_variant(measured, nvml_answers):
+    nvml_answers("quiet", reasons=[0] * 8 + [{"error": 15}])
+    with pytest.raises(UsageError, match=r"^--device cuda: the driver has lost NVIDIA H200 .*GPU is lost"):
+        measured()
+    nvml_answers("quiet", xids=[79])
+    with pytest.raises(UsageError, match=r"^--device cuda: the driver has lost NVIDIA H200 .*Xid 79"):
+        measured(timeout_s=0.01)  # every variant fails
+
+
+def test_a_run_holds_its_device_and_shows_it_alone_to_its_processes(standin, nvml_answers, monkeypatch):
+    nvml_answers("two")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    l4 = "GPU-55555555-eeee-4eee-8eee-555555555555"
+    with measured_device("cuda") as device:
+        assert (device.device.uuid, os.environ["CUDA_VISIBLE_DEVICES"]) == (l4, l4)
+        assert worker_environment(SMALL, INSTALLED, Draw(1, 1))["CUDA_VISIBLE_DEVICES"] == l4
+        said = f"^--device cuda: device {l4} is held by process {os.getpid()} "
+        with pytest.raises(UsageError, match=said), measured_device("cuda"):
+            pass
+        with device_lock(H200):  # the other one is free
+            pass
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "1"
+    with device_lock(l4), measured_device("cuda", is_held=True):
+        pass
+    with measured_device("cpu") as device:
+        assert device is None
+
+
 def test_variants_without_a_form_are_refused_by_name_and_the_rest_is_measured(standin, tiny_suite):
     told = []
-    report = run_suite("quick", [NAME], device="cuda", variants=["torch", "fused", "numpy"], on_refused=told.extend)
+    names = ["torch", "autograd", "numpy"]
+    report = run_suite("quick", [NAME], device="cuda", variants=names, baseline="none", on_refused=told.extend)
     assert report["harness"]["refused"] == told
-    assert told == [
-        "fused takes part in no case: the engine has no form for cuda",
-        "numpy takes part in no case: it is written for the CPU, with no form for cuda",
-    ]
+    assert told == ["autograd and numpy take part in no case: it is written for the CPU, with no form for cuda"]
     assert [each["variant"] for each in report["cases"][0]["variants"]] == ["torch"]
 
 
-def test_without_a_device_nothing_is_measured(monkeypatch):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # whatever is built in here
+def test_without_a_device_nothing_is_measured(nvml_answers, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", H200)  # whatever is built in here
     said = r"^--device cuda: no CUDA device is seen by jax or torch: .*; measure where there is one"
     with pytest.raises(UsageError, match=said):
         run_suite("quick", [NAME], device="cuda")
-    with pytest.raises(UsageError, match="the engine has no form for cuda"):
-        run_suite("quick", [NAME], device="cuda", variants=["fused"])
+    with pytest.raises(UsageError, match="it is written for the CPU, with no form for cuda"):
+        run_suite("quick", [NAME], device="cuda", variants=["numpy"], baseline="none")
     with pytest.raises(UsageError, match="no device 'gpu'; known: cpu, cuda"):
         run_suite("quick", [NAME], device="gpu")
     with pytest.raises(UsageError, match="--instructions counts those of a CPU"):
         run_suite("quick", [NAME], device="cuda", with_instructions=True)
-
-
-def test_an_agent_whose_device_is_not_there_does_not_start(monkeypatch, tmp_path):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    with pytest.raises(
+        UsageError, match="^--device cuda: CUDA_VISIBLE_DEVICES= names no device; there are NVIDIA H200"
+    ):
+        run_suite("quick", [NAME], device="cuda")
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    with pytest.raises(UsageError, match="^--device cuda: nvidia-ml-py is not installed"):
+        run_suite("quick", [NAME], device="cuda")
 
+
+def test_an_agent_whose_device_is_not_there_does_not_start(nvml_answers, monkeypatch, tmp_path):
     def options(device):
         return AgentOptions("http://127.0.0.1:1", tmp_path, tmp_path, labels={"device": device})
 
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", H200)
     with pytest.raises(PermanentError, match="^--label device=cuda: no CUDA device is seen by jax or torch"):
+        run_agent(options("cuda"))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
+    with pytest.raises(PermanentError, match="^--label device=cuda: CUDA_VISIBLE_DEVICES=7 names no device"):
         run_agent(options("cuda"))
     with pytest.raises(PermanentError, match="^--label device=tpu: no device 'tpu'"):
         run_agent(options("tpu"))
-    assert (kinds_on("cpu"), kinds_on("cuda")) == (("run", "compare"), ("run",))
 
 
 def test_cases_of_a_device_have_the_arguments_of_the_cpu():
@@ -163,15 +323,102 @@ def test_a_device_decides_clock_platform_and_forks():
 
 def test_who_has_a_form_for_a_device():
     names = ("unfused", "native", "numpy", "autograd", "torch", "torch-compile", "jax")
-    assert [why_no_form(name, "cuda") is None for name in names] == [False] * 4 + [True] * 3
+    assert [why_no_form(name, "cuda") is None for name in names] == [True] * 2 + [False] * 2 + [True] * 3
     assert not any(why_no_form(name, "cpu") for name in names)
     workload = find_workload(SMALL.workload)
-    for name in ("fused", "autograd"):
-        with (
-            pytest.raises(VariantError, match=f"^{name}: .*no form for cuda$") as raised,
-            open_variant(name, workload, SMALL, {}),
-        ):
-            pass
-        assert raised.value.kind == "unavailable"
+    with (
+        pytest.raises(VariantError, match="^autograd: .*no form for cuda$") as raised,
+        open_variant("autograd", workload, SMALL, {}),
+    ):
+        pass
+    assert raised.value.kind == "unavailable"
     with pytest.raises(VariantError, match="a pullback apart is taken on cpu only"):
         find_peer("jax").prepare_pullback(workload, SMALL, {})
+
+
+@pytest.fixture
+def engine(standin, monkeypatch):
+    """An engine whose arrays on a device are the stand-in's tensors: what a tier asks of any engine there."""
+    find_workload(SMALL.workload)  # which is loaded by the engine that is installed
+
+    def value_and_grad(function, wrt):
+        def differentiated(p, c):
+            value = c[1] * p
+            return value, standin.autograd.grad(value, [p])
+
+        return differentiated
+
+    def put(tree, device):
+        standin.events.append(f"put on {device}")
+        p, c = map(standin.as_tensor, tree)
+        p.requires_grad_()
+        return p, c
+
+    def fetch(tree):
+        value, (gradient,) = tree
+        return value.cpu().numpy(), (gradient.cpu().numpy(),)
+
+    engine = ModuleType("pullback")
+    engine.__dict__.update(
+        TIERS=("unfused",), tier=lambda _: nullcontext(), value_and_grad=value_and_grad, put=put, fetch=fetch
+    )
+    monkeypatch.setitem(sys.modules, "pullback", engine)
+    return engine
+
+
+def test_a_tier_has_its_arguments_on_the_device_before_its_calls_and_waits_in_each(engine, standin, monkeypatch):
+    workload = find_workload(SMALL.workload)
+    inputs = workload.draw_inputs(SMALL)
+    with open_variant("unfused", workload, SMALL, inputs) as prepared:
+        assert standin.events.count("put on cuda") == 1
+        prepared.call()
+        with clocks(standin, monkeypatch, slices) as events:
+            slices.time_slice(prepared.call, 1)
+            assert events == [*CALL, "clock", "clock", *CALL, "clock", "clock"]
+        assert time_beside(prepared.call, 1).device_time == pytest.approx(3e-3)
+        value, gradients = prepared.differentiated(prepared.call())
+    expected, slopes = workload.closed_form(SMALL, inputs)
+    assert (value, gradients["p"]) == (expected, slopes["p"])
+    del engine.put
+    with (
+        pytest.raises(VariantError, match="^this engine has no arrays on cuda$") as raised,
+        open_variant("unfused", workload, SMALL, inputs),
+    ):
+        pass
+    assert raised.value.kind == "unavailable"
+
+
+def test_another_version_of_a_library_is_another_environment(tmp_path, monkeypatch):
+    def install(name, version):
+        folder = tmp_path / f"{name.replace('-', '_')}-{version}.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert device_libraries() == {}
+    for name in ("nvidia-cublas-cu12", "nvidia_cudnn_cu12", "nvidia-cuda-runtime", "torch", "jax", "nvidia-nccl-cu12"):
+        install(name, "9.1")
+    wanted = dict.fromkeys(["CUDA", "cuBLAS", "cuDNN", "torch", "jax"], "9.1")
+    assert device_libraries() == wanted
+    install("nvidia-cudnn-cu13", "9.9")
+    assert device_libraries() == {**wanted, "cuDNN": "9.1 and 9.9"}
+
+
+def test_graphs_are_asked_of_torch_compile_on_a_device_alone(standin, monkeypatch):
+    asked = []
+
+    def compile_(function, **how):
+        asked.append(how)
+        return function
+
+    monkeypatch.setattr(standin, "compile", compile_, raising=False)
+    steps = SimpleNamespace(cudagraph_mark_step_begin=lambda: standin.events.append("step"))
+    monkeypatch.setattr(standin, "compiler", steps, raising=False)
+    peer = find_peer("torch-compile")
+    form = SimpleNamespace(loss=np.add)
+    assert peer.loss(form, "cpu")(1, 2) == peer.loss(form, "cuda")(1, 2) == 3
+    assert asked == [
+        {"fullgraph": True, "dynamic": False},
+        {"fullgraph": True, "dynamic": False, "mode": "reduce-overhead"},
+    ]
+    assert standin.events.count("step") == 1

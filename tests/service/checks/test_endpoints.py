@@ -122,6 +122,31 @@ async def test_what_any_line_of_python_changes_is_no_regression(upload, check, h
     assert counted(await check()) == {}
 
 
+async def test_times_beside_the_one_that_decides_fail_nothing(upload, check, head, reports):
+    base, newer = reports.report(BASE), head()
+    for document, seconds in ((base, 1e-3), (newer, 2e-3)):
+        metrics = document["cases"][0]["variants"][1]["metrics"]
+        for name in ("device_time", "host_time", "time_cold"):
+            metrics[name] = {"unit": "s", "method": "events", "processes": [seconds] * 6}
+    await upload(base, newer)
+    assert counted(await check()) == {}
+
+
+@pytest.mark.parametrize(("driver", "found"), [("570.86.15", {"likely": 1}), ("580.1", {})])
+async def test_another_driver_of_a_device_is_another_level_and_no_commit_is_blamed(
+    upload, check, head, reports, driver, found
+):
+    base, newer = (
+        reports.report(BASE, cases=[reports.case("other")]),
+        head(cases=[reports.case("other", log_ratio=-0.2)]),
+    )
+    for document, version in ((base, "570.86.15"), (newer, driver)):
+        for variant in document["cases"][0]["variants"]:
+            variant["metrics"]["time"]["method"] = f"wall, driver {version}, torch 2.7.0"
+    await upload(base, newer)
+    assert counted(await check()) == found
+
+
 async def test_better_is_told_and_fails_nothing(upload, check, head, reports):
     newer = head(comparisons=[statement(reports, log_ratio=-0.05, low=-0.06, high=-0.04, outcome="faster")])
     newer["cases"][0]["variants"][1]["metrics"]["array_bytes"]["value"] = 512.0

@@ -7,7 +7,10 @@ import pytest
 from sqlalchemy import func, select, text
 
 from pullback_service import worker
+from pullback_service.ids import MachineId
+from pullback_service.incidents.detection_inputs import _floors
 from pullback_service.jobs.idle import occupy_idle_machines
+from pullback_service.machines.noise_cache import NoiseMemory
 from pullback_service.models import Job, Point
 
 pytestmark = pytest.mark.anyio
@@ -159,6 +162,39 @@ async def test_workloads_take_turns_and_their_noise_is_kept_by_machine(client, m
     assert (noise["false_alarms"], noise["truncated"]) == (0, False)
     assert (await client.get("/api/v1/machines/999/noise")).status_code == 404
     assert (await client.get(f"/api/v1/machines/{agent.machine_id}/noise", params={"days": 0})).status_code == 422
+
+
+async def test_what_was_measured_on_a_device_is_repeated_there(client, enroll, queue, occupy, age, reports):
+    def lstm(device):
+        found = reports.case("lstm")
+        return {**found, "case": {**found["case"], "device": device}}
+
+    on_cpu, on_gpu = await enroll(machine="box"), await enroll(machine="box", labels={"device": "cuda"})
+    for number, agent, device in ((1, on_cpu, "cpu"), (2, on_gpu, "cuda")):
+        await queue(number, requires={"device": device})
+        lease = await agent.take()
+        assert (await lease.report(reports.report(number, cases=[lstm(device)]))).status_code == 201
+        (job_id,) = await occupy()
+        job = (await client.get(f"/api/v1/jobs/{job_id}")).json()
+        assert job["requires"] == ({} if device == "cpu" else {"device": "cuda"})
+        lease = await agent.take(kinds=KINDS)
+        assert lease.claim["job"]["id"] == job_id
+        noise = noise_report(reports, number, "lstm", groups=[0.001 if device == "cpu" else 0.1] * 20)
+        noise["comparisons"][0]["case"] = lstm(device)["case"]
+        assert (await lease.report(noise)).status_code == 201
+        await age(13)
+
+
+async def test_devices_of_a_machine_have_noise_of_their_own(client, enroll, queue, occupy, age, reports, session):
+    await test_what_was_measured_on_a_device_is_repeated_there(client, enroll, queue, occupy, age, reports)
+    floors = {}
+    for device in ("cpu", "cuda", None):
+        (heard,) = (await NoiseMemory().of(session, [MachineId(1)], days=90, device=device)).values()
+        floors[device] = (heard.noise.all.floor, heard.noise.all.groups)
+    assert (floors["cpu"], floors["cuda"], floors[None][1]) == ((0.001, 20), (0.1, 20), 40)
+    known = await _floors(session, {(1, "cpu"), (1, "cuda"), (1, "tpu")})
+    assert set(known) == {(1, "cpu"), (1, "cuda")}
+    assert known[1, "cuda"] > 32 * known[1, "cpu"]
 
 
 async def test_the_chore_does_it_when_it_is_wanted(measured, database_url, session, age):

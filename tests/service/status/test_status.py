@@ -165,3 +165,16 @@ async def test_after_a_worker_all_is_well(client, read, report, database_url, ch
 async def test_the_status_is_for_those_inside(guarded, make_token):
     assert (await guarded.get("/status")).status_code == 401
     assert (await guarded.get("/status", headers=await make_token("read"))).status_code == 200
+
+
+async def test_an_agent_that_takes_no_jobs_is_said_with_its_reason_while_it_is_there(client, read, change):
+    await change("INSERT INTO procrastinate.procrastinate_workers DEFAULT VALUES")
+    await client.post("/api/v1/agents/enroll", json={"name": "gpu-1", "machine": {"fingerprint": "f", "name": "box"}})
+    said = "the driver has lost NVIDIA H200 (Xid 79): start the machine again"
+    await client.post("/api/v1/agents/1/claim", json={"kinds": [], "refuses": said})
+    status = await read()
+    assert (status["status"], status["findings"]) == ("attention", [f"Agent gpu-1 takes no jobs: {said}."])
+    await change("UPDATE agent SET last_seen_at = last_seen_at - interval '10 minutes'")
+    assert (await read())["findings"] == []
+    await client.post("/api/v1/agents/1/claim", json={})
+    assert (await read())["findings"] == []

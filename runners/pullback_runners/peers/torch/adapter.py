@@ -7,11 +7,12 @@ computed in single precision, as on the CPU: PyTorch would else convolve with th
 import importlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from pullback_runners.peers.peer import Form, FormsPeer
+from pullback_runners.peers.peer import Form, FormsPeer, QueuedCall
 from pullback_runners.workloads import CPU, CUDA
 
 
@@ -46,8 +47,9 @@ class Torch(FormsPeer):
         context: AbstractContextManager[Any] = torch.device(device)
         return context
 
-    def loss(self, form: Form) -> Callable[..., Any]:
+    def loss(self, form: Form, device: str) -> Callable[..., Any]:
         """The function that is called for the value; compiled in the variants that compile."""
+        del device
         return form.loss
 
     def bind(self, form: Form, device: str) -> tuple[Callable[[], Any], Callable[[Any], list[Any]]]:
@@ -57,7 +59,7 @@ class Torch(FormsPeer):
         with self.placing(device):
             arguments = self._tensors(form)
         wanted = [arguments[position] for position in form.positions]
-        loss = self.loss(form)
+        loss = self.loss(form, device)
 
         def call() -> Any:
             value = loss(*arguments)
@@ -67,7 +69,7 @@ class Torch(FormsPeer):
             value, gradients = result
             return [tensor.cpu().numpy() for tensor in (value, *gradients)]
 
-        return call if device == CPU else awaited(call, torch.cuda.synchronize), arrays
+        return call if device == CPU else queued_call(torch, call), arrays
 
     def bind_pullback(self, form: Form) -> tuple[Any, Callable[[], Any]]:
         """The way back through a graph that is kept."""
@@ -98,15 +100,24 @@ def tensor_of(torch: Any, array: Any) -> Any:
     return torch.as_tensor(np.array(array))
 
 
-def awaited(call: Callable[[], Any], synchronize: Callable[[], None]) -> Callable[[], Any]:
-    """The call, and then the wait for all that it has asked of the device."""
+def queued_call(torch: Any, queue: Callable[[], Any]) -> QueuedCall:
+    """A call that asks PyTorch's current stream for its result."""
+    synchronize, event = torch.cuda.synchronize, torch.cuda.Event
 
-    def call_and_wait() -> Any:
-        result = call()
+    def wait(result: Any) -> Any:
         synchronize()
         return result
 
-    return call_and_wait
+    @cache
+    def room() -> Any:
+        cached = torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size
+        return torch.empty(2 * cached, dtype=torch.uint8, device=CUDA)
+
+    def overwrite() -> None:
+        room().zero_()
+        synchronize()
+
+    return QueuedCall(queue, wait, overwrite, lambda: event(enable_timing=True))
 
 
 PEER = Torch()

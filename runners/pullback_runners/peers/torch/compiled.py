@@ -1,15 +1,16 @@
-"""PyTorch with `torch.compile`: the same losses, compiled by Inductor on their first call, to C++ (needs g++) or for a GPU (and Triton)."""
+"""PyTorch with `torch.compile`: the same losses, compiled by Inductor on their first call, to C++ (needs g++), or for a GPU (and Triton) with CUDA graphs."""
 
 import importlib.util
 import shutil
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from pullback_runners.errors import VariantError
 from pullback_runners.peers.peer import Form
 from pullback_runners.peers.torch.adapter import PEER as EAGER
 from pullback_runners.peers.torch.adapter import Torch
-from pullback_runners.workloads import CUDA, Workload
+from pullback_runners.workloads import CPU, CUDA, Workload
 
 _UNROLLED = ("rnn", "lstm", "gru", "lotka_volterra", "scalar_reads")
 """Loops over steps, which `torch.compile` unrolls: fifty steps of an LSTM did not compile within 90 s."""
@@ -35,9 +36,19 @@ class _TorchCompile(Torch):
     def offers(self, workload: Workload) -> bool:
         return super().offers(workload) and workload.name not in _UNROLLED
 
-    def loss(self, form: Form) -> Callable[..., Any]:
-        compiled: Callable[..., Any] = self.engine().compile(form.loss, fullgraph=True, dynamic=False)
-        return compiled
+    def loss(self, form: Form, device: str) -> Callable[..., Any]:
+        compile_ = partial(self.engine().compile, form.loss, fullgraph=True, dynamic=False)
+        if device == CPU:
+            compiled: Callable[..., Any] = compile_()
+            return compiled
+        # With CUDA graphs, whose results are overwritten by the next call: whoever keeps one copies it.
+        captured, begin = compile_(mode="reduce-overhead"), self.engine().compiler.cudagraph_mark_step_begin
+
+        def loss(*arguments: Any) -> Any:
+            begin()
+            return captured(*arguments)
+
+        return loss
 
     def bind_pullback(self, form: Form) -> tuple[Any, Callable[[], Any]]:
         del form

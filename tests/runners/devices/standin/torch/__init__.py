@@ -5,6 +5,7 @@ of the call before on hardware that runs behind. Each kernel's result is 512 byt
 """
 
 import contextlib
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -39,6 +40,7 @@ class Tensor:
 
     def run(self):
         self._data = self._kernel()
+        cuda.clock_ms += 1.0
 
     def requires_grad_(self):
         self._slope = Tensor(lambda: np.ones_like(self._data))
@@ -71,6 +73,9 @@ class autograd:  # noqa: N801 - as PyTorch has it
 
 
 class cuda:  # noqa: N801 - as PyTorch has it
+    clock_ms = 0.0
+    """The device's own clock, which runs while it computes: a kernel takes a millisecond."""
+
     @staticmethod
     def is_available():
         return True
@@ -78,6 +83,15 @@ class cuda:  # noqa: N801 - as PyTorch has it
     @staticmethod
     def is_initialized():
         return True
+
+    @staticmethod
+    def current_device():
+        return 0
+
+    @staticmethod
+    def get_device_properties(number):
+        assert number == 0
+        return SimpleNamespace(L2_cache_size=1000)
 
     @staticmethod
     def synchronize():
@@ -92,6 +106,45 @@ class cuda:  # noqa: N801 - as PyTorch has it
     @staticmethod
     def memory_stats():
         return {**_pool, "requested_bytes.all.peak": _BLOCK_BYTES}
+
+    class Event:
+        """A mark in the queue, which notes the device's clock when the device comes to it."""
+
+        def __init__(self, *, enable_timing):
+            assert enable_timing
+            self._at_ms = None
+
+        def record(self):
+            events.append("event")
+            _queue.append(self)
+
+        def run(self):
+            self._at_ms = cuda.clock_ms
+
+        def elapsed_time(self, last):
+            return last._at_ms - self._at_ms
+
+
+class Memory:
+    """Memory that is only written to."""
+
+    def __init__(self, size):
+        self._size = size
+
+    def zero_(self):
+        events.append(f"write {self._size}")
+        _queue.append(self)
+
+    def run(self):
+        cuda.clock_ms += 1000.0
+
+
+uint8 = "uint8"
+
+
+def empty(size, *, dtype, device):
+    assert (dtype, device) == (uint8, "cuda")
+    return Memory(size)
 
 
 def device(name):

@@ -1,0 +1,49 @@
+"""Times of a call on a device beside the wall's, which decides: the device's own, the host's, and with the device's cache cold."""
+
+import time
+from typing import NamedTuple
+
+from pullback_runners.peers import QueuedCall
+
+MOST_COLD_CALLS = 10
+"""Before each of them some hundred megabytes are written, which takes longer than most calls."""
+
+Seconds = float
+
+
+class Beside(NamedTuple):
+    """Seconds that a call took."""
+
+    device_time: Seconds | None
+    """From before its first kernel until after its last, by events; None where the engine gives none."""
+    host_time: Seconds
+    """Until it returned, which the host can use for something else from then on."""
+    time_cold: Seconds
+    """By the wall until its result was there, with nothing left in the device's cache of the calls before."""
+
+
+def time_beside(call: QueuedCall, calls: int) -> Beside:
+    """Time `calls` calls, each awaited before the next, and some more with a cold cache."""
+    clock = time.perf_counter
+    call()
+    host_s = device_s = cold_s = 0.0
+    for _ in range(calls):
+        first, last = (call.event(), call.event()) if call.event is not None else (None, None)
+        if first is not None:
+            first.record()
+        began = clock()
+        result = call.queue()
+        host_s += clock() - began
+        if last is not None:
+            last.record()
+        call.wait(result)
+        del result
+        if first is not None:
+            device_s += first.elapsed_time(last) / 1e3
+    cold_calls = min(calls, MOST_COLD_CALLS)
+    for _ in range(cold_calls):
+        call.overwrite()
+        began = clock()
+        call()
+        cold_s += clock() - began
+    return Beside(None if call.event is None else device_s / calls, host_s / calls, cold_s / cold_calls)
