@@ -15,15 +15,19 @@ what is cut off by --minutes matters least; the files are written after each:
     quiet     warm calls of plans of these workloads and of loops: nothing waits for the device but looks at positions, nothing is copied to it or from it;
               in the tier stateful nothing is asked of PyTorch's pool but for steps that the summary names, and in the tier
               native nothing is asked of PyTorch where the summary names no reason
+    fast      workloads in the tier native beside PyTorch, torch.compile and JAX, those that are installed, in turns; what is asked are figures of
+              an H100 or H200. Without a GPU the sizes are small, and no verdict is given
 
-Whether plans are fast is not checked yet.
-
-Exit status: 0 all is right, 1 something is wrong or was cut off, 2 there is no device, or the command line is wrong.
+Exit status: 0 all is right, 1 something is wrong or was cut off, 3 all is right and something is slow, 2 there is no device, or the command
+line is wrong.
 """
 
 import argparse
 import json
+import operator
+import os
 import platform
+import statistics
 import sys
 import time
 import warnings
@@ -69,7 +73,7 @@ class Row:
     asked: str
     measured: str
     verdict: str
-    """"right", "wrong", "refused" of what documents say is not done on a device yet, "known" of a fact, or "cut off"."""
+    """"right", "wrong", "slow", "refused" of what documents say is not done on a device yet, "known" of a fact, or "cut off"."""
     command: str
 
 
@@ -531,7 +535,145 @@ def _operations(call: Callable[[], Any]) -> tuple[Counter[str], int]:
     return seen, requests
 
 
-STAGES: dict[str, Callable[[Check], None]] = {"facts": facts, "limits": limits, "right": right, "quiet": quiet}
+# --- fast -------------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Race:
+    """A workload at one size, and the times of others that ours is to be of them at least."""
+
+    workload: str
+    size: dict[str, Any]
+    small: dict[str, Any]
+    """The size without a GPU."""
+    dtype: str
+    of_torch: float | None
+    """Of PyTorch, each operation by itself."""
+    of_best: float | None
+    """Of the faster of `torch.compile` and JAX."""
+
+
+_MLP = {"inputs": 784, "hidden": 512, "classes": 10, "batch": 128}
+_SMALL_MLP = {"inputs": 4, "hidden": 3, "classes": 3, "batch": 2}
+
+#: Figures of an H100 or H200, in single precision as such.
+RACES = (
+    Race("dense_bias_act", {"n": 32, "act": "tanh"}, {"n": 4, "act": "tanh"}, "f4", 4, 1.5),
+    Race("dense_bias_act", {"n": 100, "act": "tanh"}, {"n": 5, "act": "tanh"}, "f4", 4, 1.5),
+    Race("dense_bias_act", {"n": 4096, "act": "tanh"}, {"n": 6, "act": "tanh"}, "f4", 1, 0.99),
+    Race("poly9_powers", {"n": 100_000}, {"n": 20}, "f8", 8, 1.5),
+    Race("poly9_powers", {"n": 10_000_000}, {"n": 30}, "f8", 20, 1.2),
+    Race("poly9_powers", {"n": 100_000_000}, {"n": 40}, "f8", 20, 1.2),
+    Race("touch_large_array", {"n": 10_000_000, "form": "index"}, {"n": 50, "form": "index"}, "f8", 3, 1.5),
+    Race("mlp_step", _MLP, _SMALL_MLP, "f4", 2.5, 1.2),
+    Race("gmm", {"d": 10, "k": 25, "n": 1000}, {"d": 2, "k": 3, "n": 5}, "f8", 5, 1.2),
+    Race("black_scholes", {"n": 100_000}, {"n": 10}, "f8", 8, 1.2),
+)
+
+#: Slices of each variant, which take their turns, and the least seconds of one.
+_SLICES, _SLICE_S = 7, 0.01
+
+_COMPILED = ("torch-compile", "jax")
+
+
+def fast(check: Check) -> None:
+    """Times of our tier native beside those of other engines that are installed, in turns."""
+    try:
+        from pullback_runners.errors import VariantError  # noqa: PLC0415 - where runners are installed
+        from pullback_runners.peers import find_peer  # noqa: PLC0415 - as above
+        from pullback_runners.workloads import Case, find_workload  # noqa: PLC0415 - as above
+    except ImportError:
+        check.add("fast", "workloads", "times of other engines", "pullback-runners is not installed", "known")
+        return
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX would take most of the device's memory
+    device = "cpu" if check.emulated else "cuda"
+    for race in RACES:
+        size = race.small if check.emulated else race.size
+        case = Case(race.workload, tuple(size.items()), race.dtype, device)
+        asked = _asked_of(race)
+        if check.match not in case.name:
+            continue
+        if check.is_over():
+            check.add("fast", case.name, asked, "time was over", "cut off", case.name)
+            continue
+        workload = find_workload(race.workload)
+        inputs = workload.draw_inputs(case)
+        try:
+            calls = {"native": _ours(check, workload.differentiated(pb, **size), tuple(inputs.values()))}
+            absent = []
+            for name in ("torch",) if check.emulated else ("torch", *_COMPILED):
+                try:
+                    calls[name] = find_peer(name).prepare(workload, case, inputs).call
+                except VariantError as reason:
+                    absent.append(f"no {name} ({reason})")
+            times = _in_turns(calls)
+        except (PullbackError, ArithmeticError, TypeError, ValueError, RuntimeError) as error:
+            check.add(
+                "fast", case.name, asked, f"{type(error).__name__}: {' '.join(str(error).split())}", "wrong", case.name
+            )
+            continue
+        measured, is_slow = _compared(race, times)
+        verdict = "known" if check.emulated else "slow" if is_slow else "right"
+        check.add("fast", case.name, asked, "; ".join([measured, *absent]), verdict, case.name)
+
+
+def _asked_of(race: Race) -> str:
+    asked = [f"{race.of_torch:g} times the speed of torch"] * (race.of_torch is not None)
+    asked += [f"{race.of_best:g} times that of the faster of {' and '.join(_COMPILED)}"] * (race.of_best is not None)
+    return ", ".join(asked)
+
+
+def _ours(check: Check, function: Callable[..., Any], inputs: tuple[Any, ...]) -> Callable[[], Any]:
+    """A call of our plan that returns when its result is there."""
+    import torch  # noqa: PLC0415 - whether it is there is told before
+
+    plan, arguments = pb.compile(function, tier="native"), pb.put(inputs, check.device)
+    for _ in range(_WARM["native"]):
+        plan(*arguments)
+    if check.emulated:
+        return lambda: plan(*arguments)
+
+    def call() -> None:
+        plan(*arguments)
+        torch.cuda.synchronize(check.device)
+
+    return call
+
+
+def _in_turns(calls: dict[str, Callable[[], Any]]) -> dict[str, list[float]]:
+    """By name the seconds of a call in each of several slices, which take turns."""
+    counts = {}
+    for name, call in calls.items():
+        for _ in range(3):
+            call()
+        begin = time.perf_counter()
+        call()
+        counts[name] = max(1, round(_SLICE_S / max(time.perf_counter() - begin, 1e-9)))
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(_SLICES):
+        for name, call in calls.items():
+            begin = time.perf_counter()
+            for _ in range(counts[name]):
+                call()
+            times[name].append((time.perf_counter() - begin) / counts[name])
+    return times
+
+
+def _compared(race: Race, times: dict[str, list[float]]) -> tuple[str, bool]:
+    """Ratios in words, and True if one is below what is asked."""
+    ours = times["native"]
+    ratios = {name: statistics.median(map(operator.truediv, times[name], ours)) for name in times if name != "native"}
+    said = [f"{1e6 * statistics.median(ours):.4g} us"] + [f"{ratio:.3g} of {name}" for name, ratio in ratios.items()]
+    best = min((ratios[name] for name in _COMPILED if name in ratios), default=None)
+    pairs = ((ratios.get("torch"), race.of_torch), (best, race.of_best))
+    return ", ".join(said), any(ratio < least for ratio, least in pairs if ratio is not None and least is not None)
+
+
+STAGES: dict[str, Callable[[Check], None]] = {
+    "facts": facts,
+    "limits": limits,
+    "right": right,
+    "quiet": quiet,
+    "fast": fast,
+}
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -606,7 +748,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{row.verdict}: {row.name}: asked {row.asked}, got {row.measured}", file=sys.stderr)
     count = sum(row.verdict == "right" for row in check.rows)
     print(f"{count} rows right, {len(bad)} not; {asked.out / 'gpu-check.md'} says which", file=sys.stderr)
-    return 1 if bad else 0
+    if bad:
+        return 1
+    slow = [row for row in check.rows if row.verdict == "slow"]
+    for row in slow:
+        print(f"slow: {row.name}: asked {row.asked}, got {row.measured}", file=sys.stderr)
+    return 3 if slow else 0
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ def test_a_right_machine_passes_every_stage_and_both_files_say_so(check, tmp_pat
     status, document, said = check("--emulated", "--match", "softmax")
     assert status == 0, said
     assert (document["format"], document["version"], document["emulated"]) == ("pullback-gpu-check", 1, True)
-    assert list(document["seconds"]) == ["facts", "limits", "right", "quiet"]
+    assert list(document["seconds"]) == ["facts", "limits", "right", "quiet", "fast"]
     verdicts = {row["name"]: row["verdict"] for row in document["rows"]}
     assert verdicts["PyTorch"] == "known"
     assert verdicts["rule cases, unfused"] == verdicts["rule cases, fused"] == "right"
@@ -136,6 +136,45 @@ def test_a_wait_that_is_hidden_is_found_and_looks_at_positions_are_not_taken_for
     status, document, said = check("--emulated", "--only", "quiet", "--match", "mlp_step")
     assert status == 1
     assert "hidden" in said
+
+
+def test_races_are_run_and_without_a_device_nobody_wins(check, tmp_path):
+    status, document, said = check("--emulated", "--only", "fast")
+    assert status == 0, said
+    names = [row["name"].partition("[")[0] for row in document["rows"]]
+    assert {"dense_bias_act", "poly9_powers", "mlp_step", "gmm", "black_scholes", "touch_large_array"} == set(names)
+    assert {row["verdict"] for row in document["rows"]} == {"known"}
+    assert all(" us, " in row["measured"] and row["measured"].endswith(" of torch") for row in document["rows"])
+    assert (
+        "4 times the speed of torch, 1.5 times that of the faster of torch-compile and jax"
+        in (tmp_path / "gpu-check.md").read_text()
+    )
+
+
+@pytest.mark.parametrize(
+    ("times", "is_slow"),
+    [
+        ({"torch": 5.0, "jax": 2.0, "torch-compile": 1.6}, False),
+        ({"torch": 3.0, "jax": 2.0}, True),
+        ({"torch": 5.0, "jax": 2.0, "torch-compile": 1.4}, True),
+        ({"jax": 2.0}, False),
+    ],
+)
+def test_what_is_slower_than_asked_is_slow(check, times, is_slow):
+    """Ours takes a second; it is to be four times as fast as PyTorch, and 1.5 times as the best of the others."""
+    module = sys.modules["gpu_check"]
+    found = module._compared(module.RACES[0], {"native": [1.0] * 3, **{name: [t] * 3 for name, t in times.items()}})
+    assert found[1] is is_slow
+
+
+def test_what_is_right_and_slow_has_a_status_of_its_own(check, monkeypatch):
+    def slow(one):
+        one.add("facts", "a race", "twice the speed", "half", "slow")
+
+    monkeypatch.setitem(sys.modules["gpu_check"].STAGES, "facts", slow)
+    status, _, said = check("--emulated", "--only", "facts")
+    assert status == 3
+    assert "slow: a race: asked twice the speed, got half" in said
 
 
 def test_time_that_is_over_is_told(check):
