@@ -777,9 +777,9 @@ class FactsChange(Answer):
 
 
 class FailureAnswer(Answer):
-    """The state of the job afterwards; `lost` when the lease was gone before."""
+    """The state of the job afterwards; `lost` when the lease was gone before, `done` when an earlier attempt sent its result late."""
 
-    answer: Literal["failed", "cancelled", "queued", "lost"]
+    answer: Literal["done", "failed", "cancelled", "queued", "lost"]
     job_state: Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
 
 

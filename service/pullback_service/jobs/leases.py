@@ -2,7 +2,8 @@
 
     queued → leased → running → done | failed | cancelled | lost
        ↑________________|  a lost lease, or after a pause a passing fault of the machine; `max_attempts` times in all,
-                           then lost; at once where it took a second agent with it
+                           then lost; at once where it took a second agent with it; done where an earlier attempt sent
+                           its result late
 
 Rules that hold whatever agents and networks do:
 - The job's row is locked before anything about it changes, so its steps happen one after the other.
@@ -17,7 +18,7 @@ from datetime import timedelta
 from typing import Any, Literal
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, Select, and_, cast, func, literal, or_, select, text, update
+from sqlalchemy import ColumnElement, Select, and_, cast, exists, func, literal, or_, select, text, update
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.sql.functions import now
@@ -31,6 +32,7 @@ from pullback_service.jobs.labels import column_with_device, contains_strangers,
 from pullback_service.jobs.queries import ACTIVE, UNFINISHED, lock_job
 from pullback_service.models.jobs import CLAIMABLE, DUE, Attempt, Job
 from pullback_service.models.machines import Machine
+from pullback_service.models.reports import Report
 
 # After its own time limit a job gets this long to wind up before it is told to stop.
 GRACE_S = 60
@@ -212,7 +214,7 @@ async def fail(
     retryable: bool,
     pause_s: float = 0.0,
     agent_ended: bool = False,
-) -> Literal["failed", "cancelled", "queued", "lost"]:
+) -> Literal["done", "failed", "cancelled", "queued", "lost"]:
     """End an attempt without a result.
 
     Only a passing fault of the machine (`infra`, retryable) is tried again: a commit that does not build or a workload
@@ -312,12 +314,18 @@ async def expire_leases(session: AsyncSession) -> Sequence[JobId]:
 
 async def _try_again(
     session: AsyncSession, job: Job, kind: str, message: str, *, pause_s: float = 0.0
-) -> Literal["queued", "lost"]:
+) -> Literal["done", "queued", "lost"]:
+    """Queue a job again, unless it has a result or was tried often enough. Index: ix_report_commit_id."""
+    since = job.max_attempts - ATTEMPTS  # it was queued, or queued again by somebody
+    # An earlier attempt may have sent its result late, while this one was at work (`finish`).
+    late = and_(Report.commit_id == job.commit_id, Report.job_id == job.id, Report.attempt > since)
+    if await session.scalar(select(exists().where(late, Report.status == "late"))):
+        _finish(job, "done", None, None)
+        return "done"
     if job.attempts >= job.max_attempts:
         _finish(job, "lost", kind, f"{message} That was attempt {job.attempts} of {job.max_attempts}.")
         return "lost"
     await session.flush()
-    since = job.max_attempts - ATTEMPTS  # it was queued, or queued again by somebody
     lost = select(func.count()).where(Attempt.job_id == job.id, Attempt.number > since, Attempt.state == "lost")
     if (await session.scalar(lost) or 0) >= MOST_LOST_AGENTS:
         message = f"{message} It took {MOST_LOST_AGENTS} agents with it: look at its commit and their machines, then retry it."

@@ -212,9 +212,9 @@ class FailureStatement(BaseModel):
 
 
 class FailureAnswer(BaseModel):
-    """The state of the job afterwards; `lost` when the lease was gone before."""
+    """The state of the job afterwards; `lost` when the lease was gone before, `done` when an earlier attempt sent its result late."""
 
-    answer: Literal["failed", "cancelled", "queued", "lost"]
+    answer: Literal["done", "failed", "cancelled", "queued", "lost"]
     job_state: JobState
 
 

@@ -409,6 +409,24 @@ async def test_a_late_result_settles_a_job_nobody_works_on(client, enroll, queue
     assert (await (await enroll()).claim()).status_code == 204
 
 
+@pytest.mark.parametrize("last", [False, True])
+async def test_a_late_result_settles_a_job_whose_next_agent_brings_none(
+    enroll, queue, expire, let_pass, reports, state_of, last
+):
+    job = await queue()
+    late = await (await enroll()).take()
+    await let_pass(31)
+    await expire()
+    second = await (await enroll()).take()
+    assert (await late.report(reports.report(1))).json()["job_state"] == "leased"
+    if last:
+        await let_pass(31)
+        await expire()
+    else:
+        assert (await second.fail("infra", retryable=True))["answer"] == "done"
+    assert await state_of(job) == "done"
+
+
 async def test_results_of_two_agents_at_once_leave_one_accepted(enroll, queue, expire, let_pass, reports, session):
     await queue()
     first = await (await enroll()).take()
