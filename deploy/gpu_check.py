@@ -487,21 +487,24 @@ def _waits(check: Check, subject: Subject, tier: str) -> tuple[str, str]:
             seen, requests = _operations(lambda: plan(*arguments))
     except (PullbackError, ArithmeticError, TypeError, ValueError, RuntimeError) as error:
         return f"{type(error).__name__}: {' '.join(str(error).split())}", "wrong"
-    fallbacks = plan.summary()["fallbacks"]
+    summary = plan.summary()
+    fallbacks, transient = summary["fallbacks"], summary["transient"]
     if fallbacks:  # on the tape, or on the host between two steps: the summary says so, and so do we
         return "; ".join(fallbacks), "refused"
-    looks = seen["aminmax"]
+    looks = (
+        seen["aminmax"] + summary["looks"]
+    )  # by PyTorch's calls two numbers each; by nests one, at the end of a call
     numbers, copies = (seen[name] for name in _WAITS)
-    hidden = max(0, numbers - 2 * looks) + copies
-    said = [f"{looks} looks at positions" if looks else "none"]
+    told = 2 * seen["aminmax"] + summary["looks"]
+    hidden = max(0, numbers - told) + copies
+    said = [f"{looks} {'look' if looks == 1 else 'looks'} at positions" if looks else "none"]
     said += [f"{hidden} hidden"] * bool(hidden)
-    transient = plan.summary()["transient"]
     if tier in KEEPING and requests:
         said.append(f"{requests} requests" + (f" of {', '.join(transient)}" if transient else ""))
     if tier == "native":
-        graph = plan.summary()["graph"]
+        graph = summary["graph"]
         said.append(f"a graph of {graph['nodes']} nodes")
-        is_wrong = bool(seen) or not graph["sets"]
+        is_wrong = seen.total() > summary["looks"] or bool(hidden) or not graph["sets"]
     else:
         is_wrong = bool(hidden) or (tier in KEEPING and requests > 0 and not transient)
     return ", ".join(said), "wrong" if is_wrong else "right"

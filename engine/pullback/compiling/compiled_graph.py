@@ -151,6 +151,7 @@ def _on_device(graph: Graph, values: Sequence[Any], *, tier: str) -> Compiled:
         "moved_bytes": written.moved_bytes,
         "peak_bytes": written.peak_bytes,
         "transient": list(written.transient),
+        "looks": written.looks,
         "fallbacks": list(written.fallbacks),
     }
     pieces = [Piece(name, type_, "returned" if is_returned else "kept") for name, type_, is_returned in written.kept]

@@ -109,6 +109,7 @@ def test_a_call_looks_once_when_everything_is_queued(tier):
         late.library.calls.clear()
         value, gradient = plan(x, p, q)
         assert late.waits == {"_local_scalar_dense in _is_set": 1}
+        assert plan.summary()["looks"]
         assert late.transfers == {}
         if tier == "native":
             assert [name for name in late.library.calls if "Ctx" not in name] == ["cuGraphLaunch"]
@@ -132,6 +133,7 @@ def test_positions_of_the_host_are_looked_at_there(tier):
         late.forget()
         value, _ = plan(x)
         assert late.waits == {}
+        assert not plan.summary()["looks"]
         np.testing.assert_allclose(late.take(value), function(X), rtol=1e-12)
 
 

@@ -132,6 +132,8 @@ class Written:
     """The rules that make arrays although it keeps its memory."""
     replayed: Replayed | None
     """The program, if it is one that is captured."""
+    looks: bool = False
+    """True if it waits at the end of a call, to look at positions (`positions.py`)."""
 
 
 def write(graph: Graph, on_device: Sequence[bool], device: torch.device, *, tier: str) -> Written:
@@ -162,7 +164,7 @@ def _written(
         written = _Writer(bounds, on_device, device, loader, reasons, keeps=keeps, captures=captures).write()
         if not bounds.at_the_end:
             return written
-        return replace(written, program=LookingAtTheEnd(written.program, graph, keeps=keeps))
+        return replace(written, program=LookingAtTheEnd(written.program, graph, keeps=keeps), looks=True)
 
     if tier != "native":
         return attempt(captures=False, reasons=reasons)
