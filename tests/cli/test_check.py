@@ -266,10 +266,11 @@ def test_the_clone_tells_where_the_head_parted_where_the_service_had_not_heard_o
 class Agent:
     """An agent that answers a job that compares two commits with what it is told."""
 
-    def __init__(self, service):
+    def __init__(self, service, labels=None):
         self.http = httpx.Client(base_url=f"{service}/api/v1", timeout=30)
         machine = {"fingerprint": "fingerprint of bench", "name": "bench"}
-        self.id = self.http.post("/agents/enroll", json={"name": "agent", "machine": machine}).json()["agent_id"]
+        enrolment = {"name": "agent", "machine": machine, "labels": labels or {}}
+        self.id = self.http.post("/agents/enroll", json=enrolment).json()["agent_id"]
         self.http.patch("/projects/demo", json={"repository": "https://git.example/demo"})
 
     def claim(self):
@@ -322,6 +323,23 @@ def test_what_was_not_measured_in_turns_is_asked_for_waited_for_and_answers(pull
     assert "bench: same" in done.stdout  # beside what is likely on the other machine
     again = pullback("--base", "main", "--wait", "60s")
     assert (again.returncode, "job" in again.stderr) == (0, False)
+
+
+def test_what_was_measured_on_a_gpu_is_asked_for_there(pullback, upload, clone, service):
+    gpu = Agent(service, labels={"device": "cuda"})
+    case = make_case()
+    case["case"] = on_gpu = {**CASE, "device": "cuda"}
+    upload("base", cases=[case])
+    upload("head", cases=[case])
+    thread = gpu.answer({**IN_TURNS, "case": on_gpu})
+    done = pullback("--base", "main", "--wait", "60s")
+    thread.join()
+    (job,) = gpu.http.get("/jobs", params={"project": "demo"}).json()["items"]
+    gpu.http.close()
+    assert (job["requires"], job["state"]) == ({"device": "cuda"}, "done")
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "dense_bias_act[n=100,act=tanh,f4,cuda]" in done.stdout
+    assert f"--candidate {clone.head[:10]} --device cuda --suite quick --case" in done.stdout
 
 
 def test_pairs_alone_answer_where_neither_commit_was_measured_by_itself(pullback, upload, clone, agent, service):

@@ -251,3 +251,39 @@ def test_machines_and_agents_of_before_keep_what_is_theirs(bare_database_url):
         kept = connection.exec_driver_sql("SELECT id, fingerprint, name FROM machine ORDER BY id").all()
     assert [tuple(row) for row in kept] == [(1, "class", "box"), (2, "class 2", "box (2)")]
     migrating.upgrade(bare_database_url)
+
+
+def test_stored_reports_get_the_device_of_their_cases(bare_database_url):
+    migrating.upgrade(bare_database_url, "0033")
+    devices = {"cpu": ["cpu"], "cuda": ["cuda"], "both": ["cpu", "cuda"], "unsaid": [None]}
+    with sync_engine(bare_database_url).begin() as connection:
+        for statement in (
+            "INSERT INTO project (name) VALUES ('demo')",
+            "INSERT INTO machine (fingerprint, name) VALUES ('class', 'box')",
+            "INSERT INTO commit (project_id, sha, ordered_at) VALUES (1, repeat('0', 40), now())",
+        ):
+            connection.exec_driver_sql(statement)
+        for number, device in enumerate(("cpu", "cuda", None)):
+            connection.exec_driver_sql(
+                'INSERT INTO "case" (project_id, identity, workload, params, device, label) '
+                "VALUES (1, %s, 'w', '{}', %s, %s)",
+                (bytes([number]), device, f"w {number}"),
+            )
+        for name, of_cases in devices.items():
+            connection.exec_driver_sql(
+                "INSERT INTO report (id, project_id, commit_id, machine_id, idempotency_key, digest, body_bytes, format, version, "
+                "quality, dirty, cases, points, failures, started_at) "
+                "VALUES (gen_random_uuid(), 1, 1, 1, %s, '', 0, 'pullback-report', 1, 'clean', false, 1, 0, 1, now())",
+                (name,),
+            )
+            for device in of_cases:
+                connection.exec_driver_sql(
+                    "INSERT INTO failure (report_id, case_id, commit_id, machine_id, ordered_at, kind, message) "
+                    "SELECT report.id, \"case\".id, 1, 1, now(), 'workload', '' FROM report, \"case\" "
+                    'WHERE idempotency_key = %s AND "case".device IS NOT DISTINCT FROM %s',
+                    (name, device),
+                )
+    migrating.upgrade(bare_database_url)
+    with sync_engine(bare_database_url).connect() as connection:
+        stored = dict(connection.exec_driver_sql("SELECT idempotency_key, device FROM report").all())
+    assert stored == {"cpu": None, "cuda": "cuda", "both": None, "unsaid": None}

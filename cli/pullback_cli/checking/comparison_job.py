@@ -1,4 +1,4 @@
-"""Measurement of what is missing: the job that compares both commits in turns, and the wait for it."""
+"""Measurement of what is missing: the jobs that compare both commits in turns, one a device, and the wait for them."""
 
 import re
 import time
@@ -88,18 +88,18 @@ def has_to_wait(
 ) -> bool:
     """True if a question is open that a job would answer, and the job is to be waited for."""
     is_open = answer.base is not None and bool(answer.not_in_turns or answer.lacks)
-    under_way = _under_way(answer, cases, variants) is not None
-    return duration_s(wait) > 0 and is_open and (under_way or answer.wants_job)
+    return duration_s(wait) > 0 and is_open and bool(_under_way(answer, cases, variants) or answer.wants_job)
 
 
-def _under_way(answer: "models.CheckAnswer", cases: Sequence[str], variants: Sequence[str]) -> int | None:
-    """A job that waits or runs and measures no less than what is asked for; jobs of incidents measure a few cases."""
+def _under_way(answer: "models.CheckAnswer", cases: Sequence[str], variants: Sequence[str]) -> Mapping[str, int]:
+    """A job of each device that waits or runs and measures no less than what is asked for; jobs of incidents measure a few cases."""
+    found: dict[str, int] = {}
     for job in answer.jobs:
         measures_cases = not job.cases or (cases and set(cases) <= set(job.cases))
         measures_variants = not job.variants or (variants and set(variants) <= set(job.variants))
         if job.state in UNFINISHED and measures_cases and measures_variants:
-            return job.id
-    return None
+            found.setdefault(job.device, job.id)
+    return found
 
 
 def measure(
@@ -113,20 +113,18 @@ def measure(
     variants: Sequence[str] = (),
     fork: str | None = None,
 ) -> str | None:
-    """Ask for the job that is missing, or find the one that is under way, and wait for it; returns why there is no result."""
+    """Ask for the jobs that are missing, or find those that are under way, and wait for them; returns why there is no result."""
     from pullback_service.client import ProblemError
 
     deadline = patience.clock() + duration_s(patience.wait)
-    under_way = _under_way(answer, cases, variants)
+    jobs = dict(_under_way(answer, cases, variants))
+    measured = {"suite": suite or answer.suite, "cases": cases, "variants": variants}
+    # A service of an earlier release names no devices: it means the CPU.
+    on = [each for each in answer.wants_job_on or ["cpu"] if each not in jobs] if answer.wants_job else []
     try:
-        job_id = (
-            under_way
-            or client.create_job(
-                _wanted(
-                    answer, repository, fork, {"suite": suite or answer.suite, "cases": cases, "variants": variants}
-                )
-            ).id
-        )
+        for device in on:
+            requires = {} if device == "cpu" else {"device": device}
+            jobs[device] = client.create_job(_wanted(answer, repository, fork, measured | {"requires": requires})).id
     except ProblemError as problem:
         if problem.status not in NOT_ALLOWED:
             raise
@@ -134,7 +132,8 @@ def measure(
             f"It was not measured in turns, because the service takes no job of this caller ({problem}): give a token with the "
             "scope upload, or `--wait 0` to answer by what is stored."
         )
-    return _wait_for(client, job_id, deadline, patience)
+    ends = [_wait_for(client, job_id, deadline, patience) for job_id in jobs.values()]
+    return " ".join(filter(None, ends)) or None
 
 
 def _wait_for(client: "Client", job_id: int, deadline: float, patience: Patience) -> str | None:

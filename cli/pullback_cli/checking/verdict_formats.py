@@ -122,15 +122,18 @@ def _evidence(found: CheckFinding) -> str:
 
 
 def reproduce(answer: CheckAnswer) -> str | None:
-    """The command that measures what is worse here, in turns; None where that is nothing, or only another tool could."""
+    """The command that measures what is worse here, in turns, on the device of the gravest; None where that is nothing, or only another tool could."""
     worse = [each for each in answer.findings if each.kind in _WORSE and each.variant_kind != EXTERNAL]
     if answer.base is None or not worse:
         return None
+    device = worse[0].device or "cpu"
+    worse = [each for each in worse if (each.device or "cpu") == device]
     cases = list(dict.fromkeys(each.case for each in worse))
     variants = list(dict.fromkeys(each.variant for each in worse))
     options = [part for case in cases[:MOST_CASES] for part in ("--case", line(case))]
     options += [part for each in variants for part in ("--variant", line(each or ""))] if None not in variants else []
     words = ["pullback", "compare", "--against", answer.base.sha[:10], "--candidate", answer.head.sha[:10]]
+    words += [] if device == "cpu" else ["--device", line(device)]
     return shlex.join([*words, "--suite", answer.suite.partition(":")[0], *options])
 
 

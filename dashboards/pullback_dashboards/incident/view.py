@@ -19,6 +19,8 @@ from pullback_dashboards.wording.plurals import counted
 from pullback_service.incidents.evidence import Message
 from pullback_service.incidents.lifecycle import AFTER_NOISE
 from pullback_service.incidents.queries import Detail, NamedBisection
+from pullback_service.incidents.sentences import lead_of
+from pullback_service.jobs.labels import CPU
 
 _MOST_CASES = 8
 
@@ -214,9 +216,10 @@ def rules_of(detail: Detail) -> tuple[str, ...]:
 
 
 def reproduce_command(detail: Detail) -> str:
-    """The command that measures both ends of the range in turns, in the cases that show it; of a failure the commit alone."""
+    """The command that measures both ends of the range in turns, on one device, in the cases that show it there; of a failure the commit alone."""
     cases: dict[str, set[str]] = {}
-    for each in detail.changes:
+    device = lead_of(detail).device if detail.changes else CPU
+    for each in (each for each in detail.changes if each.device == device):
         cases.setdefault(each.case, set()).update({each.change.variant} - {None})  # type: ignore[arg-type] # none is left
     chosen = sorted(cases)[:_MOST_CASES]
     variants = sorted(set.intersection(*(cases[case] for case in chosen))) if chosen else []
@@ -229,4 +232,5 @@ def reproduce_command(detail: Detail) -> str:
         command, end = compare_command(detail.reference.sha, detail.commit.sha), []
     options = ["--suite", "standard", *(part for case in chosen for part in ("--case", case))]
     options += [part for variant in variants for part in ("--variant", variant)]
+    options += [] if device == CPU else ["--device", device]
     return f"{command} {shlex.join([*options, *end])}"

@@ -22,7 +22,7 @@ from pullback_service.errors import NotFoundError
 from pullback_service.fields import HIGHEST_PRIORITY
 from pullback_service.ids import CommitId, ProjectId
 from pullback_service.job_channel import ring
-from pullback_service.jobs.labels import DEVICE, column_with_device, with_device
+from pullback_service.jobs.labels import column_with_device, device_of, with_device
 from pullback_service.jobs.queries import UNFINISHED, take_turns
 from pullback_service.models.commits import Branch, BranchCommit, Commit
 from pullback_service.models.jobs import Job
@@ -136,12 +136,12 @@ async def _known(
     )
     if ":" in wanted.suite:
         return known  # a part of a suite: reports name the suite alone, so only jobs tell
-    device = with_device(wanted.requires)[DEVICE]
+    device = device_of(wanted.requires)
     measured = (
         select(Point.id)
         .join(Series, Series.id == Point.series_id)
         .join(Case, Case.id == Series.case_id)
-        .where(Point.report_id == Report.id, Case.device == str(device))
+        .where(Point.report_id == Report.id, Case.device == device)
     )
     uploaded = select(Report.commit_id).where(
         Report.commit_id == func.any(list(commit_ids)),

@@ -14,7 +14,7 @@ from pullback_service.rules.queries import rules_of
 
 _READINGS: Final[LiteralString] = """
 SELECT series.id, series.case_id, series.machine_id, series.variant, series.metric, series.exact,
-       series.variant_kind, series.unit, "case".workload, "case".label, machine.name,
+       series.variant_kind, series.unit, "case".workload, "case".label, "case".device, machine.name,
        head.value, head.log_ratio, head.low, base.value, base.log_ratio, base.low
   FROM reading head
   JOIN series ON series.id = head.series_id
@@ -34,7 +34,12 @@ async def over_budget(session: AsyncSession, project_id: ProjectId, base_id: int
     found = []
     rows = await statements.rows(session, _READINGS, {"base": base_id, "head": head_id})
     for row in rows:
-        series, (variant_kind, unit, workload, case, machine), head, base = row[:6], row[6:11], row[11:14], row[14:]
+        series, (variant_kind, unit, workload, case, device, machine), head, base = (
+            row[:6],
+            row[6:12],
+            row[12:15],
+            row[15:],
+        )
         variant, metric = series[3:5]
         rule = rule_for(rules, Subject(workload, case, variant, metric, machine), "budget")
         if rule is None or rule.budget is None:
@@ -51,6 +56,7 @@ async def over_budget(session: AsyncSession, project_id: ProjectId, base_id: int
                 workload=workload,
                 variant=variant,
                 variant_kind=variant_kind,
+                device=device,
                 machine=machine,
                 metric=metric,
                 unit=unit,

@@ -53,6 +53,7 @@ class Finding:
     workload: str
     variant: str | None
     machine: str
+    device: str | None = None
     variant_kind: str | None = None
     metric: str | None = None
     unit: str | None = None
@@ -84,7 +85,7 @@ def flags_of(found: Outcomes) -> Mapping[FindingKind, Flags]:
     }
 
 
-def not_in_turns(found: Outcomes, cases_on_cpu: Collection[int], external: str) -> Flags:
+def not_in_turns(found: Outcomes, cases: Collection[int], external: str) -> Flags:
     """Flags of series that agents could measure in turns and nobody has, on whichever machine.
 
     They are there at both commits, and were measured at different times, or at levels that do not compare.
@@ -92,7 +93,7 @@ def not_in_turns(found: Outcomes, cases_on_cpu: Collection[int], external: str) 
     apart: Flags = np.isin(found.evidence, UNPAIRED_CODES) | found.having("not_comparable")
     apart &= found.has_reference & found.has_candidate & is_deciding(found)
     apart &= found.of_shapes([shape.kind != external for shape in found.shapes])
-    apart &= np.isin(found.case_id, list(cases_on_cpu))
+    apart &= np.isin(found.case_id, list(cases))
     paired = np.isin(found.evidence, _IN_TURNS)
     known = {_apart_from_machine(key) for key, has in zip(found.named(), paired.tolist(), strict=True) if has}
     nowhere: Flags = np.array([_apart_from_machine(key) not in known for key in found.named()], bool)

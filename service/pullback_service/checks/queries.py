@@ -37,7 +37,7 @@ from pullback_service.comparisons.pairs import uncertainty
 from pullback_service.comparisons.queries import Judged, Names, ShownSeries
 from pullback_service.errors import FieldError, NotFoundError
 from pullback_service.ids import ProjectId
-from pullback_service.jobs.labels import CPU
+from pullback_service.jobs.labels import CPU, device_of, place_of
 from pullback_service.jobs.queries import STANDING, JobChoice, StoredJob, list_jobs
 from pullback_service.models.agents import SILENT_AFTER_S
 from pullback_service.models.commits import Commit
@@ -52,7 +52,7 @@ EXTERNAL = "external"
 """The kind of variants that another tool measured, and agents cannot."""
 _OUR_SUITE = re.compile(r"(trial|quick|standard|full)(:|$)")
 
-# A run with the same suite on the same machine would have measured it; of another tool, one of the same format.
+# A run with the same suite on the same device of the machine would have measured it; of another tool, one of the same format.
 _MEASURED_ALIKE: Final[LiteralString] = """
 SELECT DISTINCT series.case_id, series.machine_id, series.variant
   FROM point
@@ -61,6 +61,7 @@ SELECT DISTINCT series.case_id, series.machine_id, series.variant
  WHERE point.commit_id = %(base)s AND point.series_id = ANY (%(series)s::bigint[])
    AND EXISTS (SELECT FROM report newer
                 WHERE newer.commit_id = %(head)s AND newer.machine_id = report.machine_id
+                  AND newer.device IS NOT DISTINCT FROM report.device
                   AND newer.suite IS NOT DISTINCT FROM report.suite AND newer.points + newer.failures > 0
                   AND newer.status <> 'withdrawn' AND NOT newer.partial
                   AND (newer.suite IS NOT NULL OR newer.format = report.format))
@@ -72,14 +73,12 @@ SELECT suite FROM report
  LIMIT 20
 """
 # Whoever measured commits of the project may do so again; or it says where its commits come from.
-_CAN_MEASURE: Final[LiteralString] = """
-SELECT EXISTS (
-         SELECT FROM agent
-          WHERE (project_id IS NULL OR project_id = %(project)s)
-            AND refuses IS NULL AND coalesce(labels ->> 'device', %(cpu)s) = %(cpu)s
-            AND (last_seen_at > now() - make_interval(secs => %(silent_after_s)s)
-                 OR EXISTS (SELECT FROM attempt
-                             WHERE attempt.agent_id = agent.id AND attempt.state IN ('leased', 'running'))))
+_MEASURING_DEVICES: Final[LiteralString] = """
+SELECT DISTINCT coalesce(labels ->> 'device', 'cpu')
+  FROM agent
+ WHERE (project_id IS NULL OR project_id = %(project)s) AND refuses IS NULL
+   AND (last_seen_at > now() - make_interval(secs => %(silent_after_s)s)
+        OR EXISTS (SELECT FROM attempt WHERE attempt.agent_id = agent.id AND attempt.state IN ('leased', 'running')))
    AND (EXISTS (SELECT FROM project WHERE id = %(project)s AND (repository IS NOT NULL OR mirror IS NOT NULL))
         OR EXISTS (SELECT FROM job WHERE project_id = %(project)s AND state = 'done'))
 """
@@ -91,7 +90,7 @@ class Checked:
 
     `lacks` says why nothing can be said, with what would change that; it is empty where something can.
     `not_in_turns` counts series that agents could measure in turns and nobody has; `suite` is what a job for that would be
-    of, and `wants_job` that an agent can do it and nobody has asked for it.
+    of, and `wants_job_on` the devices of agents that can do it, of which nobody has asked for it.
     """
 
     project: str
@@ -107,7 +106,7 @@ class Checked:
     counts: Mapping[FindingKind, int] = field(default_factory=dict)
     equal_code: bool = False
     not_in_turns: int = 0
-    wants_job: bool = False
+    wants_job_on: Sequence[str] = ()
     jobs: Sequence[StoredJob] = ()
 
 
@@ -137,14 +136,14 @@ async def check(session: AsyncSession, project: str, head: str, base: str | None
     against = base or await trunk_of(session, stored.id)
     candidate = await _named(session, project_id, head, where="head")
     parted = await _parted(session, project_id, candidate, await _named(session, project_id, against, where="base"))
-    can_measure = await _can_measure(session, project_id)
+    devices = await _measuring_devices(session, project_id)
     suite = measure.suite or await _suite(session, stored, parted.base or candidate.commit, candidate.commit)
     if parted.base is None:
         return Checked(
             project=stored.name,
             against=against,
             head=candidate,
-            can_measure=can_measure,
+            can_measure=bool(devices),
             suite=suite,
             lacks=parted.lacks,
             notes=parted.notes,
@@ -164,12 +163,14 @@ async def check(session: AsyncSession, project: str, head: str, base: str | None
     lacks = await _lacks(session, project_id, parted.base, candidate.commit, found, names, against)
     jobs = await _jobs(session, project, candidate.commit, parted.base)
     asked_for = {
-        each.id
+        each.id: each.device or CPU
         for each in names.cases.values()
-        if each.device in {None, CPU} and _is_named(each.label, each.workload, measure.cases)
+        if _is_named(each.label, each.workload, measure.cases)
     }
+    devices &= set(asked_for.values()) or {CPU}
     of_variants = found.of_shapes([not measure.variants or shape.variant in measure.variants for shape in found.shapes])
-    apart = 0 if equal_code else int((not_in_turns(found, asked_for, EXTERNAL) & of_variants).sum())
+    apart = found[not_in_turns(found, asked_for, EXTERNAL) & of_variants].case_id.tolist() if not equal_code else []
+    apart_on = {asked_for[case_id] for case_id in apart}
     return Checked(
         project=stored.name,
         against=against,
@@ -179,10 +180,15 @@ async def check(session: AsyncSession, project: str, head: str, base: str | None
         findings=findings,
         counts=counts,
         equal_code=equal_code,
-        not_in_turns=apart,
-        can_measure=can_measure,
+        not_in_turns=len(apart),
+        can_measure=bool(devices),
         suite=suite,
-        wants_job=can_measure and (apart > 0 or bool(lacks)) and not _has_standing(jobs, suite, measure),
+        wants_job_on=[
+            device
+            for device in sorted(devices)
+            if (device in apart_on or lacks)
+            and not _has_standing([each for each in jobs if device_of(each.job.requires) == device], suite, measure)
+        ],
         jobs=jobs,
         lacks=lacks,
         notes=parted.notes,
@@ -262,7 +268,8 @@ async def _findings(
 def _whole(kind: FindingKind, names: Names, measurement: tuple[int, int, str | None], reason: str) -> Finding:
     case_id, machine_id, variant = measurement
     case = names.cases[case_id]
-    return Finding(kind, case.label, case.workload, variant, names.machines[machine_id].name, reason=reason)
+    machine = names.machines[machine_id].name
+    return Finding(kind, case.label, case.workload, variant, machine, device=case.device, reason=reason)
 
 
 def _changed(
@@ -274,6 +281,7 @@ def _changed(
         kind=kind,
         case=shown.case.label,
         workload=shown.case.workload,
+        device=shown.case.device,
         variant=variant,
         variant_kind=compared.kind,
         machine=shown.machine.name,
@@ -359,21 +367,29 @@ async def _lacks(
         told.append(f"Commit {head.sha} has no results: measure it.")
     if not told:
         machines = [
-            ", ".join(sorted({names.machines[each].name for each in found.machine_id[has].tolist()}))
+            ", ".join(
+                sorted(
+                    {
+                        place_of(names.machines[machine_id].name, names.cases[case_id].device)
+                        for case_id, machine_id in zip(
+                            found.case_id[has].tolist(), found.machine_id[has].tolist(), strict=True
+                        )
+                    }
+                )
+            )
             for has in (found.has_reference, found.has_candidate)
         ]
         told.append(
             f"Nothing that was measured at {base.sha[:10]} (on {machines[0]}) compares with what was measured at "
-            f"{head.sha[:10]} (on {machines[1]}): measure both on one machine, with one suite."
+            f"{head.sha[:10]} (on {machines[1]}): measure both on one machine and device, with one suite."
         )
     return told
 
 
-async def _can_measure(session: AsyncSession, project_id: ProjectId) -> bool:
-    """True if an agent is there for jobs of the project. Index: agents are few; ix_job_commit."""
-    values = {"project": project_id, "cpu": CPU, "silent_after_s": SILENT_AFTER_S}
-    found = await statements.row(session, _CAN_MEASURE, values)
-    return bool(found and found[0])
+async def _measuring_devices(session: AsyncSession, project_id: ProjectId) -> set[str]:
+    """The devices of agents that are there for jobs of the project. Index: agents are few; ix_job_commit."""
+    values = {"project": project_id, "silent_after_s": SILENT_AFTER_S}
+    return {device for (device,) in await statements.rows(session, _MEASURING_DEVICES, values)}
 
 
 async def _suite(session: AsyncSession, project: Project, base: Commit, head: Commit) -> str:

@@ -10,6 +10,7 @@ from pullback_service.checks.findings import KINDS, Finding, FindingKind
 from pullback_service.checks.queries import Checked
 from pullback_service.commits.ref_names import NamedCommit
 from pullback_service.comparisons.judging import Evidence, Outcome
+from pullback_service.jobs.labels import device_of
 from pullback_service.jobs.queries import StoredJob
 from pullback_service.jobs.schemas import JobState
 from pullback_service.plain_rows import filled, plain
@@ -44,7 +45,7 @@ class CheckFinding(RatioFields):
     """A change of a series, or a failed or missing variant of a case.
 
     `missing` is a variant of a case that the base has and the head has not: it failed there, or the same suite ran on the
-    same machine without it. `budget` is over the budget of a rule and was not at the base. `ambiguous` was counted or measured in turns and stayed undecided. Outcome, evidence, ratio (natural log
+    same device of the machine without it. `budget` is over the budget of a rule and was not at the base. `ambiguous` was counted or measured in turns and stayed undecided. Outcome, evidence, ratio (natural log
     head/base), interval and reason are those of `GET /comparisons`. Without a metric it is about all of them, without a variant
     about all variants of the case.
     """
@@ -55,6 +56,7 @@ class CheckFinding(RatioFields):
     variant: str | None = Field(examples=["native"])
     variant_kind: str | None = Field(examples=["tier"])
     machine: str = Field(examples=["box"])
+    device: str | None = Field(None, examples=["cpu"])
     metric: str | None = Field(examples=["time"])
     unit: str | None = Field(examples=["s"])
     direction: Literal["smaller", "bigger"] | None
@@ -83,6 +85,7 @@ class CheckJob(BaseModel):
     suite: str
     cases: list[str] = Field(description="The cases to which its suite is narrowed; none: all of it.")
     variants: list[str]
+    device: str = Field("cpu", examples=["cpu"])
     state: JobState
     awaits_approval: bool
     failure_message: str | None
@@ -90,7 +93,7 @@ class CheckJob(BaseModel):
     @classmethod
     def of(cls, stored: StoredJob) -> Self:
         """A job."""
-        return filled(cls, stored.job, url=f"{API}/jobs/{stored.job.id}")
+        return filled(cls, stored.job, url=f"{API}/jobs/{stored.job.id}", device=device_of(stored.job.requires))
 
 
 class CheckCounts(BaseModel):
@@ -113,7 +116,8 @@ class CheckAnswer(BaseModel):
 
     `base` is null where that is not known. `lacks` says why nothing can be said, with what would change that, and is empty where
     something can. `not_in_turns` counts series that agents could measure in turns and nobody has; a job of the kind `compare` of
-    `suite`, `head` against `base`, would do that, and `wants_job` says that an agent can do it and nobody has asked for it.
+    `suite`, `head` against `base`, would do that, and `wants_job` says that an agent can do it and nobody has asked for it: on
+    the devices of `wants_job_on`, each of which takes a job of its own.
     """
 
     project: str
@@ -128,6 +132,7 @@ class CheckAnswer(BaseModel):
     can_measure: bool = Field(description="An agent is there that can measure commits of this project.")
     suite: str = Field(examples=["quick"])
     wants_job: bool
+    wants_job_on: list[str] = Field([], examples=[["cpu"]])
     jobs: list[CheckJob] = Field(description="Jobs that compare the two, newest first.")
     notes: list[str]
 
@@ -151,6 +156,8 @@ class CheckAnswer(BaseModel):
             ),
             findings=[CheckFinding.of(each) for each in checked.findings],
             lacks=[*checked.lacks],
+            wants_job=bool(checked.wants_job_on),
+            wants_job_on=[*checked.wants_job_on],
             jobs=[CheckJob.of(each) for each in checked.jobs],
             notes=[*checked.notes],
         )

@@ -351,10 +351,10 @@ class CheckFinding(Answer):
     """A change of a series, or a failed or missing variant of a case.
 
     `missing` is a variant of a case that the base has and the head has not: it failed there, or the same suite ran on
-    the same machine without it. `budget` is over the budget of a rule and was not at the base. `ambiguous` was counted
-    or measured in turns and stayed undecided. Outcome, evidence, ratio (natural log head/base), interval and reason are
-    those of `GET /comparisons`. Without a metric it is about all of them, without a variant about all variants of the
-    case.
+    the same device of the machine without it. `budget` is over the budget of a rule and was not at the base.
+    `ambiguous` was counted or measured in turns and stayed undecided. Outcome, evidence, ratio (natural log head/base),
+    interval and reason are those of `GET /comparisons`. Without a metric it is about all of them, without a variant
+    about all variants of the case.
     """
 
     log_ratio: float | None
@@ -367,6 +367,7 @@ class CheckFinding(Answer):
     variant: str | None
     variant_kind: str | None
     machine: str
+    device: str | None = None
     metric: str | None
     unit: str | None
     direction: Literal["smaller", "bigger"] | None
@@ -388,6 +389,7 @@ class CheckJob(Answer):
     cases: list[str]
     """The cases to which its suite is narrowed; none: all of it."""
     variants: list[str]
+    device: str = "cpu"
     state: Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]
     awaits_approval: bool
     failure_message: str | None
@@ -399,7 +401,7 @@ class CheckAnswer(Answer):
     `base` is null where that is not known. `lacks` says why nothing can be said, with what would change that, and is
     empty where something can. `not_in_turns` counts series that agents could measure in turns and nobody has; a job of
     the kind `compare` of `suite`, `head` against `base`, would do that, and `wants_job` says that an agent can do it
-    and nobody has asked for it.
+    and nobody has asked for it: on the devices of `wants_job_on`, each of which takes a job of its own.
     """
 
     project: str
@@ -418,6 +420,7 @@ class CheckAnswer(Answer):
     """An agent is there that can measure commits of this project."""
     suite: str
     wants_job: bool
+    wants_job_on: list[str] = Field(default_factory=list)
     jobs: list[CheckJob]
     """Jobs that compare the two, newest first."""
     notes: list[str]
@@ -851,6 +854,7 @@ class IncidentChange(Answer):
     n: int | None
     case: str
     workload: str
+    device: str
     machine: str
     variant: str | None
     metric: str | None

@@ -1,4 +1,4 @@
-"""Comparing the newest commit of the trunk with the anchor of a project, once a week on each machine that measures it.
+"""Comparing the newest commit of the trunk with the anchor of a project, once a week on each device of a machine that measures it.
 
 Each step of a slow drift is too small to be seen; their sum is not.
 """
@@ -15,7 +15,7 @@ from pullback_service.incidents.confirming import (
     BEHIND,
     HEARD_OF_WITHIN_S,
     PlannedComparison,
-    measuring_machines,
+    measuring_devices,
     queue_job,
 )
 
@@ -34,26 +34,29 @@ SELECT anchor.commit_id, anchor.branch_id, anchor.position
    FOR NO KEY UPDATE OF project
 """  # noqa: S608 - our own words
 _DUE: Final[LiteralString] = """
-SELECT DISTINCT agent.machine_id
+SELECT DISTINCT agent.machine_id, told.device
   FROM agent
+ CROSS JOIN LATERAL (SELECT coalesce(agent.labels ->> 'device', 'cpu')) told (device)
  WHERE agent.last_seen_at > now() - make_interval(secs => %(within_s)s)
    AND (agent.project_id IS NULL OR agent.project_id = %(project)s)
    AND NOT EXISTS (
        SELECT FROM job
         WHERE job.origin = 'anchor' AND job.project_id = %(project)s AND job.machine_id = agent.machine_id
+          AND coalesce(job.requires ->> 'device', 'cpu') = told.device
           AND (job.created_at > now() - make_interval(days => %(days)s) OR job.state IN ('queued', 'leased', 'running')))
 """
 _NEWEST: Final[LiteralString] = """
-SELECT DISTINCT ON (report.machine_id) report.machine_id, report.commit_id
+SELECT DISTINCT ON (report.machine_id, told.device) report.machine_id, told.device, report.commit_id
   FROM report
+ CROSS JOIN LATERAL (SELECT coalesce(report.device, 'cpu')) told (device)
   JOIN branch_commit ON branch_commit.commit_id = report.commit_id AND branch_commit.branch_id = %(branch)s
  WHERE report.project_id = %(project)s AND report.machine_id = ANY (%(machines)s::bigint[])
    AND report.status = 'accepted' AND NOT report.dirty AND branch_commit.position > %(position)s
    AND NOT EXISTS (
        SELECT FROM job
         WHERE job.origin = 'anchor' AND job.project_id = %(project)s AND job.machine_id = report.machine_id
-          AND job.reference_id = %(anchor)s AND job.commit_id = report.commit_id AND job.state = 'done')
- ORDER BY report.machine_id, branch_commit.position DESC
+          AND coalesce(job.requires ->> 'device', 'cpu') = told.device AND job.reference_id = %(anchor)s AND job.commit_id = report.commit_id AND job.state = 'done')
+ ORDER BY report.machine_id, told.device, branch_commit.position DESC
 """
 
 
@@ -73,15 +76,18 @@ async def compare_with_anchor(session: AsyncSession, project_id: ProjectId) -> l
         return []
     anchor_id, branch_id, position = anchor
     of_project = {"project": project_id, "within_s": HEARD_OF_WITHIN_S, "days": EVERY_DAYS}
-    machines = {row[0] for row in await statements.rows(session, _DUE, of_project)}
-    measuring = await measuring_machines(session, project_id, machines)
+    due = set(await statements.rows(session, _DUE, of_project))
+    measuring = await measuring_devices(session, project_id, {machine for machine, _ in due})
     values = {
-        "project": project_id, "branch": branch_id, "machines": statements.array_of(measuring), "position": position,
+        "project": project_id, "branch": branch_id, "machines": statements.array_of({machine for machine, _ in due}), "position": position,
         "anchor": anchor_id,
     }  # fmt: skip
     newest = await statements.rows(session, _NEWEST, values) if measuring else []
     jobs = []
-    for machine_id, commit_id in newest:
+    for machine_id, device, commit_id in newest:
+        by = measuring.get((machine_id, device))
+        if by is None or (machine_id, device) not in due:
+            continue
         wanted = PlannedComparison(anchor_id, commit_id, "anchor", priority=BEHIND, timeout_s=TIMEOUT_S)
-        jobs.append(JobId(await queue_job(session, project_id, wanted, measuring[machine_id])))
+        jobs.append(JobId(await queue_job(session, project_id, wanted, by)))
     return jobs

@@ -144,7 +144,7 @@ async def announce_held_back(session: AsyncSession, incident: Incident) -> None:
 
 
 async def announce_growth(session: AsyncSession, incident: Incident) -> None:
-    """Announce an incident again if it reached twice its announced size in a metric, or another machine.
+    """Announce an incident again if it reached twice its announced size in a metric, or another machine or device.
 
     Index: ix_incident_event_incident_id; as `facts_of`.
     """
@@ -177,7 +177,7 @@ async def _last_told(session: AsyncSession, incident_id: int) -> Mapping[str, An
 
 
 def has_grown(told: Mapping[str, Mapping[str, float]], now: Mapping[str, Mapping[str, float]]) -> bool:
-    """True if a machine is new, or a metric is twice as large as on any machine before. Sizes are by machine and metric."""
+    """True if a machine is new, or a device of one, or a metric is twice as large as anywhere before. Sizes are by machine and metric."""
     before, since = _largest(told), _largest(now)
     return bool(now.keys() - told.keys()) or any(
         size >= GROWN * before[metric] > 0 for metric, size in since.items() if metric in before

@@ -33,7 +33,7 @@ from pullback_service.incidents.confirming import (
     queue_comparison,
     shown_most,
 )
-from pullback_service.incidents.detection_inputs import OF_ANCHOR
+from pullback_service.incidents.detection_inputs import OF_ANCHOR, Pair
 from pullback_service.jobs.queries import UNFINISHED
 from pullback_service.models.incidents import Bisection, Incident, IncidentJob, StoredChange
 from pullback_service.models.jobs import Job
@@ -78,7 +78,7 @@ def commits_between(incident: Incident, places: Places) -> int:
     return places[incident.commit_id] - places[incident.reference_id]
 
 
-def leading(changes: Sequence[Change], machines: Collection[int], places: Places) -> Change | None:
+def leading(changes: Sequence[Change], measuring: Collection[Pair], places: Places) -> Change | None:
     """The change by which an incident is bisected, of those that an agent can measure.
 
     Counts before measurements, then the narrowest range, then the largest; not a budget, which has no size of the change.
@@ -87,7 +87,7 @@ def leading(changes: Sequence[Change], machines: Collection[int], places: Places
         change
         for change in changes
         if change.standing == "claimed"
-        and change.machine_id in machines
+        and change.pair in measuring
         and change.kind != "unsteady"
         and change.evidence != "budget"
     ]
@@ -105,7 +105,7 @@ async def search(
     bisection: Bisection | None,
     changes: Sequence[Change],
     places: Places,
-    measuring: Mapping[int, Measuring],
+    measuring: Mapping[Pair, Measuring],
     budget: Budget,
 ) -> None:
     """Continue the bisection of a confirmed incident, or begin one if its range has several commits.
@@ -160,7 +160,7 @@ async def go_on(
     bisection: Bisection,
     changes: Sequence[Change],
     places: Places,
-    measuring: Mapping[int, Measuring],
+    measuring: Mapping[Pair, Measuring],
     budget: Budget,
 ) -> None:
     """Queue the next job of a bisection, or end it with its result. Nothing happens while a job waits or runs.
@@ -181,7 +181,7 @@ async def go_on(
     if isinstance(step, Culprit):
         await _end(session, incident, bisection, along, evidence, step)
         return
-    by = measuring.get(bisection.machine_id)
+    by = measuring.get((bisection.case_id, bisection.machine_id))
     if by is None and await _is_over(session, bisection, jobs):
         because = f"No agent of its machine could go on for {GIVEN_UP_AFTER_DAYS} days. Begin again once one is back."
         bisection.state, bisection.next_at = "undecided", None
@@ -190,7 +190,8 @@ async def go_on(
     if by is None:
         bisection.next_at = now() + func.make_interval(0, 0, 0, 0, 1)
         return
-    wanted = _wanted(bisection, changes, along, step)
+    there = {pair: each for pair, each in measuring.items() if each == by}
+    wanted = _wanted(bisection, changes, there, along, step)
     if not budget.take(by.machine_id, len(wanted.cases), len(wanted.variants), step.effort):
         bisection.next_at = func.timezone(
             "UTC", func.date_trunc("day", func.timezone("UTC", now()))
@@ -200,9 +201,15 @@ async def go_on(
     bisection.job_id = await queue_comparison(session, incident, wanted, by, asked_by=bisection.asked_by)
 
 
-def _wanted(bisection: Bisection, changes: Sequence[Change], along: Sequence[int], step: Probe) -> PlannedComparison:
-    """The next comparison: of the leading change and of others on that machine, so that their ranges narrow too."""
-    others = shown_most([change for change in changes if change.standing == "claimed"], {bisection.machine_id})
+def _wanted(
+    bisection: Bisection,
+    changes: Sequence[Change],
+    measuring: Mapping[Pair, Measuring],
+    along: Sequence[int],
+    step: Probe,
+) -> PlannedComparison:
+    """The next comparison: of the leading change and of others that are measured there, so that their ranges narrow too."""
+    others = shown_most([change for change in changes if change.standing == "claimed"], measuring)
     if bisection.series_id is None:
         others = []
     cases = list(dict.fromkeys([bisection.case_id, *(change.case_id for change in others)]))[:8]

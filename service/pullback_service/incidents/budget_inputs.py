@@ -51,14 +51,18 @@ SELECT series_id, commit_id, value, log_ratio, low, number
        WINDOW along AS (PARTITION BY series_id ORDER BY position)) every
  WHERE over IS DISTINCT FROM before OR over IS DISTINCT FROM behind
 """
+_SUITE: Final[LiteralString] = (
+    "coalesce(report.suite, 'format ' || report.format) || coalesce(' on ' || report.device, '')"
+)
+"""The suite of a report: what reports of one device have alike."""
 # A report of another tool names no suite, and a report of an earlier release may be of some cases only: nothing is missing in a report with
 # less than half of the cases that such reports have at most.
-_ALIKE: Final[LiteralString] = """
+_ALIKE: Final[LiteralString] = f"""
 SELECT machine_id, suite, commit_id, position
   FROM (
-       SELECT report.machine_id, coalesce(report.suite, 'format ' || report.format) AS suite, report.commit_id,
+       SELECT report.machine_id, {_SUITE} AS suite, report.commit_id,
               branch_commit.position, report.cases, max(report.cases) OVER (
-                PARTITION BY report.machine_id, coalesce(report.suite, 'format ' || report.format)) AS most
+                PARTITION BY report.machine_id, {_SUITE}) AS most
          FROM report
          JOIN branch_commit ON branch_commit.commit_id = report.commit_id AND branch_commit.branch_id = %(branch)s
         WHERE report.machine_id = ANY (%(machines)s::bigint[]) AND report.project_id = %(project)s
@@ -66,7 +70,7 @@ SELECT machine_id, suite, commit_id, position
        every
  WHERE cases * 2 >= most
  GROUP BY machine_id, suite, commit_id, position
-"""
+"""  # noqa: S608 - our own words
 _ABSENT: Final[LiteralString] = f"""
   WITH alike AS MATERIALIZED ({_ALIKE}),
        lately AS MATERIALIZED (
@@ -83,7 +87,7 @@ _ABSENT: Final[LiteralString] = f"""
                WHERE project_id = %(project)s AND machine_id = ANY (%(machines)s::bigint[])
                GROUP BY case_id, machine_id, variant) each,
               LATERAL (
-              SELECT branch_commit.position, coalesce(report.suite, 'format ' || report.format) AS suite
+              SELECT branch_commit.position, {_SUITE} AS suite
                 FROM (
                      SELECT commit_id, report_id
                        FROM reading
@@ -108,16 +112,16 @@ SELECT DISTINCT case_id, machine_id, variant
   FROM change
  WHERE project_id = %(project)s AND kind = 'missing' AND machine_id = ANY (%(machines)s::bigint[])
 """
-_MEASURED: Final[LiteralString] = """
+_MEASURED: Final[LiteralString] = f"""
 SELECT DISTINCT ON (series.case_id, series.machine_id, series.variant, reading.commit_id)
        series.case_id, series.machine_id, series.variant, reading.commit_id,
-       coalesce(report.suite, 'format ' || report.format)
+       {_SUITE}
   FROM unnest(%(cases)s::bigint[], %(machines)s::bigint[], %(variants)s::text[]) wanted (case_id, machine_id, variant)
   JOIN series USING (case_id, machine_id, variant)
   JOIN reading ON reading.series_id = series.id
   JOIN branch_commit ON branch_commit.commit_id = reading.commit_id AND branch_commit.branch_id = %(branch)s
   JOIN report ON report.id = reading.report_id
-"""
+"""  # noqa: S608 - our own words
 _FAILED: Final[LiteralString] = """
 SELECT DISTINCT wanted.case_id, wanted.machine_id, wanted.variant, failure.commit_id
   FROM unnest(%(cases)s::bigint[], %(machines)s::bigint[], %(variants)s::text[]) wanted (case_id, machine_id, variant)

@@ -40,6 +40,11 @@ class Change(NamedTuple):
     message: str | None = None
     detector: str | None = None
 
+    @property
+    def pair(self) -> tuple[int, int]:
+        """Its case and machine."""
+        return self.case_id, self.machine_id
+
     def meets(self, other: "Change", places: Places) -> bool:
         """True if one commit can have caused both."""
         return (

@@ -1,7 +1,7 @@
-"""Confirmation: suspicions are measured again, paired, on the machine that showed them."""
+"""Confirmation: suspicions are measured again, paired, on the machine and the device that showed them."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final, LiteralString, NamedTuple
+from typing import Final, LiteralString, NamedTuple, TypeAlias
 
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -10,11 +10,15 @@ from pullback_service import statements
 from pullback_service.ids import CommitId, ProjectId
 from pullback_service.incidents.bisecting import LONGER
 from pullback_service.incidents.changes import Change, Places
+from pullback_service.incidents.detection_inputs import Pair
 from pullback_service.job_channel import ring
 from pullback_service.jobs.trust import trust_in
 from pullback_service.models.incidents import Incident, IncidentJob
 from pullback_service.models.jobs import Job
 from pullback_service.models.series import Case
+
+Device: TypeAlias = tuple[int, str]
+"""A device of a machine."""
 
 MOST_CASES: Final = 8
 PRIORITY: Final = 50
@@ -27,23 +31,27 @@ GIVEN_UP_AFTER_DAYS: Final = 14
 """The days that a job of an incident or of the anchor waits for its machine, and a bisection for an agent."""
 NOBODY_CAME: Final = f"No agent of its machine took it within {GIVEN_UP_AFTER_DAYS} days."
 MINUTES_A_DAY: Final = 120.0
-"""Minutes of a day (UTC) that a machine spends on jobs of incidents, unless the setting says otherwise."""
+"""Minutes of a day (UTC) that a machine spends on jobs of incidents, unless the setting says otherwise: on one device at a time."""
 _A_COMPARISON_S: Final = 15.0
 _A_JOB_S: Final = 60.0
 """The estimated time of a job that has not ended: this, and one of the above for each comparison."""
 
 _MEASURING: Final[LiteralString] = """
-SELECT DISTINCT ON (report.machine_id) report.machine_id, job.suite, job.requires
+SELECT DISTINCT ON (report.machine_id, told.device) report.machine_id, told.device, job.suite, job.requires
   FROM report
   JOIN job ON job.id = report.job_id
+ CROSS JOIN LATERAL (SELECT coalesce(job.requires ->> 'device', 'cpu')) told (device)
  WHERE report.project_id = %(project)s AND report.machine_id = ANY (%(machines)s::bigint[]) AND report.status = 'accepted'
    AND job.kind = 'run' AND job.trust = 'trusted' AND NOT report.dirty
-   AND coalesce(job.requires ->> 'device', 'cpu') = 'cpu' -- as two commits are compared
    AND EXISTS (
      SELECT FROM agent
-      WHERE agent.machine_id = report.machine_id AND agent.last_seen_at > now() - make_interval(secs => %(within_s)s)
+      WHERE agent.machine_id = report.machine_id AND coalesce(agent.labels ->> 'device', 'cpu') = told.device
+        AND agent.last_seen_at > now() - make_interval(secs => %(within_s)s)
         AND (agent.project_id IS NULL OR agent.project_id = report.project_id))
- ORDER BY report.machine_id, report.received_at DESC
+ ORDER BY report.machine_id, told.device, report.received_at DESC
+"""
+_DEVICES: Final[LiteralString] = """
+SELECT id, coalesce(device, 'cpu') FROM "case" WHERE id = ANY (%(cases)s::bigint[])
 """
 # Measured at both ends in the same variant, without a known change between them. The case that moved least is first: a case that is too
 # noisy for the detector may be affected as well.
@@ -54,7 +62,7 @@ SELECT "case".id
   JOIN reading older ON older.series_id = series.id AND older.commit_id = %(reference)s AND NOT older.dirty
   JOIN reading newer ON newer.series_id = series.id AND newer.commit_id = %(commit)s AND NOT newer.dirty
  WHERE series.project_id = %(project)s AND series.machine_id = %(machine)s AND series.variant = %(variant)s
-   AND series.metric = 'time' AND coalesce("case".device, 'cpu') = 'cpu'
+   AND series.metric = 'time' AND coalesce("case".device, 'cpu') = %(device)s
    AND NOT EXISTS (SELECT FROM failure
                     WHERE case_id = "case".id AND machine_id = series.machine_id
                       AND commit_id IN (%(reference)s, %(commit)s))
@@ -99,22 +107,37 @@ UPDATE job SET state = 'cancelled', finished_at = now(), failure_kind = 'cancell
 
 
 class Measuring(NamedTuple):
-    """The way a machine measures a project: the suite and labels of its newest run."""
+    """The way a machine measures a project on a device: the suite and labels of its newest run there."""
 
     machine_id: int
+    device: str
     suite: str
     requires: dict[str, object]
 
 
-async def measuring_machines(
+async def measuring_devices(
     session: AsyncSession, project_id: ProjectId, machines: Collection[int]
-) -> dict[int, Measuring]:
-    """The machines whose agents can build a project's commits and compare them. Index: ix_report_machine, pk_job."""
+) -> dict[Device, Measuring]:
+    """The devices of machines whose agents can build a project's commits and compare them. Index: ix_report_machine, pk_job."""
     values = {
         "project": project_id, "machines": statements.array_of(machines), "within_s": HEARD_OF_WITHIN_S,
     }  # fmt: skip
     rows = await statements.rows(session, _MEASURING, values) if machines else []
-    return {row[0]: Measuring(row[0], row[1].partition(":")[0], row[2]) for row in rows}
+    return {
+        (machine, device): Measuring(machine, device, suite.partition(":")[0], requires)
+        for machine, device, suite, requires in rows
+    }
+
+
+async def measuring_pairs(
+    session: AsyncSession, project_id: ProjectId, pairs: Collection[Pair]
+) -> dict[Pair, Measuring]:
+    """The cases on machines that agents can measure, each on its own device. Index: as `measuring_devices`; pk_case."""
+    measuring = await measuring_devices(session, project_id, {machine for _, machine in pairs})
+    cases = statements.array_of({case for case, _ in pairs})
+    devices = dict(await statements.rows(session, _DEVICES, {"cases": cases}) if measuring else [])
+    by = {(case, machine): measuring.get((machine, devices.get(case, ""))) for case, machine in pairs}
+    return {pair: found for pair, found in by.items() if found is not None}
 
 
 async def give_up_waiting(session: AsyncSession) -> None:
@@ -158,21 +181,21 @@ async def budget_of(
     return Budget({machine: minutes_a_day - spent for machine, spent in rows}, minutes_a_day)
 
 
-def chosen_to_measure(changes: Sequence[Change], machines: Collection[int]) -> list[Change]:
-    """The largest suspicions of an incident on one machine, of at most eight cases; none if no agent can measure them."""
+def chosen_to_measure(changes: Sequence[Change], measuring: Mapping[Pair, Measuring]) -> list[Change]:
+    """The largest suspicions of an incident on one device, of at most eight cases; none if no agent can measure them."""
     open_ = [change for change in changes if change.standing not in {"claimed", "refuted"} and change.worse]
-    return shown_most(open_, machines)
+    return shown_most(open_, measuring)
 
 
-def shown_most(changes: Sequence[Change], machines: Collection[int]) -> list[Change]:
-    """The largest of some changes on one machine, of at most eight cases; none if no agent can measure them."""
-    measurable = [change for change in changes if change.series_id is not None and change.machine_id in machines]
+def shown_most(changes: Sequence[Change], measuring: Mapping[Pair, Measuring]) -> list[Change]:
+    """The largest of some changes on one device of a machine, of at most eight cases; none if no agent can measure them."""
+    measurable = [change for change in changes if change.series_id is not None and change.pair in measuring]
     ordered = sorted(
         measurable, key=lambda change: (-abs(change.log_ratio or 0.0), change.case_id, change.series_id or 0)
     )
-    of_machine = [change for change in ordered if change.machine_id == ordered[0].machine_id]
-    cases = list(dict.fromkeys(change.case_id for change in of_machine))[:MOST_CASES]
-    return [change for change in of_machine if change.case_id in cases]
+    of_device = [change for change in ordered if measuring[change.pair] == measuring[ordered[0].pair]]
+    cases = list(dict.fromkeys(change.case_id for change in of_device))[:MOST_CASES]
+    return [change for change in of_device if change.case_id in cases]
 
 
 def effort_for(chosen: Sequence[Change]) -> int:
@@ -192,7 +215,7 @@ async def queue_confirmation(
     """Queue the job that compares the ends of all chosen ranges, with an unaffected case, and wake agents."""
     reference_id = min((change.reference_id for change in chosen), key=places.__getitem__)
     commit_id = max((change.commit_id for change in chosen), key=places.__getitem__)
-    control_id = await _unaffected(session, incident, chosen, (reference_id, commit_id), places)
+    control_id = await _unaffected(session, incident, chosen, by.device, (reference_id, commit_id), places)
     incident.job_id = await queue_comparison(
         session,
         incident,
@@ -264,9 +287,14 @@ async def queue_job(
 
 
 async def _unaffected(
-    session: AsyncSession, incident: Incident, chosen: Sequence[Change], ends: tuple[int, int], places: Places
+    session: AsyncSession,
+    incident: Incident,
+    chosen: Sequence[Change],
+    device: str,
+    ends: tuple[int, int],
+    places: Places,
 ) -> int | None:
-    """The case without a known change that moved least between both ends, of another workload if possible; None if there is none.
+    """The case of a device without a known change that moved least between both ends, of another workload if possible; None if there is none.
 
     Index: ix_change_project_id, ix_series_project_id, pk_reading, ix_failure_case_history.
     """
@@ -286,6 +314,7 @@ async def _unaffected(
         on_machine
         | {
             "variant": chosen[0].variant,
+            "device": device,
             "reference": ends[0],
             "commit": ends[1],
             "affected": statements.array_of(changed),

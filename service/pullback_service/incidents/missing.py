@@ -1,6 +1,6 @@
 """The commit since which a variant of a case is missing, although its suite still reports from its machine. Pure: reports in, changes out.
 
-Reports of one machine and one suite are alike: a part of a suite is another suite. A failure is not an absence: it has its own incident.
+Reports of one machine, one device and one suite are alike: a part of a suite is another suite. A failure is not an absence: it has its own incident.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -15,7 +15,7 @@ PRESENT: Final = 2
 """The number of commits in a row that must have had it before."""
 
 Suite: TypeAlias = tuple[int, str]
-"""A machine, and a suite or the format of another tool: reports of one such pair measure the same."""
+"""A machine, and a suite or the format of another tool with its device: reports of one such pair measure the same."""
 
 
 class Tracked(NamedTuple):

@@ -19,9 +19,10 @@ from pullback_service.incidents.confirming import (
     BEHIND,
     MINUTES_A_DAY,
     MOST_CASES,
+    Device,
     PlannedComparison,
     budget_of,
-    measuring_machines,
+    measuring_devices,
     queue_job,
 )
 from pullback_service.incidents.detection_inputs import MachineFacts, Trunk, UploadContent, read_facts
@@ -30,15 +31,16 @@ from pullback_service.incidents.trunk_changes import MOST_READINGS
 # A level that was left and reached again continues, so an edge is only where no other reading of the series has the level. What both commits share in
 # all measured files needs no comparison, and no case is compared twice.
 _EDGES: Final[LiteralString] = """
-SELECT series.machine_id, older.commit_id, newer.commit_id, series.case_id, series.variant,
+SELECT series.machine_id, told.device, older.commit_id, newer.commit_id, series.case_id, series.variant,
        abs(coalesce(newer.log_ratio - older.log_ratio,
                     CASE WHEN older.value > 0 AND newer.value > 0 THEN ln(newer.value / older.value) END, 0)),
-       told.is_other, older.method, newer.method,
+       apart.is_other, older.method, newer.method,
        older.received_at, came.received_at
   FROM unnest(%(machines)s::bigint[], %(commits)s::bigint[]) touched (machine_id, commit_id)
   JOIN reading newer ON newer.commit_id = touched.commit_id AND NOT newer.dirty
   JOIN series ON series.id = newer.series_id AND series.machine_id = touched.machine_id AND series.metric = 'time'
-  JOIN "case" ON "case".id = series.case_id AND coalesce("case".device, 'cpu') = 'cpu'
+  JOIN "case" ON "case".id = series.case_id
+ CROSS JOIN LATERAL (SELECT coalesce("case".device, 'cpu')) told (device)
   JOIN report came ON came.id = newer.report_id
   JOIN measured now ON now.id = newer.measured_id
   JOIN LATERAL (
@@ -53,9 +55,9 @@ SELECT series.machine_id, older.commit_id, newer.commit_id, series.case_id, seri
   JOIN measured before ON before.id = older.measured_id
   JOIN LATERAL (
        SELECT now.harness <> before.harness AND '' NOT IN (now.harness, before.harness)
-              OR now.workload <> before.workload AND '' NOT IN (now.workload, before.workload)) told (is_other) ON true
+              OR now.workload <> before.workload AND '' NOT IN (now.workload, before.workload)) apart (is_other) ON true
  WHERE (now.subject <> before.subject OR now.subject = '')
-   AND (told.is_other OR newer.method IS DISTINCT FROM older.method OR EXISTS (
+   AND (apart.is_other OR newer.method IS DISTINCT FROM older.method OR EXISTS (
        SELECT FROM facts_change
         WHERE machine_id = series.machine_id AND at > older.received_at AND at <= came.received_at))
    AND NOT EXISTS (
@@ -74,6 +76,7 @@ SELECT series.machine_id, older.commit_id, newer.commit_id, series.case_id, seri
    AND NOT EXISTS (
        SELECT FROM job
         WHERE job.kind = 'compare' AND job.machine_id = series.machine_id
+          AND coalesce(job.requires ->> 'device', 'cpu') = told.device
           AND job.commit_id = newer.commit_id AND job.reference_id = older.commit_id
           AND (job.cases = '{}' OR "case".label = ANY (job.cases)))
  ORDER BY newer.ordered_at, newer.commit_id, older.commit_id, series.case_id, series.variant
@@ -84,6 +87,7 @@ class _Edge(NamedTuple):
     """A series at the first commit of a new level and at the last commit before it, and its move between them."""
 
     machine_id: int
+    device: str
     reference_id: int
     commit_id: int
     case_id: int
@@ -96,6 +100,11 @@ class _Edge(NamedTuple):
     came_before: datetime
     came: datetime
 
+    @property
+    def of_device(self) -> Device:
+        """The device of the machine that measured it."""
+        return self.machine_id, self.device
+
 
 async def compare_across_edges(
     session: AsyncSession,
@@ -105,14 +114,15 @@ async def compare_across_edges(
     *,
     minutes_a_day: float = MINUTES_A_DAY,
 ) -> list[JobId]:
-    """Queue a comparison for each machine at its first commit of a new level, if an agent can measure it; returns the new jobs.
+    """Queue a comparison for each device of a machine at its first commit of a new level, if an agent can measure it; returns the new jobs.
 
     A job has as many of the cases as the machine has time for today, those that moved most, and a few at least.
-    Index: as `measuring_machines` and `budget_of`; pk_reading, pk_series, pk_case, pk_measured, pk_report, ix_reading_series_history,
+    Index: as `measuring_devices` and `budget_of`; pk_reading, pk_series, pk_case, pk_measured, pk_report, ix_reading_series_history,
     uq_branch_commit_branch_id_commit_id, ix_facts_change_machine_id, ix_job_commit.
     """
-    measuring = await measuring_machines(session, project_id, upload.commits)
-    touched = [(machine, commit) for machine in sorted(measuring) for commit in sorted(upload.commits[machine])]
+    measuring = await measuring_devices(session, project_id, upload.commits)
+    machines = sorted({machine for machine, _ in measuring})
+    touched = [(machine, commit) for machine in machines for commit in sorted(upload.commits[machine])]
     if not touched or trunk.branch_id is None:
         return []
     values = {
@@ -121,22 +131,24 @@ async def compare_across_edges(
         "branch": trunk.branch_id,
         "most": MOST_READINGS,
     }
-    edges = [_Edge._make(row) for row in await statements.rows(session, _EDGES, values)]
+    found = [_Edge._make(row) for row in await statements.rows(session, _EDGES, values)]
+    edges = [edge for edge in found if edge.of_device in measuring]
     if not edges:
         return []
     facts = await read_facts(session, {edge.machine_id for edge in edges})
-    budget = await budget_of(session, measuring, minutes_a_day, behind=True)
+    budget = await budget_of(session, machines, minutes_a_day, behind=True)
     jobs = []
-    for (machine_id, reference_id, commit_id), of_both in _first_of_machines(
+    for (device, reference_id, commit_id), of_both in _first_of_devices(
         edge for edge in edges if _is_edge(edge, facts)
     ).items():
+        machine_id, _ = device
         variants = {edge.variant for edge in of_both}
         cases = _moved_most(of_both, max(budget.comparisons_left(machine_id) // len(variants), MOST_CASES))
         wanted = PlannedComparison(
             reference_id, commit_id, "confirm", cases, variants, priority=BEHIND, timeout_s=TIMEOUT_S
         )
         budget.take(machine_id, len(cases), len(variants), wanted.effort)
-        jobs.append(JobId(await queue_job(session, project_id, wanted, measuring[machine_id])))
+        jobs.append(JobId(await queue_job(session, project_id, wanted, measuring[device])))
     return jobs
 
 
@@ -146,13 +158,13 @@ def _is_edge(edge: _Edge, facts: Mapping[int, MachineFacts]) -> bool:
     return is_other or facts[edge.machine_id].are_new(edge.came_before, edge.came)
 
 
-def _first_of_machines(edges: Iterable[_Edge]) -> Mapping[tuple[int, int, int], Sequence[_Edge]]:
-    """The edges at the first commit of each machine, by machine and both commits."""
-    first: dict[int, int] = {}
-    found: dict[tuple[int, int, int], list[_Edge]] = defaultdict(list)
+def _first_of_devices(edges: Iterable[_Edge]) -> Mapping[tuple[Device, int, int], Sequence[_Edge]]:
+    """The edges at the first commit of each device, by device and both commits."""
+    first: dict[Device, int] = {}
+    found: dict[tuple[Device, int, int], list[_Edge]] = defaultdict(list)
     for edge in edges:
-        if first.setdefault(edge.machine_id, edge.commit_id) == edge.commit_id:
-            found[edge.machine_id, edge.reference_id, edge.commit_id].append(edge)
+        if first.setdefault(edge.of_device, edge.commit_id) == edge.commit_id:
+            found[edge.of_device, edge.reference_id, edge.commit_id].append(edge)
     return found
 
 

@@ -9,13 +9,15 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.incidents.queries import NamedChange, details_of
 from pullback_service.incidents.sentences import headline, markdown, plain, sentence
+from pullback_service.jobs.labels import place_of
 from pullback_service.models.incidents import Incident
 
 
 async def facts_of(session: AsyncSession, incident: Incident) -> Mapping[str, Any]:
     """The facts of an incident, ready for JSON: `title`, `sentence` and `details` are for people. Index: as `details_of`.
 
-    `url` is its page; messages of one `thread` are about one incident. `sizes`: by machine and metric, natural logs.
+    `url` is its page; messages of one `thread` are about one incident. `sizes`: by machine, with its device where that is not the CPU, and
+    metric, natural logs.
     """
     (detail,) = await details_of(session, [incident])
     changes = detail.supporting
@@ -35,6 +37,7 @@ async def facts_of(session: AsyncSession, incident: Incident) -> Mapping[str, An
         "ended": None if detail.ended is None else detail.ended.sha,
         "cases": sorted({each.case for each in changes}),
         "machines": sorted({each.machine for each in changes}),
+        "devices": sorted({each.device for each in changes}),
         "sizes": sizes_of(changes),
         "variants": sorted({each.change.variant for each in changes if each.change.variant is not None}),
         "details": sorted({plain(each.change.message) for each in changes if each.change.message is not None}),
@@ -43,12 +46,12 @@ async def facts_of(session: AsyncSession, incident: Incident) -> Mapping[str, An
 
 
 def sizes_of(changes: Iterable[NamedChange]) -> Mapping[str, Mapping[str, float]]:
-    """The largest change of each metric on each machine of an incident, of claimed changes, else of those that are not refuted."""
+    """The largest change of each metric on each device of a machine of an incident, of claimed changes, else of those that are not refuted."""
     every = [each for each in changes if each.change.standing != "refuted"]
     shown = [each for each in every if each.change.standing == "claimed"] or every
     sizes: dict[str, dict[str, float]] = defaultdict(dict)
     for each in shown:
-        of_machine, size = sizes[each.machine], abs(each.change.log_ratio or 0.0)
+        there, size = sizes[place_of(each.machine, each.device)], abs(each.change.log_ratio or 0.0)
         if each.metric is not None:
-            of_machine[each.metric] = max(size, of_machine.get(each.metric, 0.0))
+            there[each.metric] = max(size, there.get(each.metric, 0.0))
     return sizes

@@ -34,7 +34,7 @@ SELECT id, incident_id, {", ".join(Change._fields)}
 """  # noqa: S608 - our own words
 _NAMED: Final[LiteralString] = f"""
 SELECT changed.incident_id, {", ".join(f"changed.{field}" for field in Change._fields)}, "case".workload, "case".label,
-       machine.name, series.metric, series.unit, series.direction
+       coalesce("case".device, 'cpu'), machine.name, series.metric, series.unit, series.direction
   FROM changed
   JOIN "case" ON "case".id = changed.case_id
   JOIN machine ON machine.id = changed.machine_id
@@ -100,7 +100,7 @@ SELECT incident.id, incident.kind, incident.state, given.verdict, "case".label, 
  ORDER BY incident.id, change.id
 """
 _SUBJECTS: Final[LiteralString] = """
-SELECT wanted.place, "case".workload, "case".label, machine.name, series.metric
+SELECT wanted.place, "case".workload, "case".label, machine.name, series.metric, coalesce("case".device, 'cpu')
   FROM unnest(%(cases)s::bigint[], %(machines)s::bigint[], %(series)s::bigint[])
        WITH ORDINALITY wanted (case_id, machine_id, series_id, place)
   JOIN "case" ON "case".id = wanted.case_id
@@ -142,6 +142,7 @@ class NamedChange(NamedTuple):
     change: Change
     workload: str
     case: str
+    device: str
     machine: str
     metric: str | None
     unit: str | None
@@ -365,7 +366,12 @@ async def details_of(session: AsyncSession, incidents: Sequence[Incident]) -> li
 
 
 async def subjects_of(session: AsyncSession, changes: Collection[Change]) -> Mapping[Change, Subject]:
-    """The names of changes, as rules match them. Index: pk_case, pk_machine, pk_series."""
+    """The names of changes, as rules match them. Index: as `_subjects_of`."""
+    return {change: subject for change, subject, _ in await _subjects_of(session, changes)}
+
+
+async def _subjects_of(session: AsyncSession, changes: Collection[Change]) -> Sequence[tuple[Change, Subject, str]]:
+    """Changes with their names and the device of each. Index: pk_case, pk_machine, pk_series."""
     ordered = [*changes]
     values = {
         "cases": [change.case_id for change in ordered],
@@ -373,15 +379,15 @@ async def subjects_of(session: AsyncSession, changes: Collection[Change]) -> Map
         "series": [change.series_id for change in ordered],
     }
     rows = await statements.rows(session, _SUBJECTS, values) if ordered else []
-    return {
-        ordered[place - 1]: Subject(workload, case, ordered[place - 1].variant, metric, machine)
-        for place, workload, case, machine, metric in rows
-    }
+    return [
+        (ordered[place - 1], Subject(workload, case, ordered[place - 1].variant, metric, machine), device)
+        for place, workload, case, machine, metric, device in rows
+    ]
 
 
 async def named_changes(session: AsyncSession, changes: Collection[Change]) -> list[NamedChange]:
     """The names of changes that are not stored. Index: pk_commit, pk_case, pk_machine, pk_series."""
-    subjects = await subjects_of(session, changes)
+    subjects = await _subjects_of(session, changes)
     ends = {id_ for each in changes for id_ in (each.reference_id, each.commit_id, each.ended_id) if id_ is not None}
     commits = _commits(await statements.rows(session, _COMMITS, {"ids": statements.array_of(ends)})) if ends else {}
     return [
@@ -389,6 +395,7 @@ async def named_changes(session: AsyncSession, changes: Collection[Change]) -> l
             change,
             subject.workload,
             subject.case,
+            device,
             subject.machine,
             subject.metric,
             None,
@@ -397,7 +404,7 @@ async def named_changes(session: AsyncSession, changes: Collection[Change]) -> l
             commits[change.commit_id],
             None if change.ended_id is None else commits[change.ended_id],
         )
-        for change, subject in subjects.items()
+        for change, subject, device in subjects
     ]
 
 
@@ -416,7 +423,7 @@ def details_asked(ask: Together, incidents: Sequence[Incident]) -> Callable[[], 
     ends = [(incident.reference_id, incident.commit_id, incident.ended_id) for incident in incidents]
     known = {id_ for each in ends for id_ in each if id_ is not None}
     projects_of = statements.array_of({incident.project_id for incident in incidents})
-    changed = ask(Query(_NAMED, {}, list, width=len(Change._fields) + 7))
+    changed = ask(Query(_NAMED, {}, list, width=len(Change._fields) + 8))
     stored = Query(_COMMITS, {"ends": statements.array_of(known)}, _commits, width=len(NamedCommit._fields))
     commits_named = ask(stored.where(ids=_ENDS))
     projects = ask(Query(_PROJECTS, {"ids": projects_of}, _names, width=2))

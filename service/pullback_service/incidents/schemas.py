@@ -106,6 +106,7 @@ class IncidentChange(RatioFields):
 
     case: str
     workload: str
+    device: str
     machine: str
     variant: str | None
     metric: str | None

@@ -12,6 +12,7 @@ from typing import Final
 from pullback_service.characters import in_plain_sight
 from pullback_service.incidents.changes import Change
 from pullback_service.incidents.queries import Detail, NamedChange, NamedCommit
+from pullback_service.jobs.labels import CPU
 
 LONGEST_TITLE: Final = 80
 SHORT: Final = 7
@@ -122,7 +123,7 @@ def _happening(detail: Detail, lead: NamedChange) -> str:
         else f"{len(variants)} variants"
     )
     where = in_code(workloads[0]) if len(workloads) == 1 else f"{len(workloads)} workloads"
-    subject = f"{what} of {where}" if what else where
+    subject = (f"{what} of {where}" if what else where) + _devices(changes)
     kind = detail.incident.kind
     if kind == "wrong_gradient":
         return f"{subject} has a wrong gradient"
@@ -135,6 +136,12 @@ def _happening(detail: Detail, lead: NamedChange) -> str:
     if kind == "unsteady":
         return f"{in_code(lead.metric or '')} of {subject} has counts that vary"
     return f"{subject} {_moved(lead, plural=len(variants) > 1)}"
+
+
+def _devices(changes: Sequence[NamedChange]) -> str:
+    """The devices of changes, unless that is the CPU alone: ` on `cuda``."""
+    devices = sorted({each.device for each in changes})
+    return "" if devices == [CPU] else f" on {' and '.join(map(in_code, devices))}"
 
 
 def _moved(each: NamedChange, *, plural: bool = False) -> str:

@@ -31,10 +31,10 @@ from pullback_service.incidents.confirming import (
     budget_of,
     chosen_to_measure,
     effort_for,
-    measuring_machines,
+    measuring_pairs,
     queue_confirmation,
 )
-from pullback_service.incidents.detection_inputs import Trunk
+from pullback_service.incidents.detection_inputs import Pair, Trunk
 from pullback_service.incidents.lifecycle import (
     MOST_ASKED,
     Control,
@@ -69,7 +69,7 @@ class _IncidentInputs:
     """Jobs that wait or run."""
     measured: Collection[int]
     """Incidents that an agent measured again."""
-    measuring: Mapping[int, Measuring]
+    measuring: Mapping[Pair, Measuring]
     today: date
 
 
@@ -100,7 +100,7 @@ async def settle(
         )
     ).all()
     known = await _read_inputs(session, project_id, found)
-    budget = await budget_of(session, known.measuring, minutes_a_day)
+    budget = await budget_of(session, {by.machine_id for by in known.measuring.values()}, minutes_a_day)
     for incident in sorted(found, key=lambda incident: -_size(known.changes.get(incident.id, ()))):
         await _settle(session, incident, known, trunk.places, budget)
     for incident in found:
@@ -114,15 +114,17 @@ async def _read_inputs(session: AsyncSession, project_id: ProjectId, incidents: 
     ids = [incident.id for incident in incidents]
     changes = await changes_of_incidents(session, ids)
     jobs = [incident.job_id for incident in incidents if incident.job_id is not None]
-    machines = {change.machine_id for of_one in changes.values() for change in of_one}
+    bisections = (await session.scalars(_bisections_of(ids))).all()
+    pairs = {change.pair for of_one in changes.values() for change in of_one}
+    pairs |= {(bisection.case_id, bisection.machine_id) for bisection in bisections}
     return _IncidentInputs(
         changes,
         await verdicts_of(session, ids),
         await controls_of(session, ids),
-        {bisection.incident_id: bisection for bisection in await session.scalars(_bisections_of(ids))},
+        {bisection.incident_id: bisection for bisection in bisections},
         set(await session.scalars(select(Job.id).where(Job.id.in_(jobs), Job.state.in_(UNFINISHED)))),
         await measured_again(session, ids),
-        await measuring_machines(session, project_id, machines),
+        await measuring_pairs(session, project_id, pairs),
         (await session.execute(select(cast(func.timezone("UTC", now()), Date)))).scalar_one(),
     )
 
@@ -195,7 +197,7 @@ async def _settle(
         ran_out_of_time=ran_out,
     )
     if state == "suspected" and chosen:
-        by = known.measuring[chosen[0].machine_id]
+        by = known.measuring[chosen[0].pair]
         cases, variants = ({getattr(change, name) for change in chosen} for name in ("case_id", "variant"))
         if budget.take(by.machine_id, len(cases) + 1, len(variants), effort_for(chosen)):
             await queue_confirmation(session, incident, chosen, places, by)

@@ -17,11 +17,11 @@ from pullback_service.incidents.confirming import (
     Budget,
     Measuring,
     chosen_to_measure,
-    measuring_machines,
+    measuring_pairs,
     queue_confirmation,
     shown_most,
 )
-from pullback_service.incidents.detection_inputs import read_trunk
+from pullback_service.incidents.detection_inputs import Pair, read_trunk
 from pullback_service.incidents.lifecycle import VerdictWord, state_of
 from pullback_service.incidents.queries import changes_of_incidents, incident_by_id, verdicts_of
 from pullback_service.incidents.transitions import controls_of, measured_again, move
@@ -70,7 +70,7 @@ async def assign(session: AsyncSession, incident_id: int, assignee: str | None, 
 async def confirm(session: AsyncSession, incident_id: int, *, by: str) -> tuple[Incident, bool]:
     """Have an incident measured again now, even if it was measured before; false if such a job waits or runs already.
 
-    Measurements on request do not count against the minutes of the day. Index: pk_incident, pk_job; as `measuring_machines`.
+    Measurements on request do not count against the minutes of the day. Index: pk_incident, pk_job; as `measuring_pairs`.
     """
     incident = await _open_incident(session, incident_id)
     if await _unfinished(session, incident.job_id):
@@ -80,10 +80,10 @@ async def confirm(session: AsyncSession, incident_id: int, *, by: str) -> tuple[
     if not chosen:
         raise ConflictError(
             f"Nothing of incident {incident_id} can be measured in turns: that takes a change of a metric, and an agent, heard of "
-            "within a day, on a machine that ran a job of this project."
+            "within a day, on a machine that ran a job of this project, on the same device."
         )
     incident.asked, incident.out_of_time_on = 0, None
-    await queue_confirmation(session, incident, chosen, places, measuring[chosen[0].machine_id], asked_by=by)
+    await queue_confirmation(session, incident, chosen, places, measuring[chosen[0].pair], asked_by=by)
     note_event(session, incident, "measured_again", actor=by, details={"job": incident.job_id})
     standing = (await verdicts_of(session, [incident_id])).get(incident_id)
     await _decide(session, incident, None if standing is None else standing.verdict, by, is_measured_again=True)  # type: ignore[arg-type] # the table has no others
@@ -93,7 +93,7 @@ async def confirm(session: AsyncSession, incident_id: int, *, by: str) -> tuple[
 async def bisect(session: AsyncSession, incident_id: int, *, by: str) -> tuple[Incident, bool]:
     """Bisect a confirmed incident, again if its commit was found before; false if a bisection is running.
 
-    Index: pk_incident, pk_bisection; as `measuring_machines`.
+    Index: pk_incident, pk_bisection; as `measuring_pairs`.
     """
     incident = await _open_incident(session, incident_id)
     bisection = await session.get(Bisection, incident_id)
@@ -126,14 +126,14 @@ async def _unfinished(session: AsyncSession, job_id: int | None) -> bool:
 
 async def _measurable(
     session: AsyncSession, incident: Incident
-) -> tuple[Sequence[Change], Places, Mapping[int, Measuring]]:
-    """The changes of an incident between commits of the trunk, the trunk, and the machines that can measure them."""
+) -> tuple[Sequence[Change], Places, Mapping[Pair, Measuring]]:
+    """The changes of an incident between commits of the trunk, the trunk, and those of its cases that agents can measure."""
     project_id = ProjectId(incident.project_id)
     trunk = await read_trunk(session, project_id)
     places: Places = {} if trunk is None else trunk.places
     known = (await changes_of_incidents(session, [incident.id])).get(incident.id, [])
     changes = [change for change in known if change.reference_id in places and change.commit_id in places]
-    return changes, places, await measuring_machines(session, project_id, {change.machine_id for change in changes})
+    return changes, places, await measuring_pairs(session, project_id, {change.pair for change in changes})
 
 
 async def _open_incident(session: AsyncSession, incident_id: int) -> Incident:

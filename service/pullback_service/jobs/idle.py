@@ -1,8 +1,8 @@
 """Work of idle machines: a commit against itself (A/A), so that their noise is known.
 
-A machine repeats a part of what it measured last: that commit builds there and that suite runs there. Of its workloads
-the one is taken that was looked at longest ago. Such a job stands behind everything else in the queue, and a machine
-gets one in so many hours at most.
+A machine repeats a part of what it measured last on a device: that commit builds there and that suite runs there. Of its workloads
+the one is taken that was looked at longest ago. Such a job stands behind everything else in the queue. A device of a machine
+gets one in so many hours at most, and devices of one machine take turns.
 """
 
 from dataclasses import dataclass
@@ -15,11 +15,10 @@ from sqlalchemy.sql.functions import now
 
 from pullback_service.ids import JobId, MachineId
 from pullback_service.job_channel import ring
-from pullback_service.jobs.labels import CPU, DEVICE, with_device
+from pullback_service.jobs.labels import CPU, DEVICE
 from pullback_service.jobs.queries import ACTIVE, UNFINISHED
 from pullback_service.models.agents import SILENT_AFTER_S, Agent
 from pullback_service.models.jobs import Attempt, Job
-from pullback_service.models.machines import Machine
 from pullback_service.models.reports import Comparison, Report
 from pullback_service.models.series import Case, Point, Series
 
@@ -41,35 +40,40 @@ class Repeated:
 async def occupy_idle_machines(
     session: AsyncSession, *, every_hours: float, idle_after_s: float = IDLE_AFTER_S
 ) -> list[JobId]:
-    """Queue an A/A job for each machine that waits for work and had none for a while; returns those that are new.
+    """Queue an A/A job for each machine that waits for work, on the device that had none for longest; returns those that are new.
 
     What a machine found no time for until the next one is due is cancelled. Doing it twice, or by two workers at once,
     makes no second job. Index: ix_attempt_machine_id, uq_job_idle_machine.
     """
     await _give_up_waiting(session, every_hours)
-    due = await session.scalars(
-        select(Machine.id)
+    on_device = func.coalesce(Agent.labels[DEVICE].astext, CPU)
+    idle_jobs = (
+        Job.machine_id == Agent.machine_id,
+        Job.origin == "idle",
+        func.coalesce(Job.requires[DEVICE].astext, CPU) == on_device,
+    )
+    last = select(func.max(Job.id)).where(*idle_jobs).correlate(Agent).scalar_subquery()
+    due = await session.execute(
+        select(Agent.machine_id, on_device)
         .where(
-            exists().where(
-                Agent.machine_id == Machine.id, Agent.last_seen_at > now() - timedelta(seconds=SILENT_AFTER_S)
-            ),
-            exists().where(Attempt.machine_id == Machine.id),
+            Agent.last_seen_at > now() - timedelta(seconds=SILENT_AFTER_S),
+            exists().where(Attempt.machine_id == Agent.machine_id),
             ~exists().where(
-                Attempt.machine_id == Machine.id,
+                Attempt.machine_id == Agent.machine_id,
                 Attempt.state.in_(ACTIVE) | (Attempt.ended_at > now() - timedelta(seconds=idle_after_s)),
             ),
             ~exists().where(
-                Job.machine_id == Machine.id,
-                Job.origin == "idle",
-                Job.state.in_(UNFINISHED) | (Job.created_at > now() - timedelta(hours=every_hours)),
+                *idle_jobs, Job.state.in_(UNFINISHED) | (Job.created_at > now() - timedelta(hours=every_hours))
             ),
         )
-        .order_by(Machine.id)
+        .distinct()
+        .add_columns(last)
+        .order_by(Agent.machine_id, last.asc().nulls_first(), on_device)
         .limit(MOST_MACHINES)
     )
     made = []
-    for machine_id in due.all():
-        repeated = await _to_repeat(session, MachineId(machine_id))
+    for machine_id, device, _ in due.all():
+        repeated = await _to_repeat(session, MachineId(machine_id), device)
         if repeated is None:
             continue
         job_id = await session.scalar(
@@ -118,8 +122,8 @@ async def _give_up_waiting(session: AsyncSession, every_hours: float) -> None:
     )
 
 
-async def _to_repeat(session: AsyncSession, machine_id: MachineId) -> Repeated | None:
-    """The newest trusted run of a machine with a result, and one of its workloads; None where there is none."""
+async def _to_repeat(session: AsyncSession, machine_id: MachineId, device: str) -> Repeated | None:
+    """The newest trusted run of a machine on a device with a result, and one of its workloads; None where there is none."""
     newest = (
         await session.execute(
             select(Job, Report.id)
@@ -130,6 +134,7 @@ async def _to_repeat(session: AsyncSession, machine_id: MachineId) -> Repeated |
                 Attempt.state == "done",
                 Job.kind == "run",
                 Job.trust == "trusted",
+                func.coalesce(Job.requires[DEVICE].astext, CPU) == device,
                 Report.status == "accepted",
                 Report.points > 0,
                 ~Report.dirty,  # files without git: the commit cannot be had again by its name
@@ -141,7 +146,6 @@ async def _to_repeat(session: AsyncSession, machine_id: MachineId) -> Repeated |
     if newest is None:
         return None
     job, report_id = newest
-    device = str(with_device(job.requires)[DEVICE])
     measured = (
         select(Case.workload)
         .join(Series, Series.case_id == Case.id)

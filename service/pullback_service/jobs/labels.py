@@ -41,6 +41,16 @@ def with_device(labels: Mapping[str, Any]) -> dict[str, Any]:
     return {**UNSAID, **labels}
 
 
+def device_of(labels: Mapping[str, Any]) -> str:
+    """The device that labels, or what a job requires, mean."""
+    return str(with_device(labels)[DEVICE])
+
+
+def place_of(machine: str, device: str | None) -> str:
+    """The name of a machine, with the device where that is not the CPU."""
+    return machine if device in {None, CPU} else f"{device} of {machine}"
+
+
 def column_with_device(labels: InstrumentedAttribute[dict[str, Any]]) -> ColumnElement[Any]:
     """The same of a column."""
     return cast(dict(UNSAID), JSONB).op("||", return_type=JSONB())(labels)

@@ -67,6 +67,8 @@ class Report(Base):
     dirty: Mapped[bool]
     partial: Mapped[bool] = mapped_column(server_default="false")
     """It says that it measured a part of its suite: nothing is missing for not being in it."""
+    device: Mapped[str | None]
+    """The device of all its cases; null for the CPU, and for a report of several devices."""
     cases: Mapped[int]
     points: Mapped[int]
     failures: Mapped[int]

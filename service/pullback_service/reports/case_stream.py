@@ -71,6 +71,12 @@ class Parts:
                 self.doubted += 1
                 self.first_doubt = self.first_doubt or f"{point.path}: {point.doubt}"
 
+    @property
+    def device(self) -> str | None:
+        """The device of all cases, None where that is the CPU or they are of several."""
+        devices = {case.device or "cpu" for case in self.cases.values()}
+        return None if len(devices) != 1 or devices == {"cpu"} else devices.pop()
+
     def add_comparison(self, document: ComparisonDocument) -> None:
         """Two commits against each other, for a case that may have been measured besides or not."""
         case = part_of(document.case)

@@ -53,6 +53,7 @@ def row_of(
         quality=head.harness.quality,
         dirty=head.commit.dirty,
         partial=head.harness.partial,
+        device=parts.device,
         cases=parts.measured_cases,
         points=len(parts.points) if is_on_history else 0,
         failures=len(parts.failures) if is_on_history else 0,

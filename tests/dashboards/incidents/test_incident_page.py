@@ -88,6 +88,17 @@ async def test_the_commands_measure_the_range_again_and_give_a_verdict(confirmed
     assert view["verdict_command"].startswith("pullback incident verdict 1 expected --note ")
 
 
+async def test_what_a_gpu_showed_is_named_with_it_and_measured_again_there(history, reports):
+    document = history.paired(history.commit(2), 0.26, "slower")
+    for each in (*document["cases"], *document["comparisons"]):
+        each["case"]["device"] = "cuda"
+    await history.upload(history.commit(1), document)
+    title = re.search("<h1>(.*?)</h1>", (await history.client.get(PAGE)).text)[1]
+    assert title.startswith("<code>fused</code> of <code>lstm</code> on <code>cuda</code> takes 30 % more time")
+    view = (await history.client.get(f"{PAGE}.json")).json()
+    assert view["reproduce"].endswith("--case 'lstm[n=100,act=tanh,f4,cuda]' --variant fused --device cuda")
+
+
 async def test_a_failure_is_measured_again_at_its_commit_alone(history, reports):
     await history.upload(history.commit(1), history.commit(2, wrong=("lstm",)))
     view = (await history.client.get(f"{PAGE}.json")).json()

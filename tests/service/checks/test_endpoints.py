@@ -1,5 +1,7 @@
 """A commit against where it parted from its base, over HTTP."""
 
+import copy
+
 import pytest
 
 pytestmark = pytest.mark.anyio
@@ -326,6 +328,48 @@ async def test_a_job_is_proposed_where_an_agent_can_measure_and_nobody_asked(
     assert (await check(case="dense*", variant="unfused"))["wants_job"]
     assert (await check(case="lstm*"))["not_in_turns"] == 0
     assert (await check(case="dense_bias_act[n=*"))["not_in_turns"] == 2
+
+
+def of_device(device, document):
+    """The same report, measured on a device."""
+    document = copy.deepcopy(document)
+    for each in (*document["cases"], *document["comparisons"]):
+        each["case"]["device"] = device
+    return document
+
+
+async def test_each_device_gets_a_job_of_its_own_where_an_agent_has_it(client, upload, check, head, reports, enroll):
+    for device in ("cpu", "cuda"):
+        await upload(of_device(device, reports.report(BASE)), of_device(device, head()))
+    await enroll()
+    answer = await check()
+    assert (answer["not_in_turns"], answer["wants_job_on"]) == (4, ["cpu"])
+    wanted = {
+        "project": "demo", "commit": {"sha": reports.sha(HEAD)}, "reference": {"sha": reports.sha(BASE)},
+        "kind": "compare", "suite": "quick",
+    }  # fmt: skip
+    await client.post("/api/v1/jobs", json=wanted)
+    answer = await check()
+    assert (answer["wants_job"], answer["wants_job_on"]) == (False, [])
+    await enroll(labels={"device": "cuda"})
+    answer = await check()
+    assert (answer["wants_job"], answer["wants_job_on"]) == (True, ["cuda"])
+    assert (await check(case="dense_bias_act[n=100,act=tanh,f4,cpu]"))["wants_job_on"] == []
+    await client.post("/api/v1/jobs", json={**wanted, "requires": {"device": "cuda"}})
+    answer = await check()
+    assert (answer["wants_job_on"], {each["device"] for each in answer["jobs"]}) == ([], {"cpu", "cuda"})
+
+
+async def test_findings_name_the_device_and_what_another_device_measured_is_not_missed(upload, check, head, reports):
+    """The GPU's agent measured the base; only the CPU's has measured the head so far."""
+    await upload(reports.report(BASE), of_device("cuda", reports.report(BASE)), head())
+    assert counted(await check()) == {}
+    slower = head(comparisons=[statement(reports)], cases=[reports.case("another")])
+    await upload(of_device("cuda", slower))
+    answer = await check()
+    found = {(each["kind"], each["device"], each["case"]) for each in answer["findings"]}
+    case = "dense_bias_act[n=100,act=tanh,f4,cuda]"
+    assert found == {("regression", "cuda", case), ("missing", "cuda", case)}
 
 
 async def test_no_job_is_proposed_for_what_was_measured_in_turns_or_by_another_tool(

@@ -185,6 +185,24 @@ async def test_what_was_measured_on_a_device_is_repeated_there(client, enroll, q
         await age(13)
 
 
+async def test_devices_of_a_machine_take_turns_whichever_measured_last(client, enroll, queue, occupy, age, reports):
+    on_gpu, on_cpu = await enroll(machine="box", labels={"device": "cuda"}), await enroll(machine="box")
+    case = reports.case("lstm")
+    for number, agent, device in ((1, on_gpu, "cuda"), (2, on_cpu, "cpu")):
+        await queue(number, requires={"device": device})
+        document = reports.report(number, cases=[{**case, "case": {**case["case"], "device": device}}])
+        assert (await (await agent.take()).report(document)).status_code == 201
+    asked = []
+    for _ in range(3):
+        while made := await occupy():
+            (job_id,) = made
+            asked.append((await client.get(f"/api/v1/jobs/{job_id}")).json()["requires"].get("device", "cpu"))
+            lease = await (on_gpu if asked[-1] == "cuda" else on_cpu).take(kinds=KINDS)
+            await lease.fail("build")
+        await age(13)
+    assert asked == ["cpu", "cuda"] * 3
+
+
 async def test_devices_of_a_machine_have_noise_of_their_own(client, enroll, queue, occupy, age, reports, session):
     await test_what_was_measured_on_a_device_is_repeated_there(client, enroll, queue, occupy, age, reports)
     floors = {}
