@@ -153,11 +153,24 @@ def _status_of(reports: list[Report], status: int, stop: Interrupts) -> int:
 
 
 def _show(reports: list[Report], output: Path | None, *, one: bool, as_json: bool) -> None:
+    """Print reports; of several commits also what changed from each to the next."""
+    if one:
+        if as_json:
+            typer.echo(json.dumps(reports[0]))
+        else:
+            print_table(reports[0], output)
+        return
+    from pullback_cli.run_changes import changes_between, lines_of
+
+    changes = changes_between(reports)
     if as_json:
-        typer.echo(json.dumps(reports[0] if one else reports))
+        told = [None, *(change.document() for change in changes)]
+        typer.echo(json.dumps([{**report, "changes": each} for report, each in zip(reports, told, strict=False)]))
         return
     for report in reports:
-        print_table(report, output if one else None)
+        print_table(report, None)
+    for line in lines_of(changes):
+        typer.echo(line)
 
 
 def _check_places(

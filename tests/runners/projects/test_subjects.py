@@ -402,6 +402,22 @@ def test_a_commit_that_cannot_be_imported_stops_no_other_of_a_range(command, rep
     assert [report["commit"]["title"] for report in json.loads(done.stdout)] == ["third"]
 
 
+def test_a_range_ends_with_what_changed_between_its_commits(command, repository):
+    repository.commit("first")
+    repository.slow_down(3)
+    older = repository.commit("second")
+    repository.slow_down(1)
+    newer = repository.commit("third")
+    asked = ("run", "--suite", "trial", "--commits", "HEAD~2..HEAD")
+    told = command(*asked, folder=repository.folder).stdout.splitlines()[-1]
+    assert told.startswith(f"{newer[:10]} against {older[:10]}: ")
+    assert "waves array bytes: less, -66.7 %" in told
+    first, second = json.loads(command(*asked, "--json", folder=repository.folder).stdout)
+    assert first["changes"] is None
+    assert second["changes"]["reference"] == older
+    assert "array_bytes" in {each["metric"] for each in second["changes"]["changed"]}
+
+
 def test_a_reference_without_any_workload_in_common_is_refused(compare, repository):
     text = (repository.folder / "src/waves.py").read_text()
     repository.write("src/waves.py", "")
