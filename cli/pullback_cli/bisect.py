@@ -85,7 +85,7 @@ def bisect(
 
 def _commits(project: "ProjectFile", good: str, bad: str) -> "Sequence[Mapping[str, Any]]":
     """The good end, and behind it the commits up to the bad one that changed what is measured."""
-    from pullback_runners.projects.git import git
+    from pullback_runners.git import git
     from pullback_runners.revisions import find_commit, find_commits
 
     first, last = (find_commit(project.top, revision) for revision in (good, bad))

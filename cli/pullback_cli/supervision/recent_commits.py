@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from pullback_runners.commits import FIELDS, read_fields
+from pullback_runners.git import output_of
 from pullback_runners.projects.configuration import ProjectFile
-from pullback_runners.projects.git import git
 from pullback_runners.projects.subjects import files_of
 from pullback_runners.revisions import uncommitted_changes
 
@@ -80,5 +80,4 @@ def _commits(repository: Path, branch: str | None, *arguments: str) -> list[Comm
 
 
 def _ask(repository: Path, *arguments: str) -> str:
-    done = git(repository, *arguments)
-    return done.stdout.decode(errors="replace").strip() if done.returncode == 0 else ""
+    return output_of(repository, *arguments) or ""

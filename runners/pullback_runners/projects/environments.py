@@ -2,7 +2,6 @@
 
 import hashlib
 import logging
-import os
 import platform
 import shlex
 import shutil
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pullback_runners.errors import BuildError
+from pullback_runners.git import variables_elsewhere
 from pullback_runners.projects.configuration import FILE, Build
 from pullback_runners.projects.folder_cache import held_locks, kept_folder
 from pullback_runners.projects.requirements import local_files, requirement_files
@@ -144,7 +144,7 @@ def installer(python: Path) -> list[str]:
 
 def own_variables() -> dict[str, str]:
     """The variables of this process for what installs and builds: of packages on `PYTHONPATH` pip says that they are installed."""
-    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return {name: value for name, value in variables_elsewhere().items() if name != "PYTHONPATH"}
 
 
 def table_of(tables: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
