@@ -179,10 +179,10 @@ class _Search:
 
         name, globs = narrowed_suite(self.suite)
         older, newer = (
-            build_subject(self.project, self.project.top, self.commits[each]) for each in (reference, place)
+            build_subject(self.project, self.project.top, self.commits[each], self.tell) for each in (reference, place)
         )
         tell_refused([said for each in (older, newer) if (said := each.warning())])
-        last = build_subject(self.project, self.project.top, self.commits[-1])
+        last = build_subject(self.project, self.project.top, self.commits[-1], self.tell)
         return compare_commits(
             older,
             newer,

@@ -19,6 +19,7 @@ from typing import Any
 
 from pullback_runners.errors import BuildError
 from pullback_runners.git import variables_elsewhere
+from pullback_runners.projects.build_steps import environment_of_it, step
 from pullback_runners.projects.configuration import FILE, Build
 from pullback_runners.projects.folder_cache import held_locks, kept_folder
 from pullback_runners.projects.requirements import local_files, requirement_files
@@ -81,7 +82,9 @@ def make_environment(build: Build, files: Path, current: Path, cache_root: Path)
     def starts(folder: Path) -> bool:
         return (folder / "bin" / "python").exists()  # a link to a Python, which may have been uninstalled
 
-    return Environment(kept_folder(cache_root / short, make, MOST_BYTES, starts) / "bin" / "python", version, short)
+    with environment_of_it():
+        kept = kept_folder(cache_root / short, make, MOST_BYTES, starts)
+    return Environment(kept / "bin" / "python", version, short)
 
 
 def run_logged(command: Sequence[str] | str, where: Path, what: str, variables: dict[str, str] | None = None) -> None:
@@ -91,18 +94,19 @@ def run_logged(command: Sequence[str] | str, where: Path, what: str, variables: 
         tempfile.TemporaryFile() as output
     ):  # a pipe would be waited for as long as a server that the command started runs
         try:
-            done = subprocess.run(  # noqa: S603 - commands of the project's own file
-                command,
-                cwd=where,
-                env=own_variables() if variables is None else variables,
-                shell=isinstance(command, str),
-                check=False,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                timeout=_TIMEOUT_S,
-                pass_fds=() if isinstance(command, str) else held_locks(),  # a shell may leave servers running
-            )
+            with step(what.rstrip(",")):
+                done = subprocess.run(  # noqa: S603 - commands of the project's own file
+                    command,
+                    cwd=where,
+                    env=own_variables() if variables is None else variables,
+                    shell=isinstance(command, str),
+                    check=False,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    timeout=_TIMEOUT_S,
+                    pass_fds=() if isinstance(command, str) else held_locks(),  # a shell may leave servers running
+                )
         except subprocess.TimeoutExpired as error:
             raise BuildError(f"{what} did not end in {_TIMEOUT_S} s") from error
         output.seek(0)

@@ -175,6 +175,21 @@ def test_commits_with_other_requirements_have_an_environment_each(compare, repos
     assert_equal(report)
 
 
+@pytest.mark.parametrize("asked", [("compare", "--against", "HEAD"), ("run", "--commits", "HEAD"), ("run",)])
+def test_commands_tell_what_they_make_before_they_measure(command, repository, tmp_path, asked):
+    repository.write("requirements.txt", f"--no-index\n{wheel(tmp_path / 'wheels', '1')}\n")
+    repository.write("pullback.toml", '[build]\nrequirements = ["requirements.txt"]\ncommands = ["true"]\n[measure]\n'
+                     'workloads = ["bench/total.py"]\nvariants = ["waves"]\n')  # fmt: skip
+    sha = repository.commit("first")
+    done = command(*asked, "--suite", "trial", folder=repository.folder)
+    assert done.returncode == 0, done.stderr
+    told = [line for line in done.stderr.splitlines() if line.startswith(("making", "building"))]
+    assert told[-2:] == [
+        f"making the environment of {sha[:10]}: installing requirements.txt",
+        f"building {sha[:10]}: `true`",
+    ]
+
+
 def test_a_commit_that_is_older_than_the_requirements_has_the_environment_of_today(repository, tmp_path):
     old = repository.commit("first")
     repository.write("requirements.txt", f"--no-index\n{wheel(tmp_path / 'wheels', '1')}\n")
