@@ -154,7 +154,7 @@ def subject_of_files(
         with building(project.name, on_progress):
             environment = make_environment(build, project.top, project.top, cache_folder() / "environments")
         paths = tuple(project.top / each for each in paths_of(build, project.top))
-        return replace(_subject(project, paths, environment, None), digest=_digest_in_place(project))
+        return replace(_subject(project, paths, environment, None), top=project.top, digest=_digest_in_place(project))
     commit = describe_commit(project.top)
     if commit is None or commit["dirty"]:
         built = build_files(project, commit or {}, folder, on_progress)
@@ -237,8 +237,9 @@ def _built(project: ProjectFile, commit: Commit, folder: Path, digest: str | Non
     files = folder / _FILES
     empty = (folder / _EMPTY).read_text(encoding="utf-8").splitlines() if (folder / _EMPTY).exists() else []
     environment = make_environment(project.build, files, project.top, cache_folder() / "environments")
+    top = (folder / _INSTALLED if project.build.install == "wheel" else files).resolve()
     if project.build.install == "wheel":
-        paths: tuple[Path, ...] = (folder / _INSTALLED,)
+        paths: tuple[Path, ...] = (top,)
     else:
         paths = tuple((files / each).resolve() for each in paths_of(project.build, files))
         if missing := [path for path in paths if not path.is_dir()]:
@@ -248,7 +249,7 @@ def _built(project: ProjectFile, commit: Commit, folder: Path, digest: str | Non
     noted = folder / _OUTSIDE
     outside = tuple(noted.read_text(encoding="utf-8").splitlines()) if noted.exists() else ()
     code = folder_digest(folder / _INSTALLED) if project.build.install == "wheel" else None
-    subject = replace(subject, digest=digest, code=code, hint=said_of_empty(empty), checkout=project.top)
+    subject = replace(subject, top=top, digest=digest, code=code, hint=said_of_empty(empty), checkout=project.top)
     return BuiltCommit(commit, subject, environment, files, outside)
 
 

@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from tests.runners.projects.conftest import PROJECT
 
 from pullback_runners.errors import BuildError
 from pullback_runners.projects.configuration import find_project
@@ -431,6 +432,43 @@ def test_a_range_ends_with_what_changed_between_its_commits(command, repository)
     assert first["changes"] is None
     assert second["changes"]["reference"] == older
     assert "array_bytes" in {each["metric"] for each in second["changes"]["changed"]}
+
+
+RAISES = """
+    import numpy as np
+
+
+    def value_and_grad(x):
+        return _halved(x), np.cos(x)
+
+
+    def _halved(x):
+        return np.linalg.solve(np.zeros((2, 2)), x[:2])
+"""
+
+
+@pytest.mark.parametrize("asked", [("run",), ("run", "--commits", "HEAD"), ("compare", "--against", "HEAD~1")])
+@pytest.mark.parametrize("install", ["path", "wheel"])
+def test_what_is_raised_names_the_line_of_the_library_as_the_commit_has_it(command, repository, asked, install):
+    place = "src/waves.py"
+    if install == "wheel":
+        place = "waves.py"
+        repository.write("backend.py", BACKEND)
+        repository.write(
+            "pyproject.toml", '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+        )
+        repository.write("pullback.toml", PROJECT.replace("[build]", '[build]\ninstall = "wheel"'))
+    repository.commit("first")
+    repository.write("src/waves.py", RAISES)
+    repository.commit("second")
+    done = command(*asked, "--suite", "trial", "--json", folder=repository.folder)
+    assert done.returncode == 1, done.stderr
+    report = json.loads(done.stdout)
+    (case,) = (report[0] if isinstance(report, list) else report)["cases"]
+    (failed,) = (each["error"]["message"] for each in case["variants"] if each["variant"] == "waves")
+    assert failed.removeprefix("candidate: ").startswith("LinAlgError: Singular matrix (")
+    assert f"bench/total.py, line 25, in the variant waves of total; from {place}, line 10, in _halved)" in failed
+    assert "/commits/" not in failed
 
 
 def test_a_reference_without_any_workload_in_common_is_refused(compare, repository):
