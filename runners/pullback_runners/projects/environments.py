@@ -29,6 +29,17 @@ _log = logging.getLogger(__name__)
 
 MOST_BYTES = 20 << 30
 _TIMEOUT_S = 3600
+_LISTS_PACKAGES = """
+import sys
+from importlib.metadata import distributions
+sys.path = [each for each in sys.path if each]  # without the folder that one stands in
+for line in sorted({
+    f"{each.metadata['Name']} {each.version}"
+    for each in distributions()
+    if '"dir_info"' not in (each.read_text("direct_url.json") or "")
+}):
+    print(line)
+"""
 _LAST_LINES = 16
 
 
@@ -85,6 +96,23 @@ def make_environment(build: Build, files: Path, current: Path, cache_root: Path)
     with environment_of_it():
         kept = kept_folder(cache_root / short, make, MOST_BYTES, starts)
     return Environment(kept / "bin" / "python", version, short)
+
+
+def built_against(build: Build) -> tuple[str, ...]:
+    """The Python that commits are built with, and the packages that are there where it is in no environment of Pullback's making.
+
+    They change without a commit: what was compiled against them has to be built again. Others are in the commit's requirements.
+    """
+    base = _find_python(build.python)
+    return (platform_of(base), *(() if build.requirements else _packages_of(base)))
+
+
+@cache
+def _packages_of(python: Path) -> tuple[str, ...]:
+    """The packages of a Python with their versions, but for those of folders, which commits themselves are often installed from."""
+    asked = [str(python), "-c", _LISTS_PACKAGES]
+    done = subprocess.run(asked, check=True, capture_output=True, text=True, env=own_variables())  # noqa: S603 - a Python
+    return tuple(done.stdout.splitlines())
 
 
 def run_logged(command: Sequence[str] | str, where: Path, what: str, variables: dict[str, str] | None = None) -> None:

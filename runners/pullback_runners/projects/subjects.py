@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -24,6 +23,7 @@ from pullback_runners.projects.digests import COMPILED_SOURCES, checkout_digest,
 from pullback_runners.projects.environments import (
     OWN,
     Environment,
+    built_against,
     installer,
     make_environment,
     own_variables,
@@ -84,11 +84,7 @@ def build_subject(
     project: ProjectFile, repository: Path, commit: Commit, on_progress: Callable[[Progress], None] = ignore_progress
 ) -> BuiltCommit:
     """Build a commit as the project's file says, or take it as it was built before; BuildError says why it cannot be had."""
-    root = cache_folder()
     sha = commit["sha"]
-    compiled_by = [(name, os.environ[name]) for name in _OF_COMPILERS if name in os.environ and is_built(project.build)]
-    ways = (project.build, sorted(project.environment.items()), sys.version, *compiled_by)
-    how = sha256(repr(ways).encode()).hexdigest()[:8]
 
     def make(folder: Path) -> None:
         empty = write_commit(repository, sha, folder / _FILES, project.build.submodules)
@@ -100,11 +96,20 @@ def build_subject(
 
     try:
         with building(sha[:10], on_progress):
-            folder = kept_folder(root / "commits" / f"{sha}-{how}", make, MOST_BYTES)
+            folder = kept_folder(cache_folder() / "commits" / f"{sha}-{_way_of(project)}", make, MOST_BYTES)
             digest = commit_digest(repository, sha, files_of(project.build, folder / _FILES))
             return _built(project, commit, folder, digest)
     except BuildError as error:
         raise BuildError(f"commit {sha[:10]} cannot be built: {error}", error.log) from error
+
+
+def _way_of(project: ProjectFile) -> str:
+    """A digest of all that makes another program of the files of a commit."""
+    way = [repr(project.build), repr(sorted(project.environment.items()))]
+    if is_built(project.build):
+        way += [f"{name}={os.environ[name]}" for name in _OF_COMPILERS if name in os.environ]
+        way += built_against(project.build)
+    return sha256(repr(way).encode()).hexdigest()[:8]
 
 
 def make_environments(

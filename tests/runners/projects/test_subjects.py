@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 import sysconfig
+import venv
 import zipfile
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from tests.runners.projects.conftest import PROJECT
 
 from pullback_runners.errors import BuildError
+from pullback_runners.projects import environments
 from pullback_runners.projects.configuration import find_project
 from pullback_runners.projects.folder_cache import cache_folder
 from pullback_runners.projects.subjects import build_subject, subject_of_files
@@ -207,6 +209,30 @@ def test_commands_are_run_once_a_commit(repository, tmp_path):
         assert (built(repository).files / "made.txt").read_text() == "n\n"
     assert (tmp_path / "times").read_text() == "x\n"
     assert not (repository.folder / "made.txt").exists()
+
+
+def test_a_commit_is_built_again_when_a_package_it_was_built_against_is_another(repository, tmp_path, monkeypatch):
+    venv.create(tmp_path / "venv", symlinks=True)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "venv/bin/python"))
+    (packages,) = (tmp_path / "venv/lib").glob("python*/site-packages")
+    repository.write("pullback.toml", f"[build]\ncommands = ['echo x >> {tmp_path}/times']\n")
+    repository.commit("first")
+
+    def times(name, version, **about):
+        about = {"METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", **about}
+        for file, text in about.items():
+            place = packages / f"{name}.dist-info" / file.replace("_json", ".json")
+            place.parent.mkdir(exist_ok=True)
+            place.write_text(text)
+        environments._packages_of.cache_clear()  # as in the next command
+        built(repository)
+        return (tmp_path / "times").read_text().count("x")
+
+    assert times("base", "1") == 1
+    assert times("base", "1") == 1
+    assert times("base", "2") == 2
+    # The project itself, installed from its folder, is another version with each commit.
+    assert times("waves", "1.dev1", direct_url_json='{"dir_info": {"editable": true}, "url": "file:///waves"}') == 2
 
 
 def test_a_command_that_fails_is_named_with_its_last_lines(repository):
