@@ -161,7 +161,7 @@ def agent(
 
 
 def _clone(named: Path | None) -> Path | None:
-    from pullback_runners.projects.git import is_clone
+    from pullback_runners.git import is_clone
 
     if named is None:
         return Path.cwd() if is_clone(Path.cwd()) else None

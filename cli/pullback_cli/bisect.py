@@ -85,7 +85,7 @@ def bisect(
 
 def _commits(project: "ProjectFile", good: str, bad: str) -> "Sequence[Mapping[str, Any]]":
     """The good end, and behind it the commits up to the bad one that changed what is measured."""
-    from pullback_runners.projects.git import git
+    from pullback_runners.git import git
     from pullback_runners.revisions import find_commit, find_commits
 
     first, last = (find_commit(project.top, revision) for revision in (good, bad))
@@ -179,10 +179,10 @@ class _Search:
 
         name, globs = narrowed_suite(self.suite)
         older, newer = (
-            build_subject(self.project, self.project.top, self.commits[each]) for each in (reference, place)
+            build_subject(self.project, self.project.top, self.commits[each], self.tell) for each in (reference, place)
         )
         tell_refused([said for each in (older, newer) if (said := each.warning())])
-        last = build_subject(self.project, self.project.top, self.commits[-1])
+        last = build_subject(self.project, self.project.top, self.commits[-1], self.tell)
         return compare_commits(
             older,
             newer,

@@ -14,8 +14,9 @@ from pullback_cli.options import AsJson, Cases, Clone, Device, Quiet, Variants
 from pullback_cli.usage_errors import RefusalError, needs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from pullback_runners.progress import Progress
     from pullback_runners.projects.configuration import ProjectFile
     from pullback_runners.projects.subjects import BuiltCommit
 
@@ -85,16 +86,16 @@ def compare(
         check_output(output)
     name, globs = narrowed_suite(suite)
     reference_commit = find_commit(project.top, against)
-    with tempfile.TemporaryDirectory(prefix="pullback-") as temporary:
+    with tempfile.TemporaryDirectory(prefix="pullback-") as temporary, progress(quiet=quiet) as tell:
         try:
-            judged = _candidate(project, candidate, Path(temporary), dirty=dirty)
+            judged = _candidate(project, candidate, Path(temporary), tell, dirty=dirty)
             files = workloads or project.workload_files(judged.files, project.top)
-            built = build_subject(project, project.top, reference_commit)
+            built = build_subject(project, project.top, reference_commit, tell)
         except BuildError as error:
             raise RefusalError(str(error)) from error
         tell_refused([said for each in (built, judged) if (said := each.warning())])
         tell_refused([] if candidate or dirty else _unused_workloads(project, files, judged))
-        with progress(quiet=quiet) as tell, interrupts() as stop:
+        with interrupts() as stop:
             report = compare_commits(
                 built,
                 judged,
@@ -130,7 +131,9 @@ def compare(
         raise typer.Exit(FAILED)
 
 
-def _candidate(project: "ProjectFile", revision: str | None, folder: Path, *, dirty: bool) -> "BuiltCommit":
+def _candidate(
+    project: "ProjectFile", revision: str | None, folder: Path, tell: "Callable[[Progress], None]", *, dirty: bool
+) -> "BuiltCommit":
     """The commit that is judged. What is not committed is judged only on purpose, and then the report says so."""
     from pullback_runners.projects.subjects import build_files, build_subject
     from pullback_runners.revisions import find_commit, uncommitted_changes
@@ -140,14 +143,14 @@ def _candidate(project: "ProjectFile", revision: str | None, folder: Path, *, di
     commit = find_commit(project.top, revision or "HEAD")
     changed = uncommitted_changes(project) if revision is None else []
     if dirty:
-        return build_files(project, {**commit, "dirty": bool(changed)}, folder)
+        return build_files(project, {**commit, "dirty": bool(changed)}, folder, tell)
     if changed:
         raise RefusalError(
             f"{changed[0]}{f' and {len(changed) - 1} more' if len(changed) > 1 else ''} in {project.top} "
             f"{'differ' if len(changed) > 1 else 'differs'} from HEAD: "
             "commit, or add --dirty to judge the files as they are, or --candidate HEAD to judge the commit without them"
         )
-    return build_subject(project, project.top, commit)
+    return build_subject(project, project.top, commit, tell)
 
 
 def _unused_workloads(project: "ProjectFile", files: "Sequence[Path]", judged: "BuiltCommit") -> "Iterator[str]":

@@ -162,7 +162,8 @@ def _write_and_measure(
         subject, failed = None, None
         if measure:
             try:
-                subject = subject_of_files(project, Path(folder), note)
+                with progress(quiet=False) as tell:
+                    subject = subject_of_files(project, Path(folder), note, tell)
             except BuildError as error:
                 failed = str(error)
         if keeps:

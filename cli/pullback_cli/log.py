@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pullback_cli.options import DEFAULT_SERVER, AsJson, Server
-from pullback_cli.uploading.gitlog import ask_git, first_parents, reason_of
+from pullback_cli.uploading.gitlog import first_parents, reason_of
 from pullback_cli.usage_errors import RefusalError, needs
 from pullback_cli.wording import in_options
+from pullback_runners.git import output_of
 
 if TYPE_CHECKING:
     from pullback_service.client import models
@@ -86,7 +87,7 @@ def learnt_in_words(receipt: "models.BranchReceipt") -> str:
 
 def _checked_out(repository: Path) -> str:
     asked = ("symbolic-ref", "--quiet", "--short", "HEAD")
-    found = ask_git(repository, *asked)
+    found = output_of(repository, *asked)
     if found is None:
         raise _unreadable(repository, *asked, remedy="name the branch with --branch")
     return found.strip()

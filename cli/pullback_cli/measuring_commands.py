@@ -78,7 +78,7 @@ def interrupts() -> Iterator[Interrupts]:
 
 @contextlib.contextmanager
 def progress(*, quiet: bool) -> "Iterator[Callable[[Progress], None]]":
-    """Show progress on standard error: a bar on a terminal, a line for each finished case elsewhere."""
+    """Show progress on standard error: a bar on a terminal, a line for each step of a build and each finished case elsewhere."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -98,5 +98,7 @@ def progress(*, quiet: bool) -> "Iterator[Callable[[Progress], None]]":
 
 
 def _print_finished(step: "Progress") -> None:
-    if step.phase == "finished":
+    if step.phase == "build":
+        typer.echo(step.message, err=True)
+    elif step.phase == "finished":
         typer.echo(f"[{step.done}/{step.total}] {step.message}", err=True)

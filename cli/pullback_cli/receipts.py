@@ -1,18 +1,20 @@
 """The end of a receipt: where the page is, and what the commit changed against the one before it."""
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 if TYPE_CHECKING:
-    from pullback_service.client import Client, models
+    from pullback_service.client import Client
 
-_WORDS = (
+WORDS = (
     ("worse", "worse"),
     ("likely_worse", "likely worse"),
     ("better", "better"),
     ("likely_better", "likely better"),
 )
+"""Trends in the order in which they are told, with their words."""
 _SAID = frozenset({"slower", "more", "likely_slower", "failed", "faster", "less", "likely_faster"})
 
 
@@ -27,24 +29,34 @@ def changes_in_words(client: "Client", project: str, sha: str) -> str | None:
 
     try:
         told = client.compare_commits(project=project, head=sha, limit=1)
-        counts = [(getattr(told.summary, name), words) for name, words in _WORDS]
+        counts = [(getattr(told.summary, name), words) for name, words in WORDS]
         if not any(count for count, _ in counts[:2]) and any(count for count, _ in counts[2:]):
             told = client.compare_commits(
                 project=project, head=sha, limit=1, outcome=["faster", "less", "likely_faster"]
             )
     except ClientError:
         return None  # the first commit of a project, or a service of an earlier release: nothing is lost by silence
-    against = f"against {told.reference.sha[:10]}"
+    named = ""
+    if told.items and (worst := told.items[0]).outcome in _SAID:
+        named = series_in_words(worst.case.label, worst.variant, worst.metric, worst.outcome, worst.log_ratio)
+    summary = told.summary
+    return changes_line(
+        told.reference.sha, counts, series=summary.series, not_comparable=summary.not_comparable, named=named
+    )
+
+
+def changes_line(
+    reference: str, counts: Sequence[tuple[int, str]], *, series: int, not_comparable: int, named: str
+) -> str:
+    """A line on what changed against a commit: how many of which trend, and one series by name."""
     said = [f"{count} {words}" for count, words in counts if count]
-    if not said:
-        apart = told.summary.not_comparable
-        return (
-            f"{against}: no change found in {told.summary.series} series{f', {apart} not comparable' if apart else ''}"
-        )
-    named = _in_words(told.items[0]) if told.items and told.items[0].outcome in _SAID else ""
-    return f"{against}: {', '.join(said)} of {told.summary.series} series{named}"
+    if said:
+        return f"against {reference[:10]}: {', '.join(said)} of {series} series{named and f' ({named})'}"
+    apart = f", {not_comparable} not comparable" if not_comparable else ""
+    return f"against {reference[:10]}: no change found in {series} series{apart}"
 
 
-def _in_words(series: "models.ComparedSeries") -> str:
-    ratio = "" if series.log_ratio is None else f", {100 * math.expm1(series.log_ratio):+.1f} %"
-    return f" ({series.case.label} {series.variant} {series.metric.replace('_', ' ')}: {series.outcome.replace('_', ' ')}{ratio})"
+def series_in_words(case: str, variant: str, metric: str, outcome: str, log_ratio: float | None) -> str:
+    """A series with its outcome and by how much it changed."""
+    ratio = "" if log_ratio is None else f", {100 * math.expm1(log_ratio):+.1f} %"
+    return f"{case} {variant} {metric.replace('_', ' ')}: {outcome.replace('_', ' ')}{ratio}"

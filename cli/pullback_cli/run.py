@@ -15,6 +15,7 @@ from pullback_cli.options import AsJson, Cases, Clone, Device, Quiet, Variants
 from pullback_cli.usage_errors import RefusalError, needs, note
 
 if TYPE_CHECKING:
+    from pullback_runners.progress import Progress
     from pullback_runners.projects.configuration import ProjectFile
     from pullback_runners.projects.subjects import BuiltCommit
 
@@ -89,8 +90,8 @@ def run(
     name, globs = narrowed_suite(suite or _usual_suite((repository or Path.cwd()).resolve()))
     cases = [*(case or ()), *globs]
     if list_only:
-        with tempfile.TemporaryDirectory(prefix="pullback-") as temporary:
-            own = _own_project((repository or Path.cwd()).resolve(), Path(temporary))
+        with tempfile.TemporaryDirectory(prefix="pullback-") as temporary, progress(quiet=quiet) as tell:
+            own = _own_project((repository or Path.cwd()).resolve(), Path(temporary), tell)
             files = workloads or own.get("workload_files", ())
             listed, refused = list_cases(name, cases, files, device, own.get("subject"))
         _print_cases(listed, as_json=as_json)
@@ -125,10 +126,10 @@ def run(
     ):
         if commits is not None:
             reports, status = _measure_commits(
-                (repository or Path.cwd()).resolve(), commits, output, lambda **e: measure(stop, tell, **e), stop
+                (repository or Path.cwd()).resolve(), commits, output, lambda **e: measure(stop, tell, **e), tell, stop
             )
         else:
-            own = {} if engine else _own_project((repository or Path.cwd()).resolve(), Path(temporary))
+            own = {} if engine else _own_project((repository or Path.cwd()).resolve(), Path(temporary), tell)
             reports, status = [measure(stop, tell, engine_dir=engine, **own)], 0
     written = output
     try:
@@ -153,11 +154,24 @@ def _status_of(reports: list[Report], status: int, stop: Interrupts) -> int:
 
 
 def _show(reports: list[Report], output: Path | None, *, one: bool, as_json: bool) -> None:
+    """Print reports; of several commits also what changed from each to the next."""
+    if one:
+        if as_json:
+            typer.echo(json.dumps(reports[0]))
+        else:
+            print_table(reports[0], output)
+        return
+    from pullback_cli.run_changes import changes_between, lines_of
+
+    changes = changes_between(reports)
     if as_json:
-        typer.echo(json.dumps(reports[0] if one else reports))
+        told = [None, *(change.document() for change in changes)]
+        typer.echo(json.dumps([{**report, "changes": each} for report, each in zip(reports, told, strict=False)]))
         return
     for report in reports:
-        print_table(report, output if one else None)
+        print_table(report, None)
+    for line in lines_of(changes):
+        typer.echo(line)
 
 
 def _check_places(
@@ -188,14 +202,14 @@ def _usual_suite(start: Path) -> str:
 
 def _say_if_no_project(start: Path) -> None:
     """Tell somebody who is in a repository of their own that these are not their gradients."""
+    from pullback_runners.git import is_clone
     from pullback_runners.projects.configuration import FILE, find_project
-    from pullback_runners.projects.git import is_clone
 
     if find_project(start) is None and is_clone(start):
         typer.echo(f"no {FILE} here: these are Pullback's own workloads; `pullback init` begins with yours", err=True)
 
 
-def _own_project(start: Path, folder: Path) -> dict[str, Any]:
+def _own_project(start: Path, folder: Path, tell: "Callable[[Progress], None]") -> dict[str, Any]:
     """The subject of a run without `--commits` in a user's project: its files as they are, built in a folder if they need it."""
     from pullback_runners.commits import describe_commit
     from pullback_runners.errors import BuildError
@@ -206,7 +220,7 @@ def _own_project(start: Path, folder: Path) -> dict[str, Any]:
     if project is None or project.is_engine:
         return {}
     try:
-        subject = subject_of_files(project, folder, note)
+        subject = subject_of_files(project, folder, note, tell)
     except BuildError as error:
         raise RefusalError(str(error)) from error
     return {"subject": subject, **_measured(project, describe_commit(project.top))}
@@ -229,6 +243,7 @@ def _measure_commits(
     wish: str,
     folder: Path | None,
     measure: Callable[..., Report],
+    tell: "Callable[[Progress], None]",
     stop: Callable[[], bool],
 ) -> tuple[list[Report], int]:
     """Measure commit after commit, each written as soon as it is measured, and return the reports and an exit status.
@@ -255,7 +270,7 @@ def _measure_commits(
             break
         typer.echo(f"commit {number} of {len(found)}: {commit['sha'][:10]} {commit['title']}", err=True)
         name = f"{number:03d}-{commit['sha'][:10]}"
-        built = _built_or_told(project, commit, None if folder is None else folder / f"{name}.log")
+        built = _built_or_told(project, commit, None if folder is None else folder / f"{name}.log", tell)
         if built is None:
             status = max(status, CASE_FAILED)
             continue
@@ -284,13 +299,15 @@ def _say_what_is_left_out(commits: int, wish: str) -> None:
         typer.echo(f"{named} left out: nothing that is measured was changed ([build] files)", err=True)
 
 
-def _built_or_told(project: "ProjectFile", commit: Mapping[str, Any], log: Path | None) -> "BuiltCommit | None":
+def _built_or_told(
+    project: "ProjectFile", commit: Mapping[str, Any], log: Path | None, tell: "Callable[[Progress], None]"
+) -> "BuiltCommit | None":
     """A commit made ready; None if it cannot be built, which is told, with what its build wrote in a file."""
     from pullback_runners.errors import BuildError
     from pullback_runners.projects.subjects import build_subject
 
     try:
-        built = build_subject(project, project.top, commit)
+        built = build_subject(project, project.top, commit, tell)
     except BuildError as error:
         note(str(error))
         if log is not None and error.log:

@@ -1,9 +1,10 @@
 """The commit that was measured, as its checkout's git tells it."""
 
-import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from pullback_runners.git import output_of
 
 FIELDS = "%H%n%P%n%an%n%aI%n%s"
 """Of a commit, as `git log` prints it: one a line, for whatever else ends or separates may stand in a title."""
@@ -19,18 +20,18 @@ def describe_commit(checkout: Path) -> dict[str, Any] | None:
     commit = describe_revision(checkout, "HEAD")
     if commit is None:
         return None
-    return {**commit, "dirty": bool(run_git(checkout, "status", "--porcelain", "--untracked-files=no"))}
+    return {**commit, "dirty": bool(output_of(checkout, "status", "--porcelain", "--untracked-files=no"))}
 
 
 def describe_revision(repository: Path, revision: str) -> dict[str, Any] | None:
     """Return the commit object for whatever git takes for one commit, or None if it takes it for none."""
-    sha = run_git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-    shown = None if not sha else run_git(repository, "show", "--no-patch", f"--format={FIELDS}", sha)
+    sha = output_of(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    shown = None if not sha else output_of(repository, "show", "--no-patch", f"--format={FIELDS}", sha)
     if shown is None:
         return None
     return {
         **read_fields(shown),
-        "branch": run_git(repository, "symbolic-ref", "--quiet", "--short", "HEAD"),
+        "branch": output_of(repository, "symbolic-ref", "--quiet", "--short", "HEAD"),
         "dirty": False,
     }
 
@@ -54,19 +55,3 @@ def stated_time(text: str) -> str | None:
     except ValueError:
         return None
     return text if _EARLIEST <= found < _LATEST else None
-
-
-def run_git(checkout: Path, *arguments: str) -> str | None:
-    """The output of git, or None if it refuses or is not there."""
-    try:
-        done = subprocess.run(  # noqa: S603 - git with our own arguments
-            ["git", "--no-optional-locks", "-c", "log.showSignature=false", "-C", str(checkout), *arguments],  # noqa: S607 - whichever git the user has
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",  # commits of old are in whatever their authors wrote
-            check=False,
-            timeout=30,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip("\n") if done.returncode == 0 else None

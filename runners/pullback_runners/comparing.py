@@ -16,12 +16,12 @@ from pullback_runners.measurement.sequential_sampling import FEWEST_GROUPS
 from pullback_runners.measurement.subject import Subject
 from pullback_runners.measurement.subject_cases import Chosen, choose_for
 from pullback_runners.measurement.worker_process import StoppedError, Surroundings
-from pullback_runners.progress import GroupSteps, Progress, Steps
+from pullback_runners.progress import GroupSteps, Progress, Steps, ignore_progress
 from pullback_runners.projects.subjects import BuiltCommit
 from pullback_runners.report import ENGINE_PROJECT, absences
 from pullback_runners.report.comparisons import compared_case, comparison_rows
 from pullback_runners.report.run import Run
-from pullback_runners.runs import ignore_progress, ignore_refused, never_stop, throttled_slices, timed_waiting
+from pullback_runners.runs import ignore_refused, never_stop, throttled_slices, timed_waiting
 from pullback_runners.suites import find_suite
 from pullback_runners.variants import refuse_unknown_device, refuse_unknown_variants
 from pullback_runners.workloads import CPU, FIX_IT, Case

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from pullback_runners.allocations import count_allocations
-from pullback_runners.commits import describe_commit, run_git
+from pullback_runners.commits import describe_commit
 from pullback_runners.errors import UsageError, VariantError
+from pullback_runners.git import output_of
 from pullback_runners.measurement.examination import Examination
 from pullback_runners.measurement.lockstep import Group, Timing
 from pullback_runners.measurement.slices import calibrate_calls, time_slice, timer_ns
@@ -89,5 +90,7 @@ class InProcess:
 def _project_name(folder: Path) -> str:
     project = find_project(folder)
     return (
-        project.name if project else name_of_repository(Path(run_git(folder, "rev-parse", "--show-toplevel") or folder))
+        project.name
+        if project
+        else name_of_repository(Path(output_of(folder, "rev-parse", "--show-toplevel") or folder))
     )

@@ -14,7 +14,7 @@ class Progress:
     """The progress of a run, in steps of about equal cost (an examination or a group is one step)."""
 
     phase: str
-    """`preflight`, `examine`, `measure` or `finished` (of one case)."""
+    """`build`, `preflight`, `examine`, `measure` or `finished` (of one case)."""
     done: int
     total: int
     """May grow: an ambiguous case of the standard suite asks for more groups."""
@@ -37,6 +37,10 @@ class Progress:
         if not all(isinstance(each, str) and len(each) <= _LONGEST_WORDS for each in words):
             raise ValueError("no words of progress")
         return cls(**told)
+
+
+def ignore_progress(_: Progress) -> None:
+    """Watch nothing."""
 
 
 class Steps:

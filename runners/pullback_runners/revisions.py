@@ -7,8 +7,8 @@ from typing import Any
 
 from pullback_runners.commits import describe_revision
 from pullback_runners.errors import UsageError
+from pullback_runners.git import git, is_bare, is_clone, top_of
 from pullback_runners.projects.configuration import FILE, ProjectFile, find_project
-from pullback_runners.projects.git import git, is_bare, is_clone, top_of
 from pullback_runners.projects.subjects import files_of
 
 Commit = Mapping[str, Any]

@@ -19,7 +19,7 @@ from pullback_runners.measurement.subject import INSTALLED, Subject, engine_subj
 from pullback_runners.measurement.subject_cases import Chosen, choose_for
 from pullback_runners.measurement.worker_process import StoppedError, Surroundings
 from pullback_runners.peers.devices import peers_for
-from pullback_runners.progress import GroupSteps, Progress, Steps
+from pullback_runners.progress import GroupSteps, Progress, Steps, ignore_progress
 from pullback_runners.projects.subjects import engine_digest
 from pullback_runners.report import (
     ENGINE_PROJECT,
@@ -34,10 +34,6 @@ from pullback_runners.report.run import Run
 from pullback_runners.suites import Suite, find_suite
 from pullback_runners.variants import TIERS, refuse_unknown_device, refuse_unknown_variants, why_no_form
 from pullback_runners.workloads import CPU, Case, find_workload
-
-
-def ignore_progress(_: Progress) -> None:
-    """Watch nothing."""
 
 
 def never_stop() -> bool:
@@ -317,4 +313,4 @@ def throttled_slices(measured: Sequence[Sequence[Group]]) -> tuple[int, int]:
     return sum(len(timing.wall_s) for timing in timings), sum(len(timing.throttled) for timing in timings)
 
 
-__all__ = ["Progress", "ignore_progress", "ignore_refused", "list_cases", "never_stop", "run_suite"]
+__all__ = ["Progress", "ignore_refused", "list_cases", "never_stop", "run_suite"]

@@ -71,6 +71,11 @@ def log_ratio_of(reference: float, candidate: float) -> float:
     return log(factor) if 0 < factor < inf else log(candidate) - log(reference)
 
 
+def doubt_of_change(software: str) -> str:
+    """Why a count that changed is not the commit's doing, where this software changed with it."""
+    return f"Counted with different software ({software}): count both commits in one installation to know."
+
+
 def doubt_of_count(outcome: str, log_ratio: float | None, *, least: float = 0.0) -> str | None:
     """Why a count is not `outcome`, or None where nothing speaks against it. A ratio from or to zero is None.
 

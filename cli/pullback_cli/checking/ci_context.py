@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pullback_cli.uploading.gitlog import ask_git
 from pullback_cli.usage_errors import RefusalError
+from pullback_runners.git import output_of
 
 _REVISION = re.compile(r"[~^@{]|^HEAD$")
 
@@ -114,5 +114,5 @@ def find_base(said: str | None, repository: Path, surroundings: Surroundings) ->
 
 
 def _resolved(repository: Path, revision: str) -> str | None:
-    found = ask_git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    found = output_of(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     return found.strip() if found else None

@@ -54,7 +54,7 @@ class MeasuredCheckout:
         self._watch = HeadWatch(project.top)
         self._heads: list[int] = []
         """Jobs of commits that somebody waits for, whose end was not told yet."""
-        self._ask(history)
+        self._ask(history, is_fresh=False)
         self._looked = time.monotonic()
         self._moved = False
 
@@ -71,7 +71,7 @@ class MeasuredCheckout:
         if self._moved:
             history = read_history(self._project)
             known = {str(job.commit["sha"]) for job in self.jobs}
-            self._ask(history)
+            self._ask(history, is_fresh=True)
             self._moved = False
             new = history.head if history.head["sha"] not in known else None
         self.jobs = [job if job.is_final else replace(job, job=self._api.job(job.job.id)) for job in self.jobs]
@@ -83,21 +83,24 @@ class MeasuredCheckout:
         self._heads = [head for head in self._heads if head not in {job.job.id for job in finished}]
         return finished
 
-    def _ask(self, history: History) -> None:
+    def _ask(self, history: History, *, is_fresh: bool) -> None:
         """Queue the head, then earlier commits, newest first, behind it. Asking again makes nothing twice.
 
+        A head that is not fresh and repeats the commit before it comes last: that one tells as much, and what differs comes sooner.
         The service is told the branch first: its history has commits that are not measured, and what was measured on another
         branch comes to this one with a merge.
         """
         if history.log and history.head["branch"] is not None:
             self._api.tell_log(self._project.name, str(history.head["branch"]), history.log)
-        wanted = [(history.head, HEAD_PRIORITY)]
-        wanted += [(commit, EARLIER_PRIORITY - age) for age, commit in enumerate(history.earlier)]
+        repeats = history.repeats and not is_fresh
+        first, *later = (*history.earlier, history.head) if repeats else (history.head, *history.earlier)
+        wanted = [(first, HEAD_PRIORITY)]
+        wanted += [(commit, EARLIER_PRIORITY - age) for age, commit in enumerate(later)]
         for commit, priority in wanted:
             job = self._api.add_job(
                 self._project.name, commit, suite=self._suite, priority=priority, timeout_s=TIMEOUT_S
             )
             if job.id not in {each.job.id for each in self.jobs}:
                 self.jobs.append(FollowedJob(commit, job, new=job.state not in FINAL_STATES))
-            if commit is history.head:
+            if commit in (first, history.head):
                 self._heads.append(job.id)

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from pullback_runners.commits import FIELDS, read_fields
-from pullback_runners.projects.configuration import ProjectFile
-from pullback_runners.projects.git import git
+from pullback_runners.git import output_of
+from pullback_runners.projects.configuration import FILE, ProjectFile
 from pullback_runners.projects.subjects import files_of
 from pullback_runners.revisions import uncommitted_changes
 
@@ -22,13 +22,15 @@ Commit = Mapping[str, Any]
 class History:
     """The commits to measure, and a sentence for the person where they are fewer than one would expect.
 
-    `log` has the newest first parents of the head, itself first; a shallow clone does not know where it is cut off.
+    `repeats`: the head has the code of the newest earlier commit and is measured by the same workloads, so that it tells nothing
+    that this one does not. `log` has the newest first parents of the head, itself first; a shallow clone does not know where it is cut off.
     """
 
     head: Commit
     earlier: tuple[Commit, ...]
     remark: str | None = None
     log: tuple[Commit, ...] = ()
+    repeats: bool = False
 
 
 def read_history(project: ProjectFile) -> History:
@@ -46,7 +48,16 @@ def read_history(project: ProjectFile) -> History:
     dirty = uncommitted_changes(project)
     remark = f"changes that are not committed are not measured ({', '.join(dirty[:3])})" if dirty else None
     log = _commits(repository, branch, "--first-parent", f"--max-count={MOST_OF_A_LOG}", "HEAD")
-    return History(head, earlier, remark, tuple(log))
+    repeats = changed[:1] == list(earlier[:1]) != [] and _has_same_workloads(project, changed[0]["sha"])
+    return History(head, earlier, remark, tuple(log), repeats)
+
+
+def _has_same_workloads(project: ProjectFile, sha: str) -> bool:
+    """True if HEAD has the file and the workloads of an earlier commit, or that one is measured by HEAD's since it has none."""
+    folders = [str(Path(name).parent) for name in project.measure.workloads]
+    listed = output_of(project.top, "diff", "--no-renames", "--name-status", sha, "HEAD", "--", FILE, *folders)
+    changes = [line.split("\t") for line in (listed or "").splitlines()]
+    return listed is not None and (not changes or ["A", FILE] in changes)
 
 
 class HeadWatch:
@@ -80,5 +91,4 @@ def _commits(repository: Path, branch: str | None, *arguments: str) -> list[Comm
 
 
 def _ask(repository: Path, *arguments: str) -> str:
-    done = git(repository, *arguments)
-    return done.stdout.decode(errors="replace").strip() if done.returncode == 0 else ""
+    return output_of(repository, *arguments) or ""

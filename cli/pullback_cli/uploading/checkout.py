@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from pullback_cli.uploading.gitlog import ask_git
 from pullback_cli.usage_errors import RefusalError
 from pullback_runners.commits import stated_time
+from pullback_runners.git import output_of
 
 _REMEDY = "the file does not name the measured commit, and this folder is not a git checkout: add --commit SHA"
 
@@ -22,14 +22,14 @@ class Head:
 
 def is_one(folder: Path) -> bool:
     """True if git has a commit checked out here."""
-    return ask_git(folder, "rev-parse", "--verify", "HEAD") is not None
+    return output_of(folder, "rev-parse", "--verify", "HEAD") is not None
 
 
 def branch_of(folder: Path, sha: str) -> str | None:
     """The branch that is checked out, where a commit is among its first parents."""
-    branch = (ask_git(folder, "symbolic-ref", "--quiet", "--short", "HEAD") or "").strip()
+    branch = (output_of(folder, "symbolic-ref", "--quiet", "--short", "HEAD") or "").strip()
     # From the branch's end back to the commit, and not to what is behind it.
-    line = ask_git(folder, "rev-list", "--first-parent", "HEAD", f"^{sha}^@") if branch else None
+    line = output_of(folder, "rev-list", "--first-parent", "HEAD", f"^{sha}^@") if branch else None
     return branch if sha in (line or "").split() else None
 
 
@@ -42,7 +42,7 @@ def head(folder: Path) -> Head:
 
 
 def _git(folder: Path, *arguments: str) -> str:
-    said = ask_git(folder, *arguments)
+    said = output_of(folder, *arguments)
     if said is None:
         raise RefusalError(_REMEDY)
     return said.strip()

@@ -5,25 +5,21 @@ from pathlib import Path
 from typing import Any
 
 from pullback_runners.commits import FIELDS, read_fields
-from pullback_runners.projects.git import git
-
-
-def ask_git(folder: Path, *arguments: str) -> str | None:
-    """The output of git, or None where it fails."""
-    done = _run(folder, *arguments)
-    return done.stdout.decode(errors="replace") if done is not None and done.returncode == 0 else None
+from pullback_runners.git import git, output_of
 
 
 def reason_of(folder: Path, *arguments: str) -> str:
     """Why git cannot."""
-    done = _run(folder, *arguments)
-    said = (done.stderr.decode(errors="replace").strip() if done is not None else "") or "git failed"
-    return said.splitlines()[0]
+    try:
+        said = git(folder, *arguments).stderr.decode(errors="replace").strip()
+    except (OSError, subprocess.SubprocessError):
+        said = ""
+    return (said or "git failed").splitlines()[0]
 
 
 def first_parents(folder: Path, revision: str, most: int) -> list[dict[str, Any]] | None:
     """Commits from a revision back along first parents, newest first; where the clone is cut off, so is the list."""
-    said = ask_git(
+    said = output_of(
         folder,
         "log",
         "-z",
@@ -46,13 +42,6 @@ def first_parents(folder: Path, revision: str, most: int) -> list[dict[str, Any]
 
 def _cut_off(folder: Path) -> set[str]:
     """Commits at which a shallow clone ends."""
-    place = (ask_git(folder, "rev-parse", "--git-path", "shallow") or "").strip()
+    place = (output_of(folder, "rev-parse", "--git-path", "shallow") or "").strip()
     file = folder / place
     return set(file.read_text().split()) if place and file.is_file() else set()
-
-
-def _run(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[bytes] | None":
-    try:
-        return git(folder, *arguments)
-    except (OSError, subprocess.SubprocessError):
-        return None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from pullback_cli.uploading import checkout
-from pullback_cli.uploading.gitlog import ask_git
+from pullback_runners.git import output_of
 
 if TYPE_CHECKING:
     from pullback_runners.projects.configuration import ProjectFile
@@ -54,7 +54,7 @@ def anchor_sha_of(repository: Path, file: "ProjectFile") -> str | None:
     if file.detection.anchor is None or not checkout.is_one(repository):
         return None
     tag = f"refs/tags/{file.detection.anchor}^{{commit}}"
-    sha = ask_git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", tag)
+    sha = output_of(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", tag)
     return None if sha is None else sha.strip() or None
 
 
@@ -62,7 +62,7 @@ def committed_file(repository: Path) -> "ProjectFile | None":
     """The `pullback.toml` of the commit that is checked out, None where it has none; UsageError says what is wrong in it."""
     from pullback_runners.projects.configuration import FILE, parse_project
 
-    text, top = ask_git(repository, "show", f"HEAD:{FILE}"), ask_git(repository, "rev-parse", "--show-toplevel")
+    text, top = output_of(repository, "show", f"HEAD:{FILE}"), output_of(repository, "rev-parse", "--show-toplevel")
     return None if text is None or top is None else parse_project(text, Path(top.strip()))
 
 

@@ -12,9 +12,9 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from pullback_runners.agent.errors import JobFailedError, PermanentError
+from pullback_runners.git import git, is_clone, last_line, top_of
 from pullback_runners.projects.checkouts import submodule_name
 from pullback_runners.projects.definitions import listed_submodules
-from pullback_runners.projects.git import git, is_clone, last_line, top_of
 
 _FETCH_TIMEOUT_S = 1800
 _SHORT_SSH = re.compile(r"(?P<host>[^/:@]+@[^/:]+):(?P<path>(?!//).+)")

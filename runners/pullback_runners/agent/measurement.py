@@ -18,9 +18,9 @@ from pullback_runners.agent.client import Claim, Job
 from pullback_runners.agent.errors import JobFailedError
 from pullback_runners.agent.jobfolder import JobFolder
 from pullback_runners.agent.process_mark import ProcessMark, end_trees
+from pullback_runners.git import git
 from pullback_runners.machine import HOST_VARIABLE
 from pullback_runners.progress import Progress
-from pullback_runners.projects.git import git
 from pullback_runners.sandbox.bubblewrap import View
 from pullback_runners.sandbox.isolation import Confined, Isolation
 from pullback_runners.sandbox.proxy import INSIDE, BuildProxy

@@ -88,11 +88,11 @@ def _measure(job: JobFolder, order: Mapping[str, Any], tell: Callable[[Progress]
         return None
     tell(Progress("build", 0, 1, f"building {commit['sha'][:10]}"))
     project, files = _project(job, repository, commit)
-    built = build_subject(project, repository, commit)
+    built = build_subject(project, repository, commit, tell)
     _warn(built)
     workloads = project.workload_files(files or built.files)
     if compared is not None and compared["sha"] != commit["sha"]:
-        reference = build_subject(project, repository, compared)
+        reference = build_subject(project, repository, compared, tell)
         _warn(reference)
     else:
         reference = built
@@ -115,9 +115,9 @@ def _prepare(job: JobFolder, order: Mapping[str, Any], step: str, tell: Callable
         tell(Progress("build", number, len(wanted), f"building {commit['sha'][:10]}"))
         project, _ = _project(job, repository, commit)
         if step == "environments":
-            make_environments(project, repository, commit)
+            make_environments(project, repository, commit, tell)
         else:
-            build_subject(project, repository, commit).compile_bytecode()
+            build_subject(project, repository, commit, tell).compile_bytecode()
 
 
 def _project(job: JobFolder, repository: Path, commit: Mapping[str, Any]) -> "tuple[ProjectFile, Path | None]":

@@ -14,6 +14,8 @@ class Subject:
     """Folders that go in front of `sys.path`."""
     imports: tuple[str, ...] = ("pullback",)
     """Modules imported before any workload is; with `paths` they have to come from there."""
+    top: Path | None = None
+    """The folder that stands for the top of its repository; None for what is installed."""
     objects: Path | None = None
     """Folder for the object code of its programs, or None for the user's cache."""
     python: Path | None = None
@@ -42,6 +44,7 @@ class Subject:
         return {
             "paths": [str(path) for path in self.paths],
             "imports": list(self.imports),
+            "top": str(self.top) if self.top else None,
             "objects": str(self.objects) if self.objects else None,
         }
 

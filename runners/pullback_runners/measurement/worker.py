@@ -230,11 +230,11 @@ def _warm_up(call: Callable[[], Any], clock: Clock, least_s: float = WARM_UP_S) 
 
 
 def _sentence(error: Exception, order: dict[str, Any]) -> str:
-    """The exception's message, with its place in the workload's file if it was raised there."""
+    """The exception's message, with its places in the workload's file and in what is measured if it was raised there."""
     said = str(error).strip().splitlines()
     place = ""
     with contextlib.suppress(Exception):  # it may be the workload that cannot be found
-        place = find_workload(order["case"]["workload"]).place_of(error)
+        place = find_workload(order["case"]["workload"]).place_of(error, order["subject"]["top"])
     return f"{type(error).__name__}{f': {said[0]}' if said else ''}{place}"
 
 

@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from pullback_runners.errors import BuildError
+from pullback_runners.git import git, last_line
 from pullback_runners.projects.configuration import FILE
-from pullback_runners.projects.git import git, last_line
 
 _LINK, _SUBMODULE, _EXECUTABLE = b"120000", b"160000", b"100755"
 

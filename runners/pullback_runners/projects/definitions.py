@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from pullback_runners.errors import UsageError
+from pullback_runners.git import git, is_bare
 from pullback_runners.projects.checkouts import write_commit
 from pullback_runners.projects.configuration import FILE, ProjectFile, parse_project, read_project
-from pullback_runners.projects.git import git, is_bare
 
 
 def project_of_commit(repository: Path, sha: str, scratch: Path) -> tuple[ProjectFile, Path | None]:

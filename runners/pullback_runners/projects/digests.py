@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
 
-from pullback_runners.projects.git import git, is_clone
+from pullback_runners.git import git, is_clone
 
 _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 """Of every repository; against it every file is a new one, and `diff-tree` takes the paths that `rev-list` takes."""

@@ -2,7 +2,6 @@
 
 import hashlib
 import logging
-import os
 import platform
 import shlex
 import shutil
@@ -19,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from pullback_runners.errors import BuildError
+from pullback_runners.git import variables_elsewhere
+from pullback_runners.projects.build_steps import environment_of_it, step
 from pullback_runners.projects.configuration import FILE, Build
 from pullback_runners.projects.folder_cache import held_locks, kept_folder
 from pullback_runners.projects.requirements import local_files, requirement_files
@@ -28,6 +29,17 @@ _log = logging.getLogger(__name__)
 
 MOST_BYTES = 20 << 30
 _TIMEOUT_S = 3600
+_LISTS_PACKAGES = """
+import sys
+from importlib.metadata import distributions
+sys.path = [each for each in sys.path if each]  # without the folder that one stands in
+for line in sorted({
+    f"{each.metadata['Name']} {each.version}"
+    for each in distributions()
+    if '"dir_info"' not in (each.read_text("direct_url.json") or "")
+}):
+    print(line)
+"""
 _LAST_LINES = 16
 
 
@@ -81,7 +93,26 @@ def make_environment(build: Build, files: Path, current: Path, cache_root: Path)
     def starts(folder: Path) -> bool:
         return (folder / "bin" / "python").exists()  # a link to a Python, which may have been uninstalled
 
-    return Environment(kept_folder(cache_root / short, make, MOST_BYTES, starts) / "bin" / "python", version, short)
+    with environment_of_it():
+        kept = kept_folder(cache_root / short, make, MOST_BYTES, starts)
+    return Environment(kept / "bin" / "python", version, short)
+
+
+def built_against(build: Build) -> tuple[str, ...]:
+    """The Python that commits are built with, and the packages that are there where it is in no environment of Pullback's making.
+
+    They change without a commit: what was compiled against them has to be built again. Others are in the commit's requirements.
+    """
+    base = _find_python(build.python)
+    return (platform_of(base), *(() if build.requirements else _packages_of(base)))
+
+
+@cache
+def _packages_of(python: Path) -> tuple[str, ...]:
+    """The packages of a Python with their versions, but for those of folders, which commits themselves are often installed from."""
+    asked = [str(python), "-c", _LISTS_PACKAGES]
+    done = subprocess.run(asked, check=True, capture_output=True, text=True, env=own_variables())  # noqa: S603 - a Python
+    return tuple(done.stdout.splitlines())
 
 
 def run_logged(command: Sequence[str] | str, where: Path, what: str, variables: dict[str, str] | None = None) -> None:
@@ -91,18 +122,19 @@ def run_logged(command: Sequence[str] | str, where: Path, what: str, variables: 
         tempfile.TemporaryFile() as output
     ):  # a pipe would be waited for as long as a server that the command started runs
         try:
-            done = subprocess.run(  # noqa: S603 - commands of the project's own file
-                command,
-                cwd=where,
-                env=own_variables() if variables is None else variables,
-                shell=isinstance(command, str),
-                check=False,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                timeout=_TIMEOUT_S,
-                pass_fds=() if isinstance(command, str) else held_locks(),  # a shell may leave servers running
-            )
+            with step(what.rstrip(",")):
+                done = subprocess.run(  # noqa: S603 - commands of the project's own file
+                    command,
+                    cwd=where,
+                    env=own_variables() if variables is None else variables,
+                    shell=isinstance(command, str),
+                    check=False,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    timeout=_TIMEOUT_S,
+                    pass_fds=() if isinstance(command, str) else held_locks(),  # a shell may leave servers running
+                )
         except subprocess.TimeoutExpired as error:
             raise BuildError(f"{what} did not end in {_TIMEOUT_S} s") from error
         output.seek(0)
@@ -144,7 +176,7 @@ def installer(python: Path) -> list[str]:
 
 def own_variables() -> dict[str, str]:
     """The variables of this process for what installs and builds: of packages on `PYTHONPATH` pip says that they are installed."""
-    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return {name: value for name, value in variables_elsewhere().items() if name != "PYTHONPATH"}
 
 
 def table_of(tables: Mapping[str, Any], *names: str) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pullback_runners.errors import BuildError
+from pullback_runners.projects.build_steps import step
 
 _in_use: dict[Path, int] = {}
 """Locks of this process by their descriptors: what it has asked for stays until it ends."""
@@ -31,9 +32,9 @@ def kept_folder(
             _in_use[place] = os.open(_beside(place, ".lock"), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         lock = _in_use[place]
         finished = _beside(place, ".bytes")
-        fcntl.flock(lock, fcntl.LOCK_SH)  # others that use a finished folder need not wait for each other
+        _take(lock, fcntl.LOCK_SH)  # others that use a finished folder need not wait for each other
         if not (finished.exists() and is_sound(place)):
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            _take(lock, fcntl.LOCK_EX)
             try:
                 if not (finished.exists() and is_sound(place)):
                     finished.unlink(missing_ok=True)
@@ -53,6 +54,15 @@ def kept_folder(
             f"{place} cannot be written ({error.strerror}); free some space or set XDG_CACHE_HOME"
         ) from error
     return place
+
+
+def _take(lock: int, kind: int) -> None:
+    """Take a lock, and say it where another process has it."""
+    try:
+        fcntl.flock(lock, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        with step("waiting for another process that makes the same"):
+            fcntl.flock(lock, kind)
 
 
 def held_locks() -> tuple[int, ...]:

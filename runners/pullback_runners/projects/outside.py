@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pullback_runners.projects.git import git
+from pullback_runners.git import git
 
 _MOST_NAMED = 3
 

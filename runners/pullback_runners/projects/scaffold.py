@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pullback_runners.errors import UsageError
+from pullback_runners.git import git, is_bare, last_line
 from pullback_runners.measurement.examination import examine
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.subject import Subject
@@ -14,7 +15,6 @@ from pullback_runners.measurement.worker_process import Surroundings
 from pullback_runners.projects.configuration import FILE
 from pullback_runners.projects.drafts import example_for, workload_name, workload_text
 from pullback_runners.projects.functions import PlainFunction
-from pullback_runners.projects.git import git, is_bare, last_line
 from pullback_runners.workloads import known_workloads
 
 MOST_TRIED = 5

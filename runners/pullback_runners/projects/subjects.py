@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -15,13 +14,16 @@ from typing import Any
 from pullback_runners.commits import describe_commit
 from pullback_runners.errors import BuildError
 from pullback_runners.measurement.subject import Subject
+from pullback_runners.progress import Progress, ignore_progress
 from pullback_runners.projects.backends import backend_for, make_backend, variables_for
+from pullback_runners.projects.build_steps import building
 from pullback_runners.projects.checkouts import copy_files, refuse_absent_submodule, write_commit
 from pullback_runners.projects.configuration import Build, ProjectFile, find_project
 from pullback_runners.projects.digests import COMPILED_SOURCES, checkout_digest, commit_digest, folder_digest
 from pullback_runners.projects.environments import (
     OWN,
     Environment,
+    built_against,
     installer,
     make_environment,
     own_variables,
@@ -78,13 +80,11 @@ class BuiltCommit:
         return {**self.environment.document(), "outside": list(self.outside)}
 
 
-def build_subject(project: ProjectFile, repository: Path, commit: Commit) -> BuiltCommit:
+def build_subject(
+    project: ProjectFile, repository: Path, commit: Commit, on_progress: Callable[[Progress], None] = ignore_progress
+) -> BuiltCommit:
     """Build a commit as the project's file says, or take it as it was built before; BuildError says why it cannot be had."""
-    root = cache_folder()
     sha = commit["sha"]
-    compiled_by = [(name, os.environ[name]) for name in _OF_COMPILERS if name in os.environ and is_built(project.build)]
-    ways = (project.build, sorted(project.environment.items()), sys.version, *compiled_by)
-    how = sha256(repr(ways).encode()).hexdigest()[:8]
 
     def make(folder: Path) -> None:
         empty = write_commit(repository, sha, folder / _FILES, project.build.submodules)
@@ -95,16 +95,28 @@ def build_subject(project: ProjectFile, repository: Path, commit: Commit) -> Bui
             raise BuildError(f"{error}{said_of_empty(empty)}", error.log) from error
 
     try:
-        folder = kept_folder(root / "commits" / f"{sha}-{how}", make, MOST_BYTES)
-        digest = commit_digest(repository, sha, files_of(project.build, folder / _FILES))
-        return _built(project, commit, folder, digest)
+        with building(sha[:10], on_progress):
+            folder = kept_folder(cache_folder() / "commits" / f"{sha}-{_way_of(project)}", make, MOST_BYTES)
+            digest = commit_digest(repository, sha, files_of(project.build, folder / _FILES))
+            return _built(project, commit, folder, digest)
     except BuildError as error:
         raise BuildError(f"commit {sha[:10]} cannot be built: {error}", error.log) from error
 
 
-def make_environments(project: ProjectFile, repository: Path, commit: Commit) -> None:
+def _way_of(project: ProjectFile) -> str:
+    """A digest of all that makes another program of the files of a commit."""
+    way = [repr(project.build), repr(sorted(project.environment.items()))]
+    if is_built(project.build):
+        way += [f"{name}={os.environ[name]}" for name in _OF_COMPILERS if name in os.environ]
+        way += built_against(project.build)
+    return sha256(repr(way).encode()).hexdigest()[:8]
+
+
+def make_environments(
+    project: ProjectFile, repository: Path, commit: Commit, on_progress: Callable[[Progress], None] = ignore_progress
+) -> None:
     """Make what a commit is built and measured in, and run nothing of it; BuildError says why it cannot be had."""
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, building(commit["sha"][:10], on_progress):
         files = Path(folder)
         try:
             write_commit(repository, commit["sha"], files, project.build.submodules)
@@ -116,17 +128,25 @@ def make_environments(project: ProjectFile, repository: Path, commit: Commit) ->
             raise BuildError(f"commit {commit['sha'][:10]} cannot be built: {error}", error.log) from error
 
 
-def build_files(project: ProjectFile, commit: Commit, folder: Path) -> BuiltCommit:
+def build_files(
+    project: ProjectFile, commit: Commit, folder: Path, on_progress: Callable[[Progress], None] = ignore_progress
+) -> BuiltCommit:
     """Copy the project's files as they are into a folder and build them there."""
     try:
-        copy_files(project.top, folder / _FILES, project.build.submodules)
-        _build(project, folder)
-        return _built(project, commit, folder, _digest_in_place(project))
+        with building(project.name, on_progress):
+            copy_files(project.top, folder / _FILES, project.build.submodules)
+            _build(project, folder)
+            return _built(project, commit, folder, _digest_in_place(project))
     except BuildError as error:
         raise BuildError(f"the files in {project.top} cannot be built: {error}", error.log) from error
 
 
-def subject_of_files(project: ProjectFile, folder: Path, warn: Callable[[str], None]) -> Subject:
+def subject_of_files(
+    project: ProjectFile,
+    folder: Path,
+    warn: Callable[[str], None],
+    on_progress: Callable[[Progress], None] = ignore_progress,
+) -> Subject:
     """The subject where no commit is named: the project's files where they are, if nothing has to be built.
 
     Else it is the commit that is checked out, built once; or a copy of the files in `folder`, if some of them are not committed.
@@ -136,14 +156,15 @@ def subject_of_files(project: ProjectFile, folder: Path, warn: Callable[[str], N
     if not is_built(build):
         for each in build.submodules:
             refuse_absent_submodule(project.top, each)
-        environment = make_environment(build, project.top, project.top, cache_folder() / "environments")
+        with building(project.name, on_progress):
+            environment = make_environment(build, project.top, project.top, cache_folder() / "environments")
         paths = tuple(project.top / each for each in paths_of(build, project.top))
-        return replace(_subject(project, paths, environment, None), digest=_digest_in_place(project))
+        return replace(_subject(project, paths, environment, None), top=project.top, digest=_digest_in_place(project))
     commit = describe_commit(project.top)
     if commit is None or commit["dirty"]:
-        built = build_files(project, commit or {}, folder)
+        built = build_files(project, commit or {}, folder, on_progress)
     else:
-        built = build_subject(project, project.top, commit)
+        built = build_subject(project, project.top, commit, on_progress)
     if (said := built.warning()) is not None:
         warn(said)
     return built.subject
@@ -221,8 +242,9 @@ def _built(project: ProjectFile, commit: Commit, folder: Path, digest: str | Non
     files = folder / _FILES
     empty = (folder / _EMPTY).read_text(encoding="utf-8").splitlines() if (folder / _EMPTY).exists() else []
     environment = make_environment(project.build, files, project.top, cache_folder() / "environments")
+    top = (folder / _INSTALLED if project.build.install == "wheel" else files).resolve()
     if project.build.install == "wheel":
-        paths: tuple[Path, ...] = (folder / _INSTALLED,)
+        paths: tuple[Path, ...] = (top,)
     else:
         paths = tuple((files / each).resolve() for each in paths_of(project.build, files))
         if missing := [path for path in paths if not path.is_dir()]:
@@ -232,7 +254,7 @@ def _built(project: ProjectFile, commit: Commit, folder: Path, digest: str | Non
     noted = folder / _OUTSIDE
     outside = tuple(noted.read_text(encoding="utf-8").splitlines()) if noted.exists() else ()
     code = folder_digest(folder / _INSTALLED) if project.build.install == "wheel" else None
-    subject = replace(subject, digest=digest, code=code, hint=said_of_empty(empty), checkout=project.top)
+    subject = replace(subject, top=top, digest=digest, code=code, hint=said_of_empty(empty), checkout=project.top)
     return BuiltCommit(commit, subject, environment, files, outside)
 
 

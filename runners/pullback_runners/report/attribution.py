@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pullback_runners.commits import describe_commit, run_git
+from pullback_runners.commits import describe_commit
 from pullback_runners.errors import UsageError
+from pullback_runners.git import output_of
 
 ENGINE_PROJECT = "pullback"
 
@@ -29,7 +30,7 @@ class Belonging:
 
 def belonging_of_engine(package: Path) -> Belonging:
     """Of the folder of an engine's package: the checkout that it is part of. One that is installed is part of none."""
-    is_tracked = run_git(package, "ls-files", "--error-unmatch", "__init__.py") is not None
+    is_tracked = output_of(package, "ls-files", "--error-unmatch", "__init__.py") is not None
     return Belonging(ENGINE_PROJECT, describe_commit(package) if is_tracked else None)
 
 
@@ -47,25 +48,28 @@ def belonging_of_workloads(files: Sequence[Path], package: Path) -> Belonging | 
     ((top, file),) = tops.items()
     if top is None:
         return Belonging(file.parent.name or ENGINE_PROJECT, None, tuple(each.name for each in files))
-    if top in package.resolve().parents and run_git(package, "ls-files", "--error-unmatch", "__init__.py") is not None:
+    if (
+        top in package.resolve().parents
+        and output_of(package, "ls-files", "--error-unmatch", "__init__.py") is not None
+    ):
         return None
     commit = describe_commit(top)
-    if commit is not None and any(run_git(top, "ls-files", "--error-unmatch", str(each)) is None for each in files):
+    if commit is not None and any(output_of(top, "ls-files", "--error-unmatch", str(each)) is None for each in files):
         commit = {**commit, "dirty": True}  # it has not seen this file
     return Belonging(name_of_repository(top), commit, tuple(each.relative_to(top).as_posix() for each in files))
 
 
 def _repository(file: Path) -> Path | None:
     folder = file.parent
-    if run_git(folder, "check-ignore", "--quiet", str(file)) is not None:
+    if output_of(folder, "check-ignore", "--quiet", str(file)) is not None:
         return None
-    top = run_git(folder, "rev-parse", "--show-toplevel")
+    top = output_of(folder, "rev-parse", "--show-toplevel")
     return Path(top) if top else None
 
 
 def origin_name(top: Path) -> str | None:
     """The name of a repository at its origin."""
-    origin = run_git(top, "config", "--get", "remote.origin.url") or ""
+    origin = output_of(top, "config", "--get", "remote.origin.url") or ""
     return origin.rstrip("/").removesuffix(".git").replace(":", "/").rpartition("/")[2].strip() or None
 
 

@@ -101,13 +101,13 @@ class Workload:
         """The file that declares it."""
         return self.function.__code__.co_filename
 
-    def place_of(self, error: BaseException) -> str:
-        """The place in its file where an error was raised, in parentheses; empty if it was elsewhere."""
+    def place_of(self, error: BaseException, top: str | None = None) -> str:
+        """The places in its file, and in the repository at `top`, where an error was raised, in parentheses; empty if it was elsewhere."""
         declared = {"inputs": self._inputs, "oracle": self._oracle, "derivative": self._compose}
         declared |= {f"variant {name}": function for name, function in self._declared_in.items()}
         codes = {role: getattr(function, "__code__", None) for role, function in declared.items()}
         roles = {code: f"the {role} of {self.name}" for role, code in codes.items() if code is not None}
-        return place_in((self.file,), error, roles)
+        return place_in((self.file,), error, roles, top)
 
     def __call__(self, **params: Parameter) -> Callable[..., Any]:
         """Return the plain NumPy function to differentiate at these sizes."""

@@ -4,6 +4,7 @@ Only git's own reading commands run on it, and nothing that the repository bring
 """
 
 import asyncio
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,6 +24,10 @@ MOST_BRANCHES = 200
 MOST_COMMITS = 2_000
 MOST_UNREAD = 10
 GIT_TIMEOUT_S = 60
+_OF_ANOTHER_REPOSITORY = frozenset(
+    {"GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"}
+)
+"""Variables that are set where a hook of git started the service: they win over the folder that is named."""
 FIELDS = "%H%n%P%n%an%n%aI%n%s"
 
 
@@ -126,6 +131,7 @@ async def _git(folder: Path, *arguments: str) -> str:
             str(folder),
             *arguments,
             stdin=asyncio.subprocess.DEVNULL,
+            env={name: value for name, value in os.environ.items() if name not in _OF_ANOTHER_REPOSITORY},
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )

@@ -16,8 +16,15 @@ from math import expm1, log, sqrt
 from re import compile as pattern
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from pullback_service.claims import CLAIMED, COUNTED, LEAST_CLAIM, doubt_of_count, doubt_of_measurement, log_ratio_of
-from pullback_service.machines.software import doubt_of_change
+from pullback_service.claims import (
+    CLAIMED,
+    COUNTED,
+    LEAST_CLAIM,
+    doubt_of_change,
+    doubt_of_count,
+    doubt_of_measurement,
+    log_ratio_of,
+)
 from pullback_service.measured.code_identity import EQUAL_CODE
 from pullback_service.ratio import NO_RATIO, Bounded, Ratio
 from pullback_service.readings.reading import Reading

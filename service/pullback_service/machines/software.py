@@ -160,11 +160,6 @@ def differing_software(
     )
 
 
-def doubt_of_change(software: str) -> str:
-    """Why a count that changed is not the commit's doing, where this software changed with it."""
-    return f"Counted with different software ({software}): count both commits in one installation to know."
-
-
 _NOW: Final = datetime.max.replace(tzinfo=UTC)
 """What changed before this is all that changed."""
 

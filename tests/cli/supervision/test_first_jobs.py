@@ -14,13 +14,14 @@ class Service:
     """Has a job for each commit, which is being measured."""
 
     def __init__(self):
-        self.shas, self.asked = [], 0
+        self.shas, self.asked, self.priorities = [], 0, {}
 
     def tell_log(self, *_):
         pass
 
-    def add_job(self, _project, commit, **_):
+    def add_job(self, _project, commit, *, priority, **_):
         self.shas.append(commit["sha"])
+        self.priorities[commit["title"]] = priority
         return SimpleNamespace(id=len(self.shas), state="running", history=[])
 
     def job(self, number):
@@ -47,3 +48,25 @@ def test_what_is_measured_is_not_asked_for_more_often_than_an_agent_tells_of_it(
         checkout.look()
     assert len(service.shas) == 1
     assert service.asked == 5
+
+
+def test_what_differs_is_measured_before_a_head_with_equal_code_and_a_fresh_commit_before_all(project, monkeypatch):
+    def commit(name, text):
+        (project.top / name).write_text(text)
+        identity = ["-c", "user.name=A", "-c", "user.email=a@a.test"]
+        for arguments in (["add", "-A"], ["commit", "-qm", f"{name}: {text}"]):
+            subprocess.run(["git", *identity, "-C", project.top, *arguments], check=True)
+
+    commit("waves.py", "1")
+    commit("README", "words")
+    service, now = Service(), [time.monotonic()]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    checkout = MeasuredCheckout(service, project, "quick")
+    by_priority = sorted(service.priorities, key=lambda title: -service.priorities[title])
+    assert by_priority == ["waves.py: 1", "first", "README: words"]
+    assert {job.commit["title"] for job in checkout.jobs} == set(by_priority)
+    commit("README", "fresh words")
+    for _ in range(4):
+        now[0] += 10
+        checkout.look()
+    assert service.priorities["README: fresh words"] > service.priorities["first"]

@@ -7,7 +7,7 @@ from pullback_cli.supervision.recent_commits import EARLIER_COMMITS, HeadWatch, 
 from pullback_cli.uploading.checkout import head
 from pullback_cli.uploading.gitlog import first_parents
 from pullback_runners.commits import describe_commit
-from pullback_runners.projects.configuration import Build, ProjectFile
+from pullback_runners.projects.configuration import Build, ProjectFile, read_project
 
 
 def _git(folder, *arguments):
@@ -127,3 +127,35 @@ def test_a_time_that_the_service_takes_for_none_is_not_told(repository, date, to
     for said in (history.head, history.log[0], first_parents(repository, "HEAD", 1)[0], describe_commit(repository)):
         assert (said["authored_at"] is not None) == told
     assert (head(repository).authored_at is not None) == told
+
+
+def _project(folder):
+    return read_project(folder / "pullback.toml")
+
+
+DECLARED = '[build]\npath = ["lib"]\n[measure]\nworkloads = ["bench/gradients.py"]\n'
+
+
+def test_a_head_that_adds_how_it_is_measured_repeats_the_commit_before_it(repository):
+    _commit(repository, "lib/demo.py", "1")
+    (repository / "bench").mkdir()
+    (repository / "bench/gradients.py").write_text("")
+    _commit(repository, "pullback.toml", DECLARED)
+    assert read_history(_project(repository)).repeats
+    _commit(repository, "README", "words")
+    assert read_history(_project(repository)).repeats
+    _commit(repository, "lib/demo.py", "2")
+    assert not read_history(_project(repository)).repeats
+    _commit(repository, "README", "more words")
+    assert read_history(_project(repository)).repeats
+    _commit(repository, "bench/cases.py", "sizes = (1, 2)")
+    assert not read_history(_project(repository)).repeats
+
+
+def test_the_only_commit_repeats_none(repository):
+    (repository / "bench").mkdir()
+    (repository / "bench/gradients.py").write_text("")
+    (repository / "lib").mkdir()
+    (repository / "lib/demo.py").write_text("")
+    _commit(repository, "pullback.toml", DECLARED)
+    assert not read_history(_project(repository)).repeats

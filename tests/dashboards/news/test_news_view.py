@@ -4,8 +4,8 @@ import pytest
 
 from pullback_dashboards.history import Claim, IncidentChange, Metric, Reading
 from pullback_dashboards.news.view import AT_A_COMMIT, LATELY, Extent, changed_cases, tell
+from pullback_service.claims import doubt_of_change
 from pullback_service.comparisons.judging import Judgement
-from pullback_service.machines.software import doubt_of_change
 from pullback_service.ratio import Ratio
 
 

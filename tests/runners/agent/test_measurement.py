@@ -176,11 +176,13 @@ def test_a_commit_that_does_not_build_is_a_failed_build_with_its_log(measured, f
     waves.write("pullback.toml", declared.replace("[build]", '[build]\ncommands = ["python build.py"]'))
     waves.write("build.py", "for number in range(30):\n    print('line', number)\nraise SystemExit(3)\n")
     broken = waves.commit("broken")
+    steps = []
     with pytest.raises(
         JobFailedError, match="`python build.py` ended with exit status 3(\n  line (1[4-9]|2[0-9])){16}$"
     ) as caught:
-        measured(waves, broken)
+        measured(waves, broken, tell=steps.append)
     assert (caught.value.kind, caught.value.retryable) == ("build", False)
+    assert f"building {broken[:10]}: `python build.py`" in [step.message for step in steps]
     log = folder.log.read_text()
     assert all(f"line {number}\n" in log for number in range(30))  # more than the message holds
 

@@ -5,12 +5,15 @@ import os
 import shutil
 import sys
 import sysconfig
+import venv
 import zipfile
 from pathlib import Path
 
 import pytest
+from tests.runners.projects.conftest import PROJECT
 
 from pullback_runners.errors import BuildError
+from pullback_runners.projects import environments
 from pullback_runners.projects.configuration import find_project
 from pullback_runners.projects.folder_cache import cache_folder
 from pullback_runners.projects.subjects import build_subject, subject_of_files
@@ -175,6 +178,21 @@ def test_commits_with_other_requirements_have_an_environment_each(compare, repos
     assert_equal(report)
 
 
+@pytest.mark.parametrize("asked", [("compare", "--against", "HEAD"), ("run", "--commits", "HEAD"), ("run",)])
+def test_commands_tell_what_they_make_before_they_measure(command, repository, tmp_path, asked):
+    repository.write("requirements.txt", f"--no-index\n{wheel(tmp_path / 'wheels', '1')}\n")
+    repository.write("pullback.toml", '[build]\nrequirements = ["requirements.txt"]\ncommands = ["true"]\n[measure]\n'
+                     'workloads = ["bench/total.py"]\nvariants = ["waves"]\n')  # fmt: skip
+    sha = repository.commit("first")
+    done = command(*asked, "--suite", "trial", folder=repository.folder)
+    assert done.returncode == 0, done.stderr
+    told = [line for line in done.stderr.splitlines() if line.startswith(("making", "building"))]
+    assert told[-2:] == [
+        f"making the environment of {sha[:10]}: installing requirements.txt",
+        f"building {sha[:10]}: `true`",
+    ]
+
+
 def test_a_commit_that_is_older_than_the_requirements_has_the_environment_of_today(repository, tmp_path):
     old = repository.commit("first")
     repository.write("requirements.txt", f"--no-index\n{wheel(tmp_path / 'wheels', '1')}\n")
@@ -191,6 +209,30 @@ def test_commands_are_run_once_a_commit(repository, tmp_path):
         assert (built(repository).files / "made.txt").read_text() == "n\n"
     assert (tmp_path / "times").read_text() == "x\n"
     assert not (repository.folder / "made.txt").exists()
+
+
+def test_a_commit_is_built_again_when_a_package_it_was_built_against_is_another(repository, tmp_path, monkeypatch):
+    venv.create(tmp_path / "venv", symlinks=True)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "venv/bin/python"))
+    (packages,) = (tmp_path / "venv/lib").glob("python*/site-packages")
+    repository.write("pullback.toml", f"[build]\ncommands = ['echo x >> {tmp_path}/times']\n")
+    repository.commit("first")
+
+    def times(name, version, **about):
+        about = {"METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", **about}
+        for file, text in about.items():
+            place = packages / f"{name}.dist-info" / file.replace("_json", ".json")
+            place.parent.mkdir(exist_ok=True)
+            place.write_text(text)
+        environments._packages_of.cache_clear()  # as in the next command
+        built(repository)
+        return (tmp_path / "times").read_text().count("x")
+
+    assert times("base", "1") == 1
+    assert times("base", "1") == 1
+    assert times("base", "2") == 2
+    # The project itself, installed from its folder, is another version with each commit.
+    assert times("waves", "1.dev1", direct_url_json='{"dir_info": {"editable": true}, "url": "file:///waves"}') == 2
 
 
 def test_a_command_that_fails_is_named_with_its_last_lines(repository):
@@ -400,6 +442,59 @@ def test_a_commit_that_cannot_be_imported_stops_no_other_of_a_range(command, rep
         f"commit {sha[:10]} cannot be measured: not yet, on importing waves, which [build] import names" in done.stderr
     )
     assert [report["commit"]["title"] for report in json.loads(done.stdout)] == ["third"]
+
+
+def test_a_range_ends_with_what_changed_between_its_commits(command, repository):
+    repository.commit("first")
+    repository.slow_down(3)
+    older = repository.commit("second")
+    repository.slow_down(1)
+    newer = repository.commit("third")
+    asked = ("run", "--suite", "trial", "--commits", "HEAD~2..HEAD")
+    told = command(*asked, folder=repository.folder).stdout.splitlines()[-1]
+    assert told.startswith(f"{newer[:10]} against {older[:10]}: ")
+    assert "waves array bytes: less, -66.7 %" in told
+    first, second = json.loads(command(*asked, "--json", folder=repository.folder).stdout)
+    assert first["changes"] is None
+    assert second["changes"]["reference"] == older
+    assert "array_bytes" in {each["metric"] for each in second["changes"]["changed"]}
+
+
+RAISES = """
+    import numpy as np
+
+
+    def value_and_grad(x):
+        return _halved(x), np.cos(x)
+
+
+    def _halved(x):
+        return np.linalg.solve(np.zeros((2, 2)), x[:2])
+"""
+
+
+@pytest.mark.parametrize("asked", [("run",), ("run", "--commits", "HEAD"), ("compare", "--against", "HEAD~1")])
+@pytest.mark.parametrize("install", ["path", "wheel"])
+def test_what_is_raised_names_the_line_of_the_library_as_the_commit_has_it(command, repository, asked, install):
+    place = "src/waves.py"
+    if install == "wheel":
+        place = "waves.py"
+        repository.write("backend.py", BACKEND)
+        repository.write(
+            "pyproject.toml", '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+        )
+        repository.write("pullback.toml", PROJECT.replace("[build]", '[build]\ninstall = "wheel"'))
+    repository.commit("first")
+    repository.write("src/waves.py", RAISES)
+    repository.commit("second")
+    done = command(*asked, "--suite", "trial", "--json", folder=repository.folder)
+    assert done.returncode == 1, done.stderr
+    report = json.loads(done.stdout)
+    (case,) = (report[0] if isinstance(report, list) else report)["cases"]
+    (failed,) = (each["error"]["message"] for each in case["variants"] if each["variant"] == "waves")
+    assert failed.removeprefix("candidate: ").startswith("LinAlgError: Singular matrix (")
+    assert f"bench/total.py, line 25, in the variant waves of total; from {place}, line 10, in _halved)" in failed
+    assert "/commits/" not in failed
 
 
 def test_a_reference_without_any_workload_in_common_is_refused(compare, repository):

@@ -33,6 +33,13 @@ def clone(tmp_path):
     return git
 
 
+async def test_a_clone_is_read_also_where_a_hook_of_another_one_started_the_service(clone, tmp_path, monkeypatch):
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere" / ".git"))
+    heads = await read_heads(tmp_path)
+    monkeypatch.delenv("GIT_DIR")
+    assert heads == {"main": clone("rev-parse", "HEAD")}
+
+
 async def test_branches_follow_a_clone_through_pushes_and_force_pushes(session, clone, tmp_path):
     project_id = ProjectId((await ensure_project(session, "demo")).id)
     mirror = Mirror(project_id, "demo", tmp_path)

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from pullback_service import claims
+from pullback_service.claims import doubt_of_change
 from pullback_service.comparisons import judging
-from pullback_service.machines.software import doubt_of_change
 from pullback_service.steps.doubts import WORDS, code_of, words_of
 
 SENTENCES = re.findall(r'"([A-Z][^"{}]*\.)"', inspect.getsource(judging) + inspect.getsource(claims))

@@ -6,6 +6,19 @@ from pathlib import Path
 from typing import IO
 
 _TIMEOUT_S = 120
+_OF_ONE_REPOSITORY = frozenset(
+    {
+        *("GIT_DIR", "GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_PREFIX"),
+        *("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_SHALLOW_FILE", "GIT_GRAFT_FILE"),
+        *("GIT_NO_REPLACE_OBJECTS", "GIT_REPLACE_REF_BASE", "GIT_INTERNAL_SUPER_PREFIX", "GIT_CONFIG"),
+    }
+)
+"""What `git rev-parse --local-env-vars` lists, but for settings of a command line, as git itself keeps these for a submodule."""
+
+
+def variables_elsewhere() -> dict[str, str]:
+    """The variables of this process without those of a repository that a hook of git runs in: they win over the folder that is named."""
+    return {name: value for name, value in os.environ.items() if name not in _OF_ONE_REPOSITORY}
 
 
 def git(
@@ -34,8 +47,18 @@ def git(
         stderr=subprocess.PIPE,
         timeout=timeout_s,
         # Nobody is there to answer when a remote asks for a password.
-        env={"GIT_SSH_COMMAND": "ssh -o BatchMode=yes", **os.environ, "GIT_TERMINAL_PROMPT": "0"},
+        env={"GIT_SSH_COMMAND": "ssh -o BatchMode=yes", **variables_elsewhere(), "GIT_TERMINAL_PROMPT": "0"},
     )
+
+
+def output_of(repository: Path, *arguments: str) -> str | None:
+    """The output of git without its last newline, or None if it refuses, does not end or is not there."""
+    try:
+        done = git(repository, *arguments)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    # Commits of old are in whatever their authors wrote.
+    return done.stdout.decode(errors="replace").rstrip("\n") if done.returncode == 0 else None
 
 
 def is_clone(folder: Path) -> bool:
