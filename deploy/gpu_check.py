@@ -17,6 +17,8 @@ what is cut off by --minutes matters least; the files are written after each:
               native nothing is asked of PyTorch where the summary names no reason
     fast      workloads in the tier native beside PyTorch, torch.compile and JAX, those that are installed, in turns; what is asked are figures of
               an H100 or H200. Without a GPU the sizes are small, and no verdict is given
+    product   `pullback run` on the device, in the tiers, and the job of an agent there that compares the commit of this clone with itself.
+              Without a GPU both are short and measure on the CPU, and a row says what is left to run on a device
 
 Exit status: 0 all is right, 1 something is wrong or was cut off, 3 all is right and something is slow, 2 there is no device, or the command
 line is wrong.
@@ -28,15 +30,18 @@ import operator
 import os
 import platform
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -670,12 +675,173 @@ def _compared(race: Race, times: dict[str, list[float]]) -> tuple[str, bool]:
     return ", ".join(said), any(ratio < least for ratio, least in pairs if ratio is not None and least is not None)
 
 
+# --- product ----------------------------------------------------------------------------------------------------------
+_RUN, _JOB = "pullback run", "job of an agent"
+
+#: What is measured where it is to be short.
+_SHORT = ("trial", "touch_large_array*index*")
+
+
+def product(check: Check) -> None:
+    """What a user runs, and what an agent does."""
+    if find_spec("pullback_cli") is None or find_spec("pullback_runners") is None:
+        check.add("product", "commands", "a report", "pullback-cli and pullback-runners are not installed", "known")
+        return
+    if check.device not in ("cuda", "cpu"):
+        check.add("product", "commands", "a report", f"not on {check.device}: {_OTHER_DEVICE}", "known")
+        return
+    if not check.emulated:
+        import torch  # noqa: PLC0415 - whether it is there is told before
+
+        torch.cuda.empty_cache()  # of earlier stages: what is measured now is so in other processes
+    _measured(check, _RUN, _report_of_run, _of_cases)
+    _measured(check, _JOB, _report_of_job, _of_comparisons)
+
+
+def _measured(
+    check: Check, name: str, work: Callable[[Check], Any], cases: Callable[[Any], Iterator[tuple[str, str, bool]]]
+) -> None:
+    """A row for each case of a report."""
+    from pullback_runners.agent.errors import AgentError  # noqa: PLC0415 - where runners are installed
+
+    if check.match not in name:
+        return
+    asked = "right gradients, a time for each tier" + (", no other memory" if name == _JOB else "")
+    if check.is_over():
+        check.add("product", name, asked, "time was over", "cut off", name)
+        return
+    try:
+        report = work(check)
+    except (RuntimeError, AgentError) as error:
+        verdict = "cut off" if check.is_over() else "wrong"
+        check.add("product", name, asked, " ".join(str(error).split()), verdict, name)
+        return
+    if report is None:
+        check.add("product", name, asked, f"{_clone()} is no clone with a commit", "known", name)
+        return
+    for case, measured, is_right in list(cases(report)) or [("no case", "nothing was measured", False)]:
+        check.add("product", f"{name}, {case}", asked, measured, "right" if is_right else "wrong", name)
+    if check.emulated:
+        check.add("product", f"{name} on a device", "", _LEFT, "known")
+
+
+_OTHER_DEVICE = "give the one to measure on in CUDA_VISIBLE_DEVICES, and no --device"
+_LEFT = (
+    "left to run where there is one: its lock, its driver's clocks and processes, times by events, memory of its pool"
+)
+
+
+def _report_of_run(check: Check) -> dict[str, Any]:
+    """The report of a run of the tiers, the peers having raced before; RuntimeError says why there is none."""
+    suite, cases = _SHORT if check.emulated else ("quick", "*")
+    what = [f"--suite={suite}", f"--case={cases}", f"--device={check.device}", *(f"--variant={tier}" for tier in TIERS)]
+    command = [sys.executable, "-P", "-m", "pullback_cli", "run", *what, "--json", "--quiet"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as run:  # noqa: S603 - our own command
+        try:
+            out, said = run.communicate(timeout=max(1.0, check.ends_at - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            run.terminate()
+            run.communicate()
+            raise RuntimeError("not finished when time was over") from None
+    if run.returncode not in (0, 1):  # 1: a case failed, which the report says
+        raise RuntimeError(said.strip() or f"exit status {run.returncode}")
+    report: dict[str, Any] = json.loads(out)
+    return report
+
+
+def _clone() -> Path:
+    """The folder that this file lies in as its repository has it."""
+    return Path(__file__).resolve().parents[1]
+
+
+def _report_of_job(check: Check) -> Any:
+    """The report of an agent's job that compares the latest commit with itself; None without a clone."""
+    from pullback_runners.agent.client import Claim, Job, Lease  # noqa: PLC0415 - where runners are installed
+    from pullback_runners.agent.device import AgentDevice  # noqa: PLC0415 - as above
+    from pullback_runners.agent.jobfolder import JobFolder  # noqa: PLC0415 - as above
+    from pullback_runners.agent.measurement import measure  # noqa: PLC0415 - as above
+    from pullback_runners.projects.git import git, is_clone  # noqa: PLC0415 - as above
+
+    if not is_clone(_clone()):
+        return None
+    sha = git(_clone(), "rev-parse", "HEAD").stdout.decode().strip()
+    commit: dict[str, Any] = {
+        "sha": sha,
+        "parents": [],
+        "branch": None,
+        "author": None,
+        "authored_at": None,
+        "title": "",
+    }
+    suite, cases = _SHORT
+    left = max(1.0, check.ends_at - time.monotonic())
+    job = Job("pullback", commit, suite, (cases,), left, commit, variants=TIERS)
+    claim, key = Claim(job, Lease("1", 1, "", 15.0)), "00000000-0000-4000-8000-000000000001"
+    with (
+        tempfile.TemporaryDirectory(prefix="pullback-") as folder,
+        nullcontext() if check.emulated else AgentDevice.found(check.device).held() as held,
+    ):
+        made = JobFolder.create(Path(folder) / "jobs", claim.lease, key)
+        report = measure(
+            *(claim, _clone(), made, key),
+            cache=Path(folder) / "cache",
+            device=check.device,
+            cpus=frozenset(),
+            tell=lambda _: None,
+            stops=(lambda: None) if held is None else held.watching(lambda: None),
+        )
+        return report if held is None else held.marked(report)
+
+
+def _of_cases(report: Any) -> Iterator[tuple[str, str, bool]]:
+    """Of each case of a report its name, its times, and whether all is there and right."""
+    for each in report["cases"]:
+        made = {one["variant"]: one for one in each["variants"]}
+        errors = [each["error"], *(one["error"] for one in made.values())]
+        why = "; ".join(dict.fromkeys(error["message"] for error in errors if error is not None))
+        if why or list(made) != list(TIERS) or not each["gradient"]["ok"]:
+            yield _name_of(each["case"]), why or f"of {', '.join(made)} alone", False
+            continue
+        times = (f"{tier} {_of(made[tier]['metrics']['time']['processes'])}" for tier in TIERS)
+        yield _name_of(each["case"]), ", ".join(times), True
+
+
+def _of_comparisons(report: Any) -> Iterator[tuple[str, str, bool]]:
+    """Of each case of an agent's report its name, its times, and whether all is there, and memory that of the same commit."""
+    for case in {_name_of(each["case"]): None for each in report["comparisons"]}:
+        those = [each for each in report["comparisons"] if _name_of(each["case"]) == case]
+        times = {each["variant"]: each for each in those if each["metric"] == "time"}
+        errors = (each["error"]["message"] for each in those if each["outcome"] == "failed")
+        other = (f"{one['variant']}: {one['metric']} {one['outcome']}" for one in those if one["outcome"] in _CHANGED)
+        why = "; ".join(dict.fromkeys([*errors, *other]))
+        if why or list(times) != list(TIERS):
+            yield case, why or f"of {', '.join(times)} alone", False
+            continue
+        yield case, ", ".join(f"{tier} {_of(times[tier]['reference_s'])}" for tier in TIERS), True
+
+
+#: Outcomes of what is counted, which a commit has never against itself. Of times they are rare, not impossible.
+_CHANGED = ("more", "less")
+
+
+def _of(seconds: Sequence[float]) -> str:
+    return f"{1e6 * statistics.median(seconds):.4g} us"
+
+
+def _name_of(case: dict[str, Any]) -> str:
+    from pullback_runners.workloads import Case  # noqa: PLC0415 - where runners are installed
+
+    return Case(case["workload"], tuple(case["params"].items()), case["dtype"], case["device"]).name
+
+
 STAGES: dict[str, Callable[[Check], None]] = {
     "facts": facts,
     "limits": limits,
     "right": right,
     "quiet": quiet,
     "fast": fast,
+    "product": product,
 }
 
 
@@ -721,7 +887,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--emulated", action="store_true", help="without a GPU: kernels run on the CPU")
     parser.add_argument("--device", default="cuda", help='another GPU, such as "cuda:1"')
     parser.add_argument("--only", action="append", choices=[*STAGES], help="these stages alone")
-    parser.add_argument("--match", default="", help="of the stage right, what has this text in its name")
+    parser.add_argument("--match", default="", help="of what is asked, what has this text in its name")
     parser.add_argument("--minutes", type=float, default=8, help="end after so many minutes (8)")
     parser.add_argument("--out", type=Path, default=Path(), help="the folder of both files (this one)")
     asked = parser.parse_args(arguments)

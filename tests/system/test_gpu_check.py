@@ -2,6 +2,8 @@
 
 import importlib.util
 import json
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,9 +13,11 @@ pytest.importorskip("torch", reason="NO TESTS OF DEVICE ARRAYS: PyTorch is not i
 
 import torch
 
+import pullback
 from pullback.backends.cuda import loops, program
 from pullback.backends.cuda.kernels.phases import PhaseWriter
 
+TIERS = ("unfused", "fused", "stateful", "native")
 SCRIPT = Path(__file__).parents[2] / "deploy" / "gpu_check.py"
 
 
@@ -38,7 +42,7 @@ def test_a_right_machine_passes_every_stage_and_both_files_say_so(check, tmp_pat
     status, document, said = check("--emulated", "--match", "softmax")
     assert status == 0, said
     assert (document["format"], document["version"], document["emulated"]) == ("pullback-gpu-check", 1, True)
-    assert list(document["seconds"]) == ["facts", "limits", "right", "quiet", "fast"]
+    assert list(document["seconds"]) == ["facts", "limits", "right", "quiet", "fast", "product"]
     verdicts = {row["name"]: row["verdict"] for row in document["rows"]}
     assert verdicts["PyTorch"] == "known"
     assert verdicts["rule cases, unfused"] == verdicts["rule cases, fused"] == "right"
@@ -165,6 +169,102 @@ def test_what_is_slower_than_asked_is_slow(check, times, is_slow):
     module = sys.modules["gpu_check"]
     found = module._compared(module.RACES[0], {"native": [1.0] * 3, **{name: [t] * 3 for name, t in times.items()}})
     assert found[1] is is_slow
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """Makes a repository of the engine alone, with one commit, whose derivative of products is wrong if so asked."""
+    folder = tmp_path / "clone"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(pullback.__file__).parent, folder / "engine" / "pullback", ignore=ignored)
+    shutil.copy(SCRIPT.parents[1] / "pullback.toml", folder)
+
+    def committed(*, wrong=False):
+        rules = folder / "engine" / "pullback" / "rules" / "elementwise.py"
+        text = rules.read_text()
+        assert "lambda v, a, b, y: a * v, operator=operator.mul" in text
+        if wrong:
+            rules.write_text(text.replace("a * v, operator=operator.mul", "1.01 * (a * v), operator=operator.mul"))
+        git = ("git", "-C", folder, "-c", "user.name=A", "-c", "user.email=a@a.test")
+        for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "engine"]):
+            subprocess.run([*git, *arguments], check=True, capture_output=True)
+        return folder
+
+    return committed
+
+
+def test_a_run_and_a_job_of_an_agent_are_done_and_say_what_is_left_to_a_device(check, clone, monkeypatch):
+    monkeypatch.setattr(sys.modules["gpu_check"], "__file__", str(clone() / "deploy" / "gpu_check.py"))
+    status, document, said = check("--emulated", "--only", "product")
+    assert status == 0, said
+    case = "touch_large_array[n=100000,form=index,f8,cpu]"
+    rows = {row["name"]: row for row in document["rows"]}
+    assert [*rows] == [
+        f"pullback run, {case}",
+        "pullback run on a device",
+        f"job of an agent, {case}",
+        "job of an agent on a device",
+    ]
+    for name in ("pullback run", "job of an agent"):
+        assert rows[f"{name}, {case}"]["verdict"] == "right"
+        assert [part.split()[0] for part in rows[f"{name}, {case}"]["measured"].split(", ")] == [*TIERS]
+        assert rows[f"{name} on a device"]["measured"].startswith("left to run where there is one")
+
+
+def test_an_engine_and_a_commit_with_a_wrong_rule_are_found_where_users_and_agents_measure(check, clone, monkeypatch):
+    folder = clone(wrong=True)
+    monkeypatch.setattr(sys.modules["gpu_check"], "__file__", str(folder / "deploy" / "gpu_check.py"))
+    status, _, said = check("--emulated", "--only", "product", "--match", "job of an agent")
+    assert status == 1
+    assert "job of an agent, touch_large_array" in said
+    assert "gradient of p is off by" in said
+    monkeypatch.setenv("PYTHONPATH", str(folder / "engine"), prepend=":")
+    status, _, said = check("--emulated", "--only", "product", "--match", "pullback run")
+    assert status == 1
+    assert "pullback run, touch_large_array" in said
+    assert "gradient of p is off by" in said
+
+
+def test_a_report_that_lacks_a_tier_or_has_other_memory_is_wrong(check):
+    module = sys.modules["gpu_check"]
+    case = {"workload": "touch_large_array", "params": {"n": 8, "form": "index"}, "dtype": "f8", "device": "cuda"}
+    time = {"metrics": {"time": {"processes": [1e-6, 3e-6]}}, "error": None}
+    tiers = [{"variant": tier, **time} for tier in TIERS]
+
+    def of_run(**other):
+        each = {"case": case, "variants": tiers, "error": None, "gradient": {"ok": True}} | other
+        return next(module._of_cases({"cases": [each]}))
+
+    assert of_run() == ("touch_large_array[n=8,form=index,f8,cuda]", ", ".join(f"{t} 2 us" for t in TIERS), True)
+    assert of_run(variants=tiers[:3])[1:] == ("of unfused, fused, stateful alone", False)
+    assert of_run(gradient={"ok": False})[2] is False
+    lost = {"kind": "infra", "message": "the driver has lost it"}
+    assert of_run(variants=[*tiers[:3], {**tiers[3], "error": lost}])[1:] == ("the driver has lost it", False)
+
+    def of_job(*more, count=4):
+        times = [{"variant": t, "metric": "time", "outcome": "ambiguous", "reference_s": [1e-6]} for t in TIERS[:count]]
+        return next(module._of_comparisons({"comparisons": [{"case": case, **one} for one in (*times, *more)]}))
+
+    assert of_job()[1:] == (", ".join(f"{t} 1 us" for t in TIERS), True)
+    assert of_job(count=3)[1:] == ("of unfused, fused, stateful alone", False)
+    more = {"variant": "native", "metric": "gpu_bytes", "outcome": "more"}
+    assert of_job(more)[1:] == ("native: gpu_bytes more", False)
+
+
+def test_a_run_that_gives_no_report_is_wrong_and_one_that_takes_too_long_is_cut_off(check, monkeypatch):
+    module = sys.modules["gpu_check"]
+    monkeypatch.setattr(module, "_SHORT", ("no suite", "*"))
+    status, document, said = check("--emulated", "--only", "product", "--match", "pullback run")
+    assert status == 1
+    assert document["rows"][0]["verdict"] == "wrong"
+    assert "no suite 'no suite'" in said
+    monkeypatch.setattr(module, "_SHORT", ("full", "*"))
+    status, document, said = check("--emulated", "--only", "product", "--match", "pullback run", "--minutes", "0.01")
+    assert status == 1
+    assert (document["rows"][0]["verdict"], document["rows"][0]["measured"]) == (
+        "cut off",
+        "not finished when time was over",
+    )
 
 
 def test_what_is_right_and_slow_has_a_status_of_its_own(check, monkeypatch):
