@@ -761,7 +761,7 @@ def _report_of_job(check: Check) -> Any:
     from pullback_runners.agent.device import AgentDevice  # noqa: PLC0415 - as above
     from pullback_runners.agent.jobfolder import JobFolder  # noqa: PLC0415 - as above
     from pullback_runners.agent.measurement import measure  # noqa: PLC0415 - as above
-    from pullback_runners.projects.git import git, is_clone  # noqa: PLC0415 - as above
+    from pullback_runners.git import git, is_clone  # noqa: PLC0415 - as above
 
     if not is_clone(_clone()):
         return None

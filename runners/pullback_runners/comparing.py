@@ -157,7 +157,9 @@ def compare_commits(
                     "candidate": candidate.commit["sha"],
                 }
                 for each in comparisons
-                for row in comparison_rows(each, may_say_same=chosen.may_say_same)
+                for row in comparison_rows(
+                    each, may_say_same=chosen.may_say_same, is_busy=head["harness"]["quality"] != "clean"
+                )
             ],
         }
 

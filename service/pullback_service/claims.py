@@ -16,6 +16,8 @@ USUAL_MARGIN = 0.01
 """Nothing is called the same whose interval leaves this; an upload says its own margin where it is higher."""
 WIDEST_MARGIN = 0.1
 """The most that a margin is believed: identical programs that come farther apart were measured on no quiet machine."""
+BUSY_FLOOR = 0.14
+"""How far a busy machine moves a ratio while nobody has measured it, by the root of the number of groups; the runner's own rule."""
 FEWEST_GROUPS = 2
 """An interval comes from at least so many groups."""
 

@@ -10,11 +10,16 @@ from rich.console import Console
 
 from pullback_runners.comparing import compare_commits, failures, is_equal_code, regressions, without_claim
 from pullback_runners.errors import UsageError
+from pullback_runners.measurement.comparison import CANDIDATE, REFERENCE, Comparison
+from pullback_runners.measurement.examination import Examination
+from pullback_runners.measurement.lockstep import Group, Timing
+from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.subject import Subject
 from pullback_runners.projects.configuration import find_project
 from pullback_runners.projects.environments import OWN
 from pullback_runners.projects.subjects import BuiltCommit, build_subject
 from pullback_runners.report.comparison_table import comparison_notes, comparison_table
+from pullback_runners.report.comparisons import comparison_rows
 from pullback_runners.revisions import find_commit
 from pullback_runners.workloads import registry
 
@@ -113,6 +118,36 @@ def test_a_busy_machine_without_a_control_makes_it_likely_at_most(quality, provi
     assert ("likely" in shown) == said.startswith("likely")
     assert ("1 likely slower" in shown) == said.startswith("likely")
     assert len(regressions(report)) == 1  # the exit status is the same
+
+
+@pytest.mark.parametrize(
+    ("ratio", "is_busy", "outcome"),
+    [(0.08, False, "slower"), (0.08, True, "ambiguous"), (0.3, True, "slower"), (-0.3, True, "faster")],
+)
+def test_two_groups_on_a_busy_machine_claim_what_is_unmistakable_alone(sound_case, ratio, is_busy, outcome):
+    members = (Member("right", role=REFERENCE), Member("right", role=CANDIDATE))
+    comparison = Comparison(sound_case, *members, with_twin=False)
+    comparison.examinations = {name: Examination({}, {}, None) for name in (REFERENCE, CANDIDATE)}
+    for noise in (-0.002, 0.002):
+        took_s = {REFERENCE: [1e-3], CANDIDATE: [1e-3 * math.exp(ratio + noise)]}
+        comparison.groups.append(Group({name: Timing(1, each, each, [0.0]) for name, each in took_s.items()}, {}))
+    (row,) = comparison_rows(comparison, may_say_same=False, is_busy=is_busy)
+    assert (row["metric"], row["outcome"]) == ("time", outcome)
+    assert row["claim"] == pytest.approx(0.099 if is_busy else 0.02, abs=1e-3)
+
+
+def test_what_is_not_claimed_is_told_with_what_would_resolve_it():
+    rows = [
+        ROW | {
+            "metric": "time", "outcome": "ambiguous", "log_ratio": 0.05, "low": 0.01, "high": 0.09, "n": n,
+            "claim": claim, "margin_is_provisional": True,
+        }
+        for n, claim in ((2, 0.099), (5, 0.063))
+    ]  # fmt: skip
+    told = "differences of less than 6 to 10 % are not claimed: too few groups to know this machine's own noise"
+    assert f"{told}; --suite standard takes 20, and a quieter machine or fewer cases leave time for more" in shown_of(
+        report_of(rows, "contaminated")
+    )
 
 
 ROW = {

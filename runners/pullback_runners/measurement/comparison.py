@@ -69,9 +69,10 @@ class Comparison:
         pairs = [self._references(group) for group in self.groups]
         return [pair_log_ratio(*paired_slices(self.case, pair[::-1])) for pair in pairs if len(pair) == 2]
 
-    def margins(self) -> Margins:
-        """The smallest differences that may be claimed, from the twins."""
-        return margins(noise_floor(self.twin_log_ratios(), max(len(self.groups), 1)))
+    def margins(self, *, is_busy: bool = False) -> Margins:
+        """The smallest differences that may be claimed, from the twins; what a busy machine makes of them where these are too few."""
+        groups = max(len(self.groups), 1)
+        return margins(noise_floor(self.twin_log_ratios(), groups), busy_groups=groups if is_busy else None)
 
     def is_ambiguous(self, *, may_say_same: bool) -> bool:
         """True if more groups might decide what is ambiguous now."""

@@ -25,6 +25,15 @@ PLANNED_GROUPS = 20
 LATER_CONFIDENCE = 0.995
 """Of intervals over more groups: an answer that is asked for again and again until it is one would be wrong too often."""
 
+FEWEST_KNOWN_BY_THEMSELVES = 6
+"""Fewer groups agree by chance too often to tell how far groups scatter."""
+
+EXPECTED_SCATTER = 0.04
+"""How far groups scatter on a machine that has time for a few only: 2 to 6 % beside six to sixteen busy processes on two CPUs."""
+
+EXPECTED_WEIGHT = 3
+"""What is expected counts as much as the distances of so many groups from their middle: with two groups three quarters."""
+
 FEWEST_TWIN_PAIRS = 12
 """From so many groups with a twin on, how far from zero two identical programs come is known well enough to be used."""
 
@@ -76,7 +85,8 @@ def ratio_estimate(pair_log_ratios: Sequence[float], confidence: float | None = 
     """Trimmed mean over groups with its Winsorized interval, at `CONFIDENCE` over all times that it may be looked at.
 
     As `scipy.stats.mstats.trimmed_mean_ci` has it; `scipy.stats` takes 1.7 s to import, in which an interrupted run may be
-    ended by force.
+    ended by force. With fewer than `FEWEST_KNOWN_BY_THEMSELVES` their scatter is joined with the expected one (a moderated t
+    interval: Smyth 2004), so that two that agree by chance make no narrow interval, nor two that do not an endless one.
     """
     from scipy import special  # noqa: PLC0415 - takes 0.3 s, which a list of cases or a wrong argument need not wait for
 
@@ -89,7 +99,12 @@ def ratio_estimate(pair_log_ratios: Sequence[float], confidence: float | None = 
     center = float(middle.mean())
     winsorized = np.clip(values, middle[0], middle[-1])
     error = float(winsorized.std(ddof=1)) / ((1 - 2 * TRIM) * math.sqrt(values.size))
-    reach = float(special.stdtrit(middle.size - 1, (1 + confidence) / 2)) * error
+    freedom = middle.size - 1
+    if values.size < FEWEST_KNOWN_BY_THEMSELVES:
+        expected = EXPECTED_SCATTER**2 / values.size
+        error = math.sqrt((EXPECTED_WEIGHT * expected + freedom * error**2) / (EXPECTED_WEIGHT + freedom))
+        freedom += EXPECTED_WEIGHT
+    reach = float(special.stdtrit(freedom, (1 + confidence) / 2)) * error
     return RatioEstimate(center, center - reach, center + reach, int(values.size))
 
 

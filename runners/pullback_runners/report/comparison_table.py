@@ -6,7 +6,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from pullback_runners.report.summary import UNKNOWN_NOISE, checked_without_oracle, failures_in_words, left_out
+from pullback_runners.report.summary import checked_without_oracle, failures_in_words, left_out, unknown_noise
 from pullback_runners.report.terminal_table import STYLES
 from pullback_runners.report.words import bytes_in_words, factor_in_words, judged, time_in_words
 from pullback_runners.workloads import Case
@@ -41,9 +41,9 @@ def comparison_notes(report: Mapping[str, Any]) -> Iterator[Text]:
     if harness.get("equal_code"):
         rest = "so that nothing is claimed" if rows else "and nothing was measured again"
         yield Text(f"equal code: the commit changed nothing that is measured, {rest}", style="yellow")
-    if any(row.get("margin_is_provisional") for row in rows):
+    if (noise := unknown_noise(rows)) is not None:
         more = "" if harness.get("suite") == "standard" else "--suite standard takes 20, and "
-        yield Text(f"{UNKNOWN_NOISE}; {more}a quieter machine or fewer cases leave time for more")
+        yield Text(f"{noise}; {more}a quieter machine or fewer cases leave time for more")
     for sentence in left_out(report):
         yield Text(f"not measured: {sentence}")
     for sentence in checked_without_oracle(report):

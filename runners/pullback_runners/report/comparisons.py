@@ -40,7 +40,7 @@ def _variant(comparison: Comparison, offer: Offer) -> dict[str, Any]:
     return measured_variant(comparison.case, member, comparison.examinations[CANDIDATE], timings, offer)
 
 
-def comparison_rows(comparison: Comparison, *, may_say_same: bool) -> Iterator[dict[str, Any]]:
+def comparison_rows(comparison: Comparison, *, may_say_same: bool, is_busy: bool) -> Iterator[dict[str, Any]]:
     """One row a metric, without the commits' names; of a comparison that failed one row with the reason."""
     row = {"case": comparison.case.document(), "variant": comparison.candidate.variant}
     failure = comparison.failure()
@@ -49,7 +49,7 @@ def comparison_rows(comparison: Comparison, *, may_say_same: bool) -> Iterator[d
         return
     estimate = comparison.estimate()
     if estimate is not None:
-        floor = comparison.margins()
+        floor = comparison.margins(is_busy=is_busy)
         yield {
             **row,
             "metric": "time",

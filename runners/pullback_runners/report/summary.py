@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pullback_runners.measurement.gradient_check import CLOSED_FORM
+from pullback_runners.measurement.outcomes import PROVISIONAL_FLOOR
 from pullback_runners.report.document import BESIDE
 from pullback_runners.report.words import (
     duration_in_words,
@@ -18,8 +19,16 @@ from pullback_runners.workloads import CPU, UNFUSED, Case
 
 BESIDE_HEADINGS = ("device", "host", "cold")
 
-UNKNOWN_NOISE = "differences of less than 2 % are not claimed: too few groups to know this machine's own noise"
-"""Of a report whose margin is provisional."""
+
+def unknown_noise(times: Iterable[Mapping[str, Any]]) -> str | None:
+    """The sentence on rows whose margin is provisional, None where none is: what is not claimed, and why."""
+    claims = sorted(
+        {round(100 * row.get("claim", PROVISIONAL_FLOOR)) for row in times if row.get("margin_is_provisional")}
+    )
+    if not claims:
+        return None
+    least = f"{claims[0]} to {claims[-1]}" if len(claims) > 1 else f"{claims[0]}"
+    return f"differences of less than {least} % are not claimed: too few groups to know this machine's own noise"
 
 
 @dataclass(frozen=True)
@@ -141,8 +150,8 @@ def doubts(report: Mapping[str, Any]) -> Iterator[str]:
         groups = max(row["n"] for row in times)
         told = "1 group does not tell" if groups == 1 else f"{groups} groups do not tell"
         yield f"Ambiguous: {told} whether there is a difference."
-    if any(row.get("margin_is_provisional") for row in times):
-        yield f"{UNKNOWN_NOISE.capitalize()}."
+    if (noise := unknown_noise(times)) is not None:
+        yield f"{noise.capitalize()}."
 
 
 def left_out(report: Mapping[str, Any]) -> list[str]:

@@ -10,7 +10,6 @@ from rich.text import Text
 
 from pullback_runners.report.summary import (
     BESIDE_HEADINGS,
-    UNKNOWN_NOISE,
     Cell,
     baseline_in_words,
     case_rows,
@@ -19,6 +18,7 @@ from pullback_runners.report.summary import (
     has_times_beside,
     is_on_device,
     left_out,
+    unknown_noise,
 )
 from pullback_runners.workloads import Case
 
@@ -117,8 +117,8 @@ def footnotes(report: Mapping[str, Any]) -> Iterator[Text]:
         groups = max(pair["n"] for pair in pairs)
         told = "1 group does not tell" if groups == 1 else f"{groups} groups do not tell"
         yield Text(f"ambiguous: {told} whether there is a difference{remedy}", style="yellow")
-    if any(pair.get("margin_is_provisional") for pair in pairs):
-        yield Text(f"{UNKNOWN_NOISE}{remedy}")
+    if (noise := unknown_noise(pairs)) is not None:
+        yield Text(f"{noise}{remedy}")
     yield from map(Text, checked_without_oracle(report))
     yield from (Text(f"not measured: {sentence}") for sentence in left_out(report))
     counted = [v["metrics"] for case in report["cases"] for v in case["variants"] if not v["error"]]

@@ -6,7 +6,7 @@ measured at different times. `faster`, `slower` and `same` are claims, and only 
 them. Ratios and values make at most `likely_faster` and `likely_slower`: where the change is larger than its interval and
 than what such measurements scatter by without a commit to blame. A ratio that moved because its baseline did says nothing of
 the variant, which is likely another only where its own values say so. A busy machine widens intervals and floors, and these decide; but a comparison on
-a busy machine whose floor nobody has measured is likely at most.
+a busy machine whose floor nobody has measured is likely at most, and that only where it is larger than so few groups may be moved by.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,6 +17,7 @@ from re import compile as pattern
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from pullback_service.claims import (
+    BUSY_FLOOR,
     CLAIMED,
     COUNTED,
     LEAST_CLAIM,
@@ -61,6 +62,11 @@ class StatedComparison:
     def is_likely_at_most(self) -> bool:
         """True if something else used the machine and no A/A control shows by how much that moved the ratio."""
         return self.quality != CLEAN and self.provisional
+
+    @property
+    def least_likely(self) -> float:
+        """The least ratio that so few groups make likely; uploads of older releases claim less."""
+        return BUSY_FLOOR / sqrt(self.ratio.n or 1) if self.is_likely_at_most else 0.0
 
     def turned(self) -> "StatedComparison":
         """The same with the commits in each other's place."""
@@ -194,7 +200,7 @@ def _of_stated(
     spoken = max(enumerate(usable or made), key=lambda item: (item[1].ratio.n or 0, item[0]))[1]
     log_ratio, *ends, _ = spoken.ratio
     wide = [] if log_ratio is None else [abs(log_ratio - end) for end in ends if end is not None]
-    threshold = None if least is not None else max([LEAST_CLAIM, spoken.claim or 0.0, *wide])
+    threshold = None if least is not None else max([LEAST_CLAIM, spoken.claim or 0.0, spoken.least_likely, *wide])
 
     def doubt_of(each: StatedComparison) -> str | None:
         if least is not None:
@@ -211,6 +217,8 @@ def _of_stated(
     def reason() -> str | None:
         if not usable:
             return UNCOMMITTED
+        if least is None and log_ratio is not None and abs(log_ratio) < spoken.least_likely:
+            return _few_groups(spoken)
         if doubted := doubt_of(spoken):
             return doubted
         sound = [each for each in usable if doubt_of(each) is None and not each.is_likely_at_most]
@@ -231,6 +239,14 @@ def _of_stated(
         threshold,
         doubted,
         spoken.provisional,
+    )
+
+
+def _few_groups(stated: StatedComparison) -> str:
+    groups, least = stated.ratio.n or 1, 100 * expm1(stated.least_likely)
+    return (
+        f"Measured in {groups} group{'s' if groups > 1 else ''} on a busy machine, where less than {least:.2g} % may be noise: "
+        "measure again on a quieter one, or for longer."
     )
 
 

@@ -84,7 +84,9 @@ def compared_report(chance, project):
     report |= {"id": str(uuid.uuid4()), "reference": made_report(0, project=project, cases=())["commit"]}
     report["harness"] |= {"quality": chance.choice(["clean", "contaminated"]), "complete": True, "contamination": []}
     floor, suite_says_same = chance.choice([None, 0.002, 0.03]), chance.random() < 0.5
-    limits = margins(floor)
+    groups = chance.choice([2, 5, 20])
+    is_busy = report["harness"]["quality"] != "clean"
+    limits = margins(floor, busy_groups=groups if is_busy else None)
     for case in report["cases"]:
         counts = {
             v["variant"]: v["metrics"]["array_bytes"]["value"]
@@ -96,10 +98,10 @@ def compared_report(chance, project):
             row = {"case": case["case"], "variant": variant, "reference": SHAS[0], "candidate": SHAS[1]}
             ratio, doubt = chance.gauss(0, 0.04), chance.choice([0.003, 0.02, 0.2])
             before = chance.choice([count, count, count // 2])
-            estimate = RatioEstimate(ratio, ratio - doubt, ratio + doubt, 20)
+            estimate = RatioEstimate(ratio, ratio - doubt, ratio + doubt, groups)
             report["comparisons"] += [
                 row | {
-                    "metric": "time", "log_ratio": ratio, "low": estimate.low, "high": estimate.high, "n": 20,
+                    "metric": "time", "log_ratio": ratio, "low": estimate.low, "high": estimate.high, "n": groups,
                     "outcome": noisy_outcome(estimate, limits, may_say_same=suite_says_same),
                     "claim": limits.claim, "margin": limits.same, "margin_is_provisional": limits.is_provisional,
                 },

@@ -123,6 +123,8 @@ def test_nothing_is_claimed_of_a_case_with_a_wrong_gradient():
         ),
         ({}, {"quality": "contaminated"}, "slower"),
         ({"margin_is_provisional": True}, {"quality": "contaminated"}, "likely_slower"),
+        ({"margin_is_provisional": True, "n": 2}, {"quality": "contaminated"}, "likely_slower"),
+        ({"margin_is_provisional": True, "n": 2, "log_ratio": 0.095}, {"quality": "contaminated"}, "ambiguous"),
         ({}, {"dirty": True}, "ambiguous"),
         ({"outcome": "failed"}, {}, "failed"),
     ],

@@ -47,6 +47,12 @@ def test_the_margins_are_the_machines_floor_but_never_below_what_is_worth_saying
     assert margins(0.07) == Margins(claim=0.07, same=0.07, is_provisional=False)
 
 
+def test_a_busy_machine_has_a_larger_provisional_floor_and_moves_none_that_is_known():
+    few, more, many = (margins(busy_groups=groups).claim for groups in (2, 11, 100))
+    assert (few, more, many) == (pytest.approx(0.099, abs=5e-4), pytest.approx(0.042, abs=5e-4), 0.02)
+    assert margins(0.007, busy_groups=2) == margins(0.007)
+
+
 @pytest.mark.parametrize(
     ("low", "middle", "high", "expected"),
     [

@@ -8,6 +8,7 @@ from scipy import stats
 
 from pullback_runners.measurement.outcomes import margins, noisy_outcome
 from pullback_runners.measurement.statistics import (
+    FEWEST_KNOWN_BY_THEMSELVES,
     interquartile_mean,
     noise_floor,
     pair_log_ratio,
@@ -17,6 +18,7 @@ from pullback_runners.measurement.statistics import (
 times = st.floats(1e-9, 10.0)
 pairs_of_slices = st.lists(st.tuples(times, times), min_size=1, max_size=60)
 log_ratios = st.lists(st.floats(-3, 3), min_size=2, max_size=40)
+log_ratios_of_groups_enough = st.lists(st.floats(-3, 3), min_size=FEWEST_KNOWN_BY_THEMSELVES, max_size=40)
 
 
 @given(pairs_of_slices)
@@ -42,7 +44,7 @@ def test_the_estimate_lies_in_its_interval_and_among_its_values(values):
     assert estimate.n == len(values)
 
 
-@given(log_ratios)
+@given(log_ratios_of_groups_enough)
 def test_the_interval_is_the_one_that_scipy_gives(values):
     estimate = ratio_estimate(values, 0.95)
     low, high = stats.mstats.trimmed_mean_ci(np.array(values), limits=(0.2, 0.2), alpha=0.05)
@@ -137,6 +139,34 @@ def test_the_interval_covers_the_truth_as_often_as_it_says():
         for estimate in (ratio_estimate(rng.standard_t(3, 20) * 0.01 + 0.02) for _ in range(400))
     )
     assert covered >= 0.93 * 400
+
+
+def test_few_groups_that_agree_by_chance_make_no_narrow_interval():
+    agreeing = ratio_estimate([0.05, 0.0501])
+    assert agreeing.low < 0 < agreeing.log_ratio
+    assert ratio_estimate([0.05, 0.0501] * 3).low > 0
+
+
+NOISES = {
+    "normal": lambda rng, size: rng.standard_normal(size),
+    "heavy tails": lambda rng, size: rng.standard_t(3, size) / math.sqrt(3),
+    "some sessions noisier": lambda rng, size: rng.standard_normal(size) * rng.lognormal(-0.1, 0.4),
+}
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("groups", range(2, FEWEST_KNOWN_BY_THEMSELVES))
+def test_few_groups_on_a_busy_machine_find_a_third_and_no_difference_of_equal_programs(groups, noise):
+    """Of groups that scatter by 4 %, as beside a dozen busy processes on two CPUs; a run has a row for each case and variant."""
+    rng, sessions, floor = np.random.default_rng(33), 1000, margins(busy_groups=groups)
+    drawn = [0.04 * NOISES[noise](rng, groups) for _ in range(sessions)]
+    estimates = [ratio_estimate(each) for each in drawn]
+    covered = sum(each.low <= 0 <= each.high for each in estimates)
+    different = sum(noisy_outcome(each, floor, may_say_same=False) != "ambiguous" for each in estimates)
+    third = [noisy_outcome(ratio_estimate(each + math.log(1.3)), floor, may_say_same=False) for each in drawn]
+    assert covered >= 0.95 * sessions
+    assert different <= 0.01 * sessions
+    assert third.count("slower") >= 0.99 * sessions
 
 
 def test_against_twins_of_the_baseline_it_is_the_mean_of_both_ratios():

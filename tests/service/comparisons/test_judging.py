@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.service.readings.making import reading
 
+from pullback_runners.measurement.outcomes import margins
 from pullback_service.claims import LEAST_CLAIM
 from pullback_service.comparisons.judging import Judgement, StatedComparison, as_resolved, judge, trend, urgency
 from pullback_service.ratio import Ratio
@@ -92,6 +93,25 @@ def test_a_busy_machine_takes_no_claim_away_that_its_own_floor_bears_out():
     assert judge(None, None, [replace(SLOWER, provisional=True)], exact=False).outcome == "slower"
     equal = StatedComparison("equal", Ratio(0.0, n=20), quality="contaminated", provisional=True)
     assert judge(reading(100), reading(100), [equal], exact=True).outcome == "equal"
+
+
+@pytest.mark.parametrize("groups", [2, 5, 11, 40, 100])
+def test_few_groups_on_a_busy_machine_are_judged_by_the_floor_of_the_runner(groups):
+    """Reports of older releases claim from 2 % on, however few groups they have."""
+    floor = margins(busy_groups=groups).claim
+    below, beyond = (
+        StatedComparison(
+            "slower", Ratio(each, each - 0.001, each + 0.001, groups), 0.02, quality="contaminated", provisional=True
+        )
+        for each in (0.99 * floor, 1.01 * floor)
+    )
+    judgement = judge(None, None, [below], exact=False)
+    assert (judgement.outcome, judgement.threshold) == ("ambiguous", pytest.approx(floor))
+    if floor > below.claim:
+        assert f"{groups} groups on a busy machine" in judgement.reason
+        assert judgement.reason.endswith("measure again on a quieter one, or for longer.")
+    assert judge(None, None, [beyond], exact=False).outcome == "likely_slower"
+    assert judge(None, None, [replace(below, quality="clean", claim=None)], exact=False).outcome == "slower"
 
 
 def test_a_margin_is_not_believed_however_wide():
