@@ -173,7 +173,10 @@ def _known(choice: Choice) -> list[str]:
 
 
 def _strayed(checkout: str, own: Sequence[str]) -> str | None:
-    """A sentence on a module that came from the files checked out where a commit is measured, as an editable install has it."""
+    """A sentence on a module that is not the commit's where one is measured.
+
+    It came from the files checked out, as an editable install has it, or from where pyximport keeps one build of a name for all.
+    """
     elsewhere = {Path(os.path.realpath(folder)) for folder in (*own, sys.prefix, sys.base_prefix)}
     installed = {"site-packages", "dist-packages"}  # of a user, whose home may be a clone
     ours = {"__main__", "pullback", "pullback_runners"}
@@ -184,12 +187,14 @@ def _strayed(checkout: str, own: Sequence[str]) -> str | None:
             continue
         place = Path(os.path.realpath(file))
         is_told = Path(file).is_absolute()  # PyTorch has modules of which it tells `_ops.py`
-        if (
-            is_told
-            and top in place.parents
-            and elsewhere.isdisjoint(place.parents)
-            and installed.isdisjoint(place.parts)
-        ):
+        if not is_told or not elsewhere.isdisjoint(place.parents):
+            continue
+        if ".pyxbld" in place.parts:
+            return (
+                f"{name} came from {place}, where pyximport keeps one build for all commits; build it in [build] commands "
+                "(cythonize -i), or call pyximport.install with a build_dir beside its source"
+            )
+        if top in place.parents and installed.isdisjoint(place.parts):
             return (
                 f"{name} came from {place}, the files that are checked out, and not from the commit; "
                 "name its folder in [build] path, or uninstall what puts it in front"

@@ -22,7 +22,7 @@ from pullback_runners.git import variables_elsewhere
 from pullback_runners.projects.build_steps import environment_of_it, step
 from pullback_runners.projects.configuration import FILE, Build
 from pullback_runners.projects.folder_cache import held_locks, kept_folder
-from pullback_runners.projects.requirements import local_files, requirement_files
+from pullback_runners.projects.requirements import local_files, local_places, requirement_files
 
 _log = logging.getLogger(__name__)
 """Commands of builds with all they print, which the log of a job shows."""
@@ -214,8 +214,11 @@ def _make(base: Path, requirements: Sequence[Path], folder: Path, *, has_pip: bo
             if not uv:
                 raise BuildError("uv.lock is read by uv, which is not installed; install uv")
             listed = folder / "requirements.txt"
-            export = [uv, "export", "--quiet", "--frozen", "--no-emit-project", "--output-file", str(listed)]
+            # Members of a workspace are the commit's own files, which come by [build] path; here is what they require.
+            members = ["--all-packages", "--no-emit-workspace"]
+            export = [uv, "export", "--quiet", "--frozen", *members, "--output-file", str(listed)]
             run_logged(export, file.parent, "uv export")
+            local_places(file.name, listed.read_text(encoding="utf-8").splitlines(), file.parent, file.parent)
         elif file.name == "pyproject.toml":
             listed = folder / "requirements.txt"
             listed.write_bytes(_measured_of(file))

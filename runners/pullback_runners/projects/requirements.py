@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pullback_runners.errors import BuildError
@@ -31,18 +31,26 @@ def local_files(file: Path, top: Path) -> list[Path]:
     """
     found: list[Path] = []
     for each in requirement_files(file):
-        for line in _lines_of(each):
-            named = _LOCAL.fullmatch(line)
-            if named is None:
-                continue
-            place = Path(os.path.normpath(file.parent / named[1]))
-            if place.is_dir() and place != Path(os.path.normpath(top)):
-                raise BuildError(
-                    f"{each.name} installs {named[1]}, a folder of the commit, into an environment that commits share; "
-                    "leave it out there, name it in [build] path, and what it requires in the file"
-                )
+        for place in local_places(each.name, _lines_of(each), file.parent, top):
             found += [place] if place.is_file() else [place / part for part in _OF_DEPENDENCIES]
     return [each for each in found if each.is_file()]
+
+
+def local_places(name: str, lines: Iterable[str], folder: Path, top: Path) -> list[Path]:
+    """The places in a commit that lines of requirements install from; another folder of it than its top is refused, as above."""
+    found = []
+    for line in lines:
+        named = _LOCAL.fullmatch(line)
+        if named is None:
+            continue
+        place = Path(os.path.normpath(folder / named[1]))
+        if place.is_dir() and place != Path(os.path.normpath(top)):
+            raise BuildError(
+                f"{name} installs {named[1]}, a folder of the commit, into an environment that commits share; "
+                "leave it out there, name it in [build] path, and what it requires in the file"
+            )
+        found.append(place)
+    return found
 
 
 def _lines_of(file: Path) -> Iterator[str]:

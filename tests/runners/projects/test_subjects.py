@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.runners.projects.conftest import PROJECT
+from tests.runners.projects.conftest import LIBRARY, PROJECT
 
 from pullback_runners.errors import BuildError
 from pullback_runners.projects import environments
@@ -678,6 +678,25 @@ def test_an_environment_whose_python_was_uninstalled_is_made_again(repository, t
     python.unlink()
     python.symlink_to(tmp_path / "gone")
     assert built(repository).environment.python.exists()
+
+
+@pytest.mark.parametrize("asked", [("run", "--commits", "HEAD"), ("compare", "--against", "HEAD~1")])
+def test_what_pyximport_keeps_for_all_commits_is_taken_for_that_of_none(
+    command, repository, tmp_path, monkeypatch, asked
+):
+    kept = tmp_path / "home/.pyxbld/lib"
+    kept.mkdir(parents=True)
+    (kept / "tides.py").write_text("from numpy import cos\n")
+    monkeypatch.setenv("PYTHONPATH", str(kept))  # pyximport finds it there
+    repository.write("src/waves.py", LIBRARY.format(times=1).replace("import numpy", "import tides, numpy"))
+    repository.commit("first")
+    repository.write("src/waves.py", LIBRARY.format(times=2).replace("import numpy", "import tides, numpy"))
+    repository.commit("second")
+    done = command(*asked, "--suite", "trial", folder=repository.folder)
+    assert done.returncode == 2, done.stderr
+    assert (
+        f"tides came from {kept}/tides.py, where pyximport keeps one build for all commits; build it in" in done.stderr
+    )
 
 
 @pytest.mark.parametrize("name", ["compare", "run"])
