@@ -683,7 +683,7 @@ _SHORT = ("trial", "touch_large_array*index*")
 
 
 def product(check: Check) -> None:
-    """What a user runs, and what an agent does."""
+    """The command that a user runs, and a job of an agent."""
     if find_spec("pullback_cli") is None or find_spec("pullback_runners") is None:
         check.add("product", "commands", "a report", "pullback-cli and pullback-runners are not installed", "known")
         return

@@ -36,6 +36,9 @@ class Frame:
 class State:
     """The frames of one program."""
 
+    _is_entered = False
+    """True if somebody else may write to a frame that is not in use, until it is taken."""
+
     def __init__(self, buffers: Mapping[int, ArrayType], arena: Arena, slots: Sequence[np.dtype[Any]] = ()) -> None:
         """Frames of the buffers in the order of their numbers; those without an offset in the arena are outputs."""
         self._types = [buffers[buffer] for buffer in sorted(buffers)]
@@ -57,10 +60,15 @@ class State:
         if not free:
             return self._new()
         frame: Frame = free.pop()
+        if self._is_entered:
+            self._taken(frame)
         for place in self._outputs:
             if not self._may_be_written(frame.arrays, place, self._types[place]):
                 self._replace(frame, place)
         return frame
+
+    def _taken(self, frame: Frame) -> None:
+        """Keep everybody else from writing to a frame, of which nothing has been looked at yet."""
 
     @staticmethod
     def _may_be_written(arrays: list[Any], place: int, type_: ArrayType) -> bool:

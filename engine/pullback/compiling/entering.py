@@ -5,7 +5,8 @@ it was, step by step. A plan whose environment it cannot look at is called throu
 """
 
 import gc
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pullback import trees
@@ -15,7 +16,9 @@ from pullback.backends.native.entry import (
     Check,
     Fetch,
     Held,
+    Leaf,
     NotNativeError,
+    Question,
     Step,
     Template,
     argument_steps,
@@ -23,6 +26,7 @@ from pullback.backends.native.entry import (
     leaf_like,
     makings,
     plain_form,
+    steps_of,
 )
 from pullback.compiling.captured_references import (
     UNASSIGNED,
@@ -45,6 +49,8 @@ from pullback.compiling.captured_references import (
 )
 from pullback.compiling.environment import Environment
 from pullback.compiling.specialization import Program
+from pullback.core.primitive import GIVEN
+from pullback.devices import PRECISION_IN_FORCE
 
 
 def template_of(program: Program, args: tuple[Any, ...], environment: Environment) -> Template:
@@ -68,6 +74,52 @@ def template_of(program: Program, args: tuple[Any, ...], environment: Environmen
         form = Called(program.finish.run, outs)
     apart = _apart(steps.steps, program.overwritten)
     return Template(native, len(args), steps.steps, form, apart=apart, takes_out=True, held=steps.held)
+
+
+def template_of_graph(
+    finish: Callable[..., Any], args: tuple[Any, ...], environment: Environment, entrance: Any
+) -> Template:
+    """The template of frames for calls with arrays on a device like these, which launch a graph (`backends/cuda/entrance.py`)."""
+    if environment.compares_contents or environment.inputs:
+        raise NotNativeError("what is around the function is put on the device")
+    leaves, rebuild = trees.flatten(args)
+    inputs = entrance.inputs()
+    if len(leaves) != len(inputs):
+        raise NotNativeError("an argument is not on the device")
+    found = steps_of(rebuild(iter([Leaf(number, Check.TYPE, type(leaf)) for number, leaf in enumerate(leaves)])))
+    values = _fetched(found, args)
+    steps = _Steps([replace(step, place=-1) for step in found])
+    places = {step.place: at for at, step in enumerate(found) if step.place >= 0}
+    questions = [*entrance.questions(), Question(PRECISION_IN_FORCE.get, PRECISION_IN_FORCE.get())]
+    for number, asked in enumerate(inputs):
+        array, at = values[places[number]], places[number]
+        if array.memory is not None and array.memory is not GIVEN:
+            raise NotNativeError("an argument was stored into")
+        for name in ("memory", "traced_by"):
+            steps.steps.append(Step(Fetch.SLOT, name, Check.IDENTITY, getattr(array, name), at))
+        steps.steps.append(Step(Fetch.SLOT, "tensor", Check.TYPE, type(array.tensor), at))
+        questions += [Question(function, expected, len(steps.steps) - 1) for function, expected in asked]
+    for place, _ in environment.watched:
+        steps.watch(place)
+    return Template(
+        entrance.program,
+        len(args),
+        steps.steps,
+        Called(entrance.result(finish), ()),
+        held=steps.held,
+        questions=questions,
+        leaves=[places[number] for number in range(len(leaves))],
+    )
+
+
+def _fetched(steps: Sequence[Step], args: tuple[Any, ...]) -> list[Any]:
+    """The objects that the steps of arguments fetch."""
+    values: list[Any] = []
+    for step in steps:
+        if step.fetch is not Fetch.ARGUMENT and step.fetch not in _ITEMS:
+            raise NotNativeError("an argument is a node of a tree that is no container")
+        values.append((args if step.fetch is Fetch.ARGUMENT else values[step.parent])[step.what])
+    return values
 
 
 def _apart(steps: Sequence[Step], overwritten: Collection[int]) -> list[tuple[int, int]]:
@@ -208,3 +260,6 @@ _FETCHES: dict[type, Fetch] = {
 }
 _CONTAINERS: dict[type, Check] = {tuple: Check.TUPLE, list: Check.LIST, dict: Check.DICT}
 _ITEM_OF = {Check.TUPLE: Fetch.TUPLE_ITEM, Check.LIST: Fetch.LIST_ITEM, Check.DICT: Fetch.DICT_ITEM}
+
+#: Steps that fetch a part of a container by its key.
+_ITEMS = frozenset(fetch for fetch in Fetch if fetch.name.endswith(("_ITEM", "_ITEM_BY_VALUE")))

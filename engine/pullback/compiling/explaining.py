@@ -81,8 +81,8 @@ def why_through_python(compiled: Compiled) -> str:
     )
 
 
-def replaying(counts: dict[str, int], reasons: Sequence[str]) -> str:
-    """The way in which calls reach a program that is captured as a CUDA graph."""
+def replaying(counts: dict[str, int], reasons: Sequence[str], *, entered: bool) -> str:
+    """The way in which calls reach a program that is captured as a CUDA graph; natively, if they are `entered`."""
     if reasons:
         return f"each call {reasons[0]}"
     if not counts["sets"]:
@@ -90,6 +90,7 @@ def replaying(counts: dict[str, int], reasons: Sequence[str]) -> str:
     return (
         f"calls launch a CUDA graph of {counted(counts['nodes'], 'node')}, one of {counted(counts['sets'], 'set')} of addresses; "
         f"the latest told {counted(counts['moved'], 'nest')} where arrays lie and copied {counted(counts['copies'], 'array')}"
+        + ("\ncalls like it are native: no Python between the caller and the launch" if entered else "")
     )
 
 

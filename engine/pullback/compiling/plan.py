@@ -35,7 +35,7 @@ from pullback.backends.native.entry import (
 )
 from pullback.backends.poison import is_poisoning
 from pullback.compiling import explaining
-from pullback.compiling.entering import template_of
+from pullback.compiling.entering import template_of, template_of_graph
 from pullback.compiling.environment import Environment
 from pullback.compiling.keywords import by_position, with_names
 from pullback.compiling.outputs import written_into
@@ -239,7 +239,7 @@ class Plan:
                 return self._on_the_tape(args, {}, reason)
             if not isinstance(outputs, Changed):
                 self._last = program
-                if program.compiled.native is not None and is_native(self) and not recorded:
+                if not recorded:
                     self._enter(program, args, family.environment, outputs)
                 return program.finish(outputs, values)
             program = family.following(program, outputs)
@@ -264,14 +264,17 @@ class Plan:
     def _enter(self, program: Program, args: tuple[Any, ...], environment: Environment, outputs: Sequence[Any]) -> None:
         """Let calls like this one be native from now on."""
         native = program.compiled.native
+        if program.compiled.replayed is not None:
+            self._enter_graph(program, args, environment)
+        if native is None or not is_native(self):
+            return
         if not environment.unchanged():
             return  # recording changed it: a frame would expect what is there now
         with _lock:
             tried = self._entered.get(native, 0)
             if tried == FRAMES_TRIED:
                 return
-            alive = {other.compiled.native for other in self._programs()}
-            frames = [frame for frame in bound_frames(self) if frame.program in alive]
+            alive, frames = self._frames_in_use()
             entered = [frame for frame in frames if frame.program is native]
             self._entered = {known: count for known, count in self._entered.items() if known in alive}
             self._entered[native] = tried + 1
@@ -287,6 +290,28 @@ class Plan:
             frame = Frame(template)
             frame.adopt(tuple(outputs))
             bind(self, [frame, *(other for other in frames if other is not idle)])
+
+    def _enter_graph(self, program: Program, args: tuple[Any, ...], environment: Environment) -> None:
+        """Let calls like this one, which launched a graph and did nothing else, launch it natively from now on."""
+        entrance = program.compiled.replayed.entrance()
+        if entrance is None or not is_native(self):
+            return
+        with _lock:
+            if entrance.enters_again() or not entrance.may_be_tried() or not environment.unchanged():
+                return
+            try:
+                frame = Frame(template_of_graph(program.finish, args, environment, entrance), entrance.arena())
+            except NotNativeError as reason:
+                self._through_python[entrance.program] = str(reason)
+                return
+            entrance.entered(frame.words)
+            bind(self, [frame, *self._frames_in_use()[1]])
+
+    def _frames_in_use(self) -> tuple[set[Any], list[Frame]]:
+        """The programs that calls may be entered to, and the frames of those."""
+        alive = {one for other in self._programs() for one in (other.compiled.native, other.compiled.replayed)}
+        frames = [frame for frame in bound_frames(self) if frame.program in alive or frame.program.owner in alive]
+        return alive, [frame for frame in frames if frame.runs_left]
 
     def _first_on_the_tape(
         self, key: Any, args: tuple[Any, ...], before: tuple[Family, ...], fallback: Fallback
@@ -363,9 +388,11 @@ class Plan:
         native, replayed = program.compiled.native, program.compiled.replayed
         if self.tier != "native":
             return ""
-        if replayed is not None:
-            return f"\n{explaining.replaying(replayed.counts, replayed.reasons)}"
         plans = (self, *self._by_names.values())
+        if replayed is not None:
+            frames = [frame for plan in plans for frame in bound_frames(plan) if frame.program.owner is replayed]
+            entered = any(frame.runs_left for frame in frames)
+            return f"\n{explaining.replaying(replayed.counts, replayed.reasons, entered=entered)}"
         if any(frame.program is native for plan in plans for frame in bound_frames(plan)):
             return "\ncalls are native"
         if native is None:
@@ -395,7 +422,13 @@ class Plan:
         frame = latest_frame(self)
         if frame is not None:
             self._last = next(
-                (program for program in self._programs() if program.compiled.native is frame.program), self._last
+                (
+                    program
+                    for program in self._programs()
+                    if frame.program is program.compiled.native
+                    or (program.compiled.replayed is not None and frame.program.owner is program.compiled.replayed)
+                ),
+                self._last,
             )
         if self._last is None:
             raise ValueError("this plan has not been called yet; call it once, then ask what it did")

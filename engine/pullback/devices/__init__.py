@@ -31,7 +31,7 @@ _in_force: ContextVar[str | None] = ContextVar("pullback_device", default=None)
 #: Precisions of products of float32, the first of which is in force where nothing else is asked for.
 PRECISIONS = ("float32", "tf32")
 
-_precision: ContextVar[str] = ContextVar("pullback_precision", default=PRECISIONS[0])
+PRECISION_IN_FORCE: ContextVar[str] = ContextVar("pullback_precision", default=PRECISIONS[0])
 
 #: Modules whose arrays are taken as they lie.
 _FOREIGN = ("torch", "cupy")
@@ -63,7 +63,7 @@ def device(name: str) -> Iterator[None]:
 
 def precision_in_force() -> str:
     """The precision of the `pb.precision` block around, or "float32"."""
-    return _precision.get()
+    return PRECISION_IN_FORCE.get()
 
 
 @contextmanager
@@ -79,11 +79,11 @@ def precision(name: str) -> Iterator[None]:
     """
     if name not in PRECISIONS:
         raise DeviceError(f"there is no precision {name!r}; write {' or '.join(map(repr, PRECISIONS))}")
-    token = _precision.set(name)
+    token = PRECISION_IN_FORCE.set(name)
     try:
         yield
     finally:
-        _precision.reset(token)
+        PRECISION_IN_FORCE.reset(token)
 
 
 def put(tree: Any, device: str) -> Any:

@@ -14,6 +14,7 @@ import sys
 import weakref
 from collections import Counter
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from unittest import mock
 
 import numpy as np
@@ -76,7 +77,7 @@ class LateDevice(TorchDispatchMode):
             self.graphs = ByDriver(
                 self.driver,
                 self.context,
-                lambda: self.stream,
+                partial(getattr, self, "stream"),
                 lambda: Lane(self),
                 lambda: self.stream in self.library.capturing,
             )

@@ -31,6 +31,8 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from torch.utils._pytree import tree_leaves, tree_map
 
 from pullback.backends.cuda.driver import Driver
+from pullback.backends.cuda.entrance import Entered, Entrance, Launch
+from pullback.backends.cuda.state import memory_count
 from pullback.backends.interpreter import Changed
 from pullback.devices.cuda.eager import DEVICE, DeviceArray
 from pullback.errors import DeviceError
@@ -61,6 +63,9 @@ class Graph(Protocol):
 
     def replay(self) -> None:
         """Run it on the stream that is current."""
+
+    def launching(self) -> Launch | None:
+        """A launch on that stream without Python; None where it cannot be launched so."""
 
 
 class Graphs(Protocol):
@@ -96,7 +101,7 @@ class Lane:
             yield
 
 
-class Entered(Protocol):
+class LaneEntered(Protocol):
     """A lane."""
 
     stream: int
@@ -113,7 +118,7 @@ class ByDriver:
         driver: Driver,
         context: int,
         stream: Callable[[], int],
-        lane: Callable[[], Entered],
+        lane: Callable[[], LaneEntered],
         is_capturing: Callable[[], bool],
     ) -> None:
         self._driver = driver
@@ -132,7 +137,7 @@ class ByDriver:
         stream = self._stream()
         lanes = self._lanes.__dict__
         lane = lanes.get(str(stream)) or lanes.setdefault(str(stream), self._lane())
-        graph = _DriversGraph(self._driver, self._context, self._stream, lane)
+        graph = _DriversGraph(self._driver, self._context, self._stream, self._is_capturing, lane)
         graph_is(graph)
         with self._driver.current(self._context), lane.entered():  # before: PyTorch looks for a graph of its own else
             self._driver.begin_capture(lane.stream)
@@ -149,10 +154,18 @@ class ByDriver:
 class _DriversGraph:
     """A graph of the driver's; it lives as long as this."""
 
-    def __init__(self, driver: Driver, context: int, stream: Callable[[], int], lane: Entered) -> None:
+    def __init__(
+        self,
+        driver: Driver,
+        context: int,
+        stream: Callable[[], int],
+        is_capturing: Callable[[], bool],
+        lane: LaneEntered,
+    ) -> None:
         self._driver = driver
         self._context = context
         self._stream = stream
+        self._is_capturing = is_capturing
         self._lane = lane  # its pool has what the graph uses
         self._graph = self._executable = self.nodes = 0
 
@@ -175,6 +188,13 @@ class _DriversGraph:
         """Launch it."""
         with self._driver.current(self._context):
             self._driver.launch_graph(self._executable, self._stream())
+
+    def launching(self) -> Launch:
+        """The words of a launch here, and what is asked before."""
+        stream = self._stream()
+        launch, current = self._driver.addresses()
+        asked = ((self._stream, stream), (self._is_capturing, False))
+        return Launch((launch, self._executable, stream, current, self._context), asked)
 
     def __del__(self) -> None:
         """Let go of it, but not while Python ends: the driver may be gone by then."""
@@ -242,6 +262,9 @@ class _Noted(TorchDispatchMode):  # type: ignore[misc] # PyTorch's types are not
         with _disable_current_modes():
             for function, given in self._steps:
                 function(given)
+
+    def launching(self) -> None:
+        """None: it is Python that does it again."""
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         del types
@@ -356,6 +379,13 @@ class Sets:
         self.forks = _forks
         self.sets: list[Set] = []
         self.copies: dict[str, Tensor] = {}
+        self.entered: Entered | None = None
+        self.entrances = 0
+
+    def leave(self) -> None:
+        """Send calls that would launch one of the graphs natively through Python."""
+        if self.entered is not None:
+            self.entered.leave()
 
 
 class Replayed:
@@ -371,12 +401,14 @@ class Replayed:
         count: int,
         results: Sequence[tuple[str, int] | None],
         fixed: Collection[str],
+        is_whole: bool = False,
     ) -> None:
         """`inputs` are the arrays on the device by name and position, of `count` values.
 
         `results` have for each output its name and its place in the frame, or None where `prepare` gives it; `fixed` are the
-        names of arguments and results that functions of PyTorch work on.
+        names of arguments and results that functions of PyTorch work on. One that `is_whole` has nothing to prepare.
         """
+        self._is_whole = is_whole
         self._prepare = prepare
         self._work = work
         self._graphs = graphs
@@ -394,6 +426,7 @@ class Replayed:
     def __call__(self, frame: list[Any], *values: Any) -> Any:
         """One run: the outputs, or what a guard saw that it should not."""
         *arrays, sets = frame
+        _here.steady = None
         told = self._prepare(arrays, *values)
         if type(told) is Changed:
             return told
@@ -402,7 +435,9 @@ class Replayed:
             sets.runs += 1
             self._run(arrays, tensors)
         else:
-            self._replay(arrays, sets, tensors)
+            one = self._replay(arrays, sets, tensors)
+            if one is not None and self._is_whole:
+                _here.steady = self, frame, one, tensors
         given = iter(told)
         return tuple(next(given) if one is None else DeviceArray(DEVICE, arrays[one[1]]) for one in self._results)
 
@@ -412,7 +447,8 @@ class Replayed:
             given[position] = DeviceArray(DEVICE, tensor)
         self._work(arrays, *given)
 
-    def _replay(self, arrays: list[Tensor], sets: Sets, tensors: Sequence[Tensor]) -> None:
+    def _replay(self, arrays: list[Tensor], sets: Sets, tensors: Sequence[Tensor]) -> Set | None:
+        """Launch a graph; gives it if that was all."""
         if sets.forks != _forks:
             raise DeviceError(
                 "this plan was captured as a CUDA graph before the process was forked, which ends with the fork; "
@@ -440,7 +476,7 @@ class Replayed:
             one = self._captured(arrays, sets, pieces)
             if one is None:
                 self._run(arrays, tensors)
-                return
+                return None
         else:
             try:
                 moved = one.move([piece.data_ptr() for piece in pieces])
@@ -452,6 +488,17 @@ class Replayed:
             there.copy_(copy)
         copies += len(copied_out)
         self.counts = {"nodes": one.graph.nodes, "sets": len(sets.sets), "copies": copies, "moved": moved}
+        return None if moved or copies else one
+
+    def entrance(self) -> Entrance | None:
+        """The way of calls like the latest one of this thread without Python; None where it did more than launch."""
+        steady, _here.steady = getattr(_here, "steady", None), None
+        if steady is None or steady[0] is not self or memory_count is None:
+            return None
+        _, frame, one, tensors = steady
+        launch = one.graph.launching()
+        places = [place for _, place in self._outputs]
+        return None if launch is None else Entrance(self, launch, tensors, frame, places, one.graph)
 
     def _fitting(self, sets: Sets, pieces: Sequence[Tensor]) -> Set | None:
         """The set that was captured with these addresses where they are fixed."""

@@ -207,6 +207,10 @@ class Driver:
         """Put a graph on a stream."""
         self._call("cuGraphLaunch", executable, stream)
 
+    def addresses(self) -> tuple[int, int]:
+        """Addresses of the functions that launch a graph, and that give the context that is current."""
+        return address_of(self._functions["cuGraphLaunch"]), address_of(self._functions["cuCtxGetCurrent"])
+
     def destroy_graph(self, graph: int) -> None:
         """Let go of a graph."""
         self._call("cuGraphDestroy", graph)
@@ -234,6 +238,11 @@ class Driver:
         found = ctypes.c_char_p()
         failed = self._functions[function](code, ctypes.byref(found))
         return f"error {code}" if failed or found.value is None else found.value.decode()
+
+
+def address_of(function: Any) -> int:
+    """The address of a function of C."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def _pointers(addresses: Sequence[int]) -> tuple[Any, Any]:

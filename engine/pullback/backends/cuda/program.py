@@ -192,7 +192,7 @@ def stream_of(device: torch.device) -> Callable[[], int]:
     """A function that gives the stream of PyTorch's that is current on a device; memory of the host has one."""
     if device.type == "cpu":
         return lambda: 0
-    return lambda: int(torch.cuda.current_stream(device).cuda_stream)
+    return partial(torch._C._cuda_getCurrentRawStream, device.index)  # noqa: SLF001 - it runs no Python, as current_stream does
 
 
 @cache
@@ -208,7 +208,7 @@ def graphs_for(device: torch.device) -> Graphs:
         context,
         stream_of(device),
         lambda: Lane(driver(), context, device),
-        torch.cuda.is_current_stream_capturing,
+        torch._C._cuda_isCurrentStreamCapturing,  # noqa: SLF001 - as above
     )
 
 
@@ -402,6 +402,7 @@ class _Writer:
             inputs=[(f"in{number}", number) for number, var in enumerate(self.graph.inputs) if self.there.get(var)],
             count=len(self.graph.inputs) + len(self.graph.captures),
             results=[(name, places[name]) if is_there else None for name, is_there in zip(outputs, there, strict=True)],
+            is_whole=not (self.bounds.at_the_end or any(one.of_host for one in text.statements)),
             fixed={text.root(name) for one in statements for name in (*one.targets, *one.used)},
         )
 

@@ -40,12 +40,13 @@ class DeviceState(State):
         super().__init__(buffers, arena)
         self._device = device
         self._beside = beside
+        self._is_entered = beside is not None
         self._free = _Free(stream)
 
     @staticmethod
     def _may_be_written(arrays: list[Any], place: int, type_: ArrayType) -> bool:
         """True if nothing else refers to a tensor or its memory, and it is as it was made."""
-        if _references(arrays, place) != _ALONE:
+        if _references(arrays, place) != ALONE:
             return False
         tensor: Tensor = arrays[place]
         return (
@@ -56,6 +57,9 @@ class DeviceState(State):
             and not tensor.requires_grad
             and tensor.grad_fn is None
         )
+
+    def _taken(self, frame: Frame) -> None:
+        frame.arrays[-1].leave()
 
     # Inside of PyTorch's `inference_mode` too memory is made so that it can be written to outside.
     def _new(self) -> Frame:
@@ -95,10 +99,10 @@ class _Free(threading.local):
 
 def _references(tensors: list[Any], place: int) -> tuple[int, ...]:
     tensor = tensors[place]
-    if _memory_count is None:
+    if memory_count is None:
         return ()
     storage = tensor.untyped_storage()
-    memory = _memory_count(storage._cdata)  # noqa: SLF001 - PyTorch's own graphs ask so too
+    memory = memory_count(storage._cdata)  # noqa: SLF001 - PyTorch's own graphs ask so too
     return sys.getrefcount(tensor), tensor._use_count(), memory, sys.getrefcount(storage)  # noqa: SLF001 - as above
 
 
@@ -110,7 +114,7 @@ def _memory_counter() -> Callable[[int], int] | None:
     return found
 
 
-_memory_count = _memory_counter()
+memory_count = _memory_counter()
 
 
 def _alone() -> tuple[int, ...]:
@@ -120,4 +124,4 @@ def _alone() -> tuple[int, ...]:
     return _references(tensors, 0) or (-1,)
 
 
-_ALONE = _alone()
+ALONE = _alone()

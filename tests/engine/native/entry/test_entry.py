@@ -23,8 +23,10 @@ from pullback.backends.native.entry import (
     Frame,
     NativeProgram,
     Out,
+    Question,
     Step,
     Template,
+    bound_frames,
     frames,
     machine_code,
     plain_form,
@@ -449,6 +451,56 @@ def test_a_program_may_run_so_many_times_and_no_more():
     assert [type(instance(A, B, C)) for _ in range(4)] == [np.ndarray, np.ndarray, str, str]
 
 
+# --- questions -----------------------------------------------------------------------------------------------------------
+def _raising():
+    raise KeyError("no answer")
+
+
+@pytest.mark.parametrize(
+    ("question", "is_native"),
+    [
+        (Question(np.ndim, 2, step=1), True),
+        (Question(len, 2, address=id(A)), True),
+        (Question(lambda: (1, 2.0), (1.0, 2)), True),  # equal, if not the same
+        (Question(np.ndim, 3, step=1), False),
+        (Question(_raising, None), False),
+        (Question(lambda: np.zeros(2), 0), False),  # what cannot be compared with it
+    ],
+    ids=["of a step", "of an object", "of nothing", "wrong", "raising", "incomparable"],
+)
+def test_questions_have_the_answers_that_they_had_or_the_call_goes_through_python(question, is_native):
+    instance = bound(fma((2, 3)), (A, B, C), questions=[question])
+    for _ in range(3):
+        result = instance(A, B, C)
+        assert result == "python" if not is_native else np.array_equal(result, A * B + C)
+
+
+def test_a_frame_that_an_answer_ends_asks_nothing_more_and_does_not_run():
+    asked = []
+
+    def answer():
+        asked.append(None)
+        if len(asked) == 2:
+            bound_frames(instance)[0].words[templates.Head.RUNS] = 0
+
+    instance = bound(fma((2, 3)), (A, B, C), questions=[Question(answer, None)] * 3)
+    assert (instance(A, B, C), len(asked)) == ("python", 2)
+    last = bound(fma((2, 3)), (A, B, C), questions=[Question(lambda: answer_last(), None)])
+    answer_last = lambda: bound_frames(last)[0].words.__setitem__(templates.Head.RUNS, 0)  # noqa: E731
+    assert last(A, B, C) == "python"
+
+
+def test_a_call_inside_of_an_answer_goes_through_python():
+    inside = []
+
+    def answer():
+        inside.append(instance(A, B, C))
+
+    instance = bound(fma((2, 3)), (A, B, C), questions=[Question(answer, None)])
+    np.testing.assert_array_equal(instance(A, B, C), A * B + C)
+    assert inside == ["python"]
+
+
 # --- out -----------------------------------------------------------------------------------------------------------------
 def test_results_are_written_into_out(plan):
     out = np.zeros((2, 3))
@@ -668,6 +720,7 @@ def test_the_parts_of_a_frame_are_as_large_as_the_entry_takes_them_for():
         "watch": templates.WATCH,
         "pair": templates.PAIR,
         "guard": templates.GUARD,
+        "question": templates.QUESTION,
     }
 
 

@@ -29,7 +29,7 @@ from pullback.backends.native.entry.held import Held
 from pullback.backends.native.entry.machine_programs import NativeProgram
 from pullback.backends.native.entry.offsets import why_unknown
 from pullback.backends.native.entry.result_trees import Called, Constant, Form, NotNativeError, Out, makings
-from pullback.backends.native.entry.templates import Template, Watched
+from pullback.backends.native.entry.templates import Question, Template, Watched
 
 __all__ = [
     "ABSENT",
@@ -45,6 +45,7 @@ __all__ = [
     "NativeProgram",
     "NotNativeError",
     "Out",
+    "Question",
     "Runner",
     "Step",
     "Template",

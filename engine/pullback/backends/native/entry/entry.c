@@ -88,8 +88,9 @@ typedef struct frame {
     word *lock;     // not zero while a run is on in the scratch memory, which frames may share
     list tables;
     list helds;
+    list questions;
 } frame;
-WORDS(frame, 28);
+WORDS(frame, 30);
 
 // The program runs without the interpreter's lock; Python makes what is returned.
 enum { RELEASES = 1, CALLS = 2 };
@@ -243,6 +244,16 @@ typedef struct {
     word expected;
 } guard;
 WORDS(guard, 3);
+
+// What a function written in C says of an object, or of no object, and what it has to say.
+typedef struct {
+    object *function;
+    word arguments; // 0 or 1
+    object *what;   // or null: what was fetched by this step
+    word step;
+    object *expected;
+} question;
+WORDS(question, 5);
 
 enum { TRUTH_OF_BYTE, TRUTH_OF_LONG, TRUTH_OF_INT, TRUTH_OF_DOUBLE, TRUTH_OF_FLOAT, LONG, INT };
 
@@ -579,6 +590,27 @@ APART bool arrays_are_right(const frame *frame, const step *steps, object *const
     return true;
 }
 
+// Whether everything has the answer that it had. Code of others may run meanwhile, where garbage is collected; a run inside of an answer goes
+// through Python, which may end what this frame is for, and then what the questions are about may be gone.
+APART bool answers_are_right(const frame *frame, object **objects)
+{
+    const question *questions = at(frame, frame->questions.at);
+    for (word k = 0; k != frame->questions.count; k++) {
+        if (!frame->runs)
+            return false;
+        const question *question = &questions[k];
+        object *what = question->what ? question->what : objects[question->step];
+        object *answer = PyObject_Vectorcall(question->function, &what, question->arguments, NULL);
+        int is_right = answer ? PyObject_RichCompareBool(answer, question->expected, PY_EQ) : -1;
+        Py_DecRef(answer); // of null nothing
+        if (is_right < 0)
+            PyErr_Clear();
+        if (is_right != 1)
+            return false;
+    }
+    return frame->runs;
+}
+
 // Whether the program saw what the function saw when it was recorded.
 static inline bool guards_hold(const frame *frame)
 {
@@ -834,6 +866,25 @@ static inline word run(const frame *frame)
     return status;
 }
 
+// A graph of a device, which stands in the scratch memory: what launches it, where, and the context that has to be current.
+typedef struct {
+    int (*launch)(void *graph, void *stream);
+    void *graph;
+    void *stream;
+    int (*current)(void **context);
+    void *context;
+} launch;
+
+// The program of a plan on a device. Zero where the graph was put on the stream; else nothing was, and Python says why.
+word launch_graph(launch *const *table)
+{
+    const launch *launch = *table;
+    void *context;
+    if (launch->current(&context) || context != launch->context)
+        return 1;
+    return launch->launch(launch->graph, launch->stream);
+}
+
 static inline void leave(frame *frame, object **objects, word count)
 {
     drop_outputs(frame);
@@ -871,6 +922,10 @@ static inline bool try_frame(frame *frame, native_fields *fields, object **args,
     *frame->lock = 1;
     if (frame->mode) // others may run meanwhile, and let go of what the caller does not hold for us
         hold(objects, count);
+    if (frame->questions.count && !answers_are_right(frame, objects)) {
+        leave(frame, objects, count);
+        return false;
+    }
     *result = NULL;
     if (prepare_outputs(frame, plain)) {
         if (run(frame) || !guards_hold(frame)) { // these values are for another program

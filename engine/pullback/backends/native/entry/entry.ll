@@ -1,4 +1,4 @@
-; Made of entry.c by `python -m tools.ir`: clang 19.1.7, digest 2fa4f9d840253e5cb488feec2c6a6f40.
+; Made of entry.c by `python -m tools.ir`: clang 19.1.7, digest 12f8e6260050c71c804036e7373da6b9.
 %struct.table = type { ptr, ptr, i64 }
 %struct.held = type { ptr, [2 x i64] }
 %struct.step = type { %union.anon, i32, i32, %union.anon.1, %union.anon.2, ptr, i64, i64, i64 }
@@ -7,6 +7,7 @@
 %union.anon.2 = type { ptr }
 %struct.watch = type { ptr, ptr, i64, i64, i64, i64, ptr }
 %struct.pair = type { i64, i64 }
+%struct.question = type { ptr, i64, ptr, i64, ptr }
 %struct.output = type { ptr, ptr, ptr, i64, i64, i64, ptr, i64 }
 %struct.guard = type { i64, i64, i64 }
 %struct.making = type { i64, i64, %union.anon.3 }
@@ -25,6 +26,37 @@ define void @initialise(ptr %0, ptr %1, ptr %2, i64 %3) nounwind {
   ret void
 }
 
+define range(i64 -2147483648, 2147483648) i64 @launch_graph(ptr %0) {
+  %2 = alloca ptr, align 8
+  %3 = load ptr, ptr %0, align 8
+  %4 = getelementptr inbounds i8, ptr %3, i64 24
+  %5 = load ptr, ptr %4, align 8
+  %6 = call i32 %5(ptr %2)
+  %7 = icmp eq i32 %6, 0
+  br i1 %7, label %8, label %21
+
+8:
+  %9 = load ptr, ptr %2, align 8
+  %10 = getelementptr inbounds i8, ptr %3, i64 32
+  %11 = load ptr, ptr %10, align 8
+  %12 = icmp eq ptr %9, %11
+  br i1 %12, label %13, label %21
+
+13:
+  %14 = load ptr, ptr %3, align 8
+  %15 = getelementptr inbounds i8, ptr %3, i64 8
+  %16 = load ptr, ptr %15, align 8
+  %17 = getelementptr inbounds i8, ptr %3, i64 16
+  %18 = load ptr, ptr %17, align 8
+  %19 = call i32 %14(ptr %16, ptr %18)
+  %20 = sext i32 %19 to i64
+  br label %21
+
+21:
+  %22 = phi i64 [ %20, %13 ], [ 1, %8 ], [ 1, %1 ]
+  ret i64 %22
+}
+
 define ptr @entry(ptr %0, ptr %1, i64 %2, ptr %3) {
   %5 = alloca i32, align 4
   %6 = alloca ptr, align 8
@@ -36,7 +68,7 @@ define ptr @entry(ptr %0, ptr %1, i64 %2, ptr %3) {
   %12 = load ptr, ptr @suspensions, align 8
   %13 = load i64, ptr %12, align 8
   %14 = icmp eq i64 %13, 0
-  br i1 %14, label %15, label %420
+  br i1 %14, label %15, label %427
 
 15:
   %16 = icmp eq ptr %3, null
@@ -45,21 +77,21 @@ define ptr @entry(ptr %0, ptr %1, i64 %2, ptr %3) {
 17:
   %18 = tail call i64 @PyTuple_Size(ptr %3)
   %19 = icmp eq i64 %18, 1
-  br i1 %19, label %20, label %420
+  br i1 %19, label %20, label %427
 
 20:
   %21 = tail call ptr @PyTuple_GetItem(ptr %3, i64 0)
   %22 = load ptr, ptr @out_name, align 8
   %23 = icmp eq ptr %21, %22
-  br i1 %23, label %24, label %420
+  br i1 %23, label %24, label %427
 
 24:
   %25 = load ptr, ptr %11, align 8
   %26 = icmp eq ptr %25, null
-  br i1 %26, label %420, label %27
+  br i1 %26, label %427, label %27
 
 27:
-  %28 = phi ptr [ %416, %414 ], [ %25, %24 ]
+  %28 = phi ptr [ %423, %421 ], [ %25, %24 ]
   %29 = getelementptr inbounds i8, ptr %28, i64 16
   %30 = load ptr, ptr %29, align 8
   %31 = load i64, ptr %30, align 8
@@ -68,13 +100,13 @@ define ptr @entry(ptr %0, ptr %1, i64 %2, ptr %3) {
   %34 = load i64, ptr %33, align 8
   %35 = or i64 %34, %31
   %36 = icmp eq i64 %35, 0
-  br i1 %36, label %37, label %414
+  br i1 %36, label %37, label %421
 
 37:
   %38 = getelementptr inbounds i8, ptr %30, i64 32
   %39 = load i64, ptr %38, align 8
   %40 = icmp eq i64 %39, %9
-  br i1 %40, label %41, label %414
+  br i1 %40, label %41, label %421
 
 41:
   %42 = getelementptr inbounds i8, ptr %30, i64 112
@@ -92,7 +124,7 @@ define ptr @entry(ptr %0, ptr %1, i64 %2, ptr %3) {
   %50 = icmp ne i64 %48, 0
   %51 = select i1 %16, i1 true, i1 %50
   %52 = select i1 %49, i1 %51, i1 false
-  br i1 %52, label %53, label %414
+  br i1 %52, label %53, label %421
 
 53:
   %54 = getelementptr inbounds i8, ptr %30, i64 40
@@ -126,13 +158,13 @@ define ptr @entry(ptr %0, ptr %1, i64 %2, ptr %3) {
   %78 = getelementptr inbounds i8, ptr %74, i64 8
   %79 = load ptr, ptr %78, align 8
   %80 = icmp eq ptr %77, %79
-  br i1 %80, label %81, label %414
+  br i1 %80, label %81, label %421
 
 81:
   %82 = getelementptr inbounds i8, ptr %75, i64 40
   %83 = load ptr, ptr %82, align 8
   %84 = icmp eq ptr %83, null
-  br i1 %84, label %85, label %414
+  br i1 %84, label %85, label %421
 
 85:
   %86 = getelementptr inbounds i8, ptr %77, i64 8
@@ -142,7 +174,7 @@ define ptr @entry(ptr %0, ptr %1, i64 %2, ptr %3) {
   %90 = getelementptr inbounds i8, ptr %74, i64 16
   %91 = load i64, ptr %90, align 8
   %92 = icmp eq i64 %91, %89
-  br i1 %92, label %69, label %414
+  br i1 %92, label %69, label %421
 
 93:
   %94 = getelementptr inbounds i8, ptr %30, i64 208
@@ -175,7 +207,7 @@ define ptr @entry(ptr %0, ptr %1, i64 %2, ptr %3) {
 
 118:
   %119 = icmp eq i64 %115, 0
-  br i1 %119, label %120, label %414
+  br i1 %119, label %120, label %421
 
 120:
   %121 = icmp eq i64 %62, 0
@@ -615,11 +647,11 @@ define ptr @entry(ptr %0, ptr %1, i64 %2, ptr %3) {
   br i1 %384, label %386, label %122
 
 385:
-  br label %414
+  br label %421
 
 386:
   %387 = call fastcc i1 @arrays_are_right(ptr %30, ptr %57, ptr %60, i1 %16)
-  br i1 %387, label %388, label %414
+  br i1 %387, label %388, label %421
 
 388:
   store i64 1, ptr %30, align 8
@@ -635,65 +667,79 @@ define ptr @entry(ptr %0, ptr %1, i64 %2, ptr %3) {
   br label %394
 
 394:
-  %395 = call fastcc i1 @prepare_outputs(ptr %30, i1 %16)
-  br i1 %395, label %396, label %418
+  %395 = getelementptr inbounds i8, ptr %30, i64 224
+  %396 = load i64, ptr %395, align 8
+  %397 = icmp eq i64 %396, 0
+  br i1 %397, label %401, label %398
 
-396:
-  %397 = call fastcc i64 @run(ptr %30)
-  %398 = icmp eq i64 %397, 0
-  br i1 %398, label %399, label %401
+398:
+  %399 = call fastcc i1 @answers_are_right(ptr %30, ptr %60)
+  br i1 %399, label %401, label %400
 
-399:
-  %400 = call fastcc i1 @guards_hold(ptr %30)
-  br i1 %400, label %402, label %401
+400:
+  call fastcc void @leave(ptr %30, ptr %60, i64 %62)
+  br label %421
 
 401:
+  %402 = call fastcc i1 @prepare_outputs(ptr %30, i1 %16)
+  br i1 %402, label %403, label %425
+
+403:
+  %404 = call fastcc i64 @run(ptr %30)
+  %405 = icmp eq i64 %404, 0
+  br i1 %405, label %406, label %408
+
+406:
+  %407 = call fastcc i1 @guards_hold(ptr %30)
+  br i1 %407, label %409, label %408
+
+408:
   call fastcc void @leave(ptr %30, ptr %60, i64 %62)
-  br label %414
-
-402:
-  %403 = icmp sgt i64 %43, 0
-  br i1 %403, label %404, label %407
-
-404:
-  %405 = getelementptr inbounds i8, ptr %30, i64 112
-  %406 = add nsw i64 %43, -1
-  store i64 %406, ptr %405, align 8
-  br label %407
-
-407:
-  %408 = getelementptr inbounds i8, ptr %11, i64 8
-  store ptr %30, ptr %408, align 8
-  br i1 %16, label %409, label %411
+  br label %421
 
 409:
-  %410 = call fastcc ptr @make_result(ptr %30, ptr %60)
-  br label %418
+  %410 = icmp sgt i64 %43, 0
+  br i1 %410, label %411, label %414
 
 411:
-  %412 = getelementptr ptr, ptr %1, i64 %9
-  %413 = load ptr, ptr %412, align 8
-  call void @Py_IncRef(ptr %413)
-  br label %418
+  %412 = getelementptr inbounds i8, ptr %30, i64 112
+  %413 = add nsw i64 %43, -1
+  store i64 %413, ptr %412, align 8
+  br label %414
 
 414:
-  %415 = getelementptr inbounds i8, ptr %30, i64 8
-  %416 = load ptr, ptr %415, align 8
-  %417 = icmp eq ptr %416, null
-  br i1 %417, label %420, label %27
+  %415 = getelementptr inbounds i8, ptr %11, i64 8
+  store ptr %30, ptr %415, align 8
+  br i1 %16, label %416, label %418
+
+416:
+  %417 = call fastcc ptr @make_result(ptr %30, ptr %60)
+  br label %425
 
 418:
-  %419 = phi ptr [ %410, %409 ], [ %413, %411 ], [ null, %394 ]
+  %419 = getelementptr ptr, ptr %1, i64 %9
+  %420 = load ptr, ptr %419, align 8
+  call void @Py_IncRef(ptr %420)
+  br label %425
+
+421:
+  %422 = getelementptr inbounds i8, ptr %30, i64 8
+  %423 = load ptr, ptr %422, align 8
+  %424 = icmp eq ptr %423, null
+  br i1 %424, label %427, label %27
+
+425:
+  %426 = phi ptr [ %417, %416 ], [ %420, %418 ], [ null, %401 ]
   call fastcc void @leave(ptr %30, ptr %60, i64 %62)
-  br label %422
+  br label %429
 
-420:
-  %421 = call fastcc ptr @call_in_python(ptr %0, ptr %1, i64 %9, ptr %3)
-  br label %422
+427:
+  %428 = call fastcc ptr @call_in_python(ptr %0, ptr %1, i64 %9, ptr %3)
+  br label %429
 
-422:
-  %423 = phi ptr [ %421, %420 ], [ %419, %418 ]
-  ret ptr %423
+429:
+  %430 = phi ptr [ %428, %427 ], [ %426, %425 ]
+  ret ptr %430
 }
 
 declare i64 @PyTuple_Size(ptr)
@@ -930,6 +976,106 @@ define internal fastcc void @hold(ptr %0, i64 %1) {
   br i1 %10, label %4, label %5
 }
 
+define internal fastcc i1 @answers_are_right(ptr %0, ptr %1) {
+  %3 = alloca ptr, align 8
+  %4 = getelementptr inbounds i8, ptr %0, i64 224
+  %5 = getelementptr inbounds i8, ptr %0, i64 232
+  %6 = load i64, ptr %5, align 8
+  %7 = getelementptr i8, ptr %0, i64 %6
+  %8 = load i64, ptr %4, align 8
+  %9 = icmp eq i64 %8, 0
+  br i1 %9, label %46, label %10
+
+10:
+  %11 = getelementptr inbounds i8, ptr %0, i64 112
+  br label %16
+
+12:
+  %13 = add i64 %17, 1
+  %14 = load i64, ptr %4, align 8
+  %15 = icmp eq i64 %13, %14
+  br i1 %15, label %46, label %16
+
+16:
+  %17 = phi i64 [ 0, %10 ], [ %13, %12 ]
+  %18 = load i64, ptr %11, align 8
+  %19 = icmp eq i64 %18, 0
+  br i1 %19, label %50, label %20
+
+20:
+  %21 = getelementptr %struct.question, ptr %7, i64 %17
+  %22 = getelementptr inbounds i8, ptr %21, i64 16
+  %23 = load ptr, ptr %22, align 8
+  %24 = icmp eq ptr %23, null
+  br i1 %24, label %25, label %30
+
+25:
+  %26 = getelementptr inbounds i8, ptr %21, i64 24
+  %27 = load i64, ptr %26, align 8
+  %28 = getelementptr ptr, ptr %1, i64 %27
+  %29 = load ptr, ptr %28, align 8
+  br label %30
+
+30:
+  %31 = phi ptr [ %29, %25 ], [ %23, %20 ]
+  store ptr %31, ptr %3, align 8
+  %32 = load ptr, ptr %21, align 8
+  %33 = getelementptr inbounds i8, ptr %21, i64 8
+  %34 = load i64, ptr %33, align 8
+  %35 = call ptr @PyObject_Vectorcall(ptr %32, ptr %3, i64 %34, ptr null)
+  %36 = icmp eq ptr %35, null
+  br i1 %36, label %37, label %38
+
+37:
+  call void @Py_DecRef(ptr null)
+  br label %43
+
+38:
+  %39 = getelementptr inbounds i8, ptr %21, i64 32
+  %40 = load ptr, ptr %39, align 8
+  %41 = call i32 @PyObject_RichCompareBool(ptr %35, ptr %40, i32 2)
+  call void @Py_DecRef(ptr %35)
+  %42 = icmp slt i32 %41, 0
+  br i1 %42, label %43, label %44
+
+43:
+  call void @PyErr_Clear()
+  br label %50
+
+44:
+  %45 = icmp eq i32 %41, 1
+  br i1 %45, label %12, label %50
+
+46:
+  %47 = getelementptr inbounds i8, ptr %0, i64 112
+  %48 = load i64, ptr %47, align 8
+  %49 = icmp ne i64 %48, 0
+  br label %50
+
+50:
+  %51 = phi i1 [ %49, %46 ], [ false, %43 ], [ false, %16 ], [ false, %44 ]
+  ret i1 %51
+}
+
+define internal fastcc void @leave(ptr %0, ptr %1, i64 %2) {
+  tail call fastcc void @drop_outputs(ptr %0)
+  %4 = getelementptr inbounds i8, ptr %0, i64 24
+  %5 = load i64, ptr %4, align 8
+  %6 = icmp eq i64 %5, 0
+  br i1 %6, label %8, label %7
+
+7:
+  tail call fastcc void @let_go(ptr %1, i64 %2)
+  br label %8
+
+8:
+  %9 = getelementptr inbounds i8, ptr %0, i64 184
+  %10 = load ptr, ptr %9, align 8
+  store i64 0, ptr %10, align 8
+  store i64 0, ptr %0, align 8
+  ret void
+}
+
 define internal fastcc i1 @prepare_outputs(ptr %0, i1 %1) {
   %3 = getelementptr inbounds i8, ptr %0, i64 64
   %4 = getelementptr inbounds i8, ptr %0, i64 72
@@ -1140,25 +1286,6 @@ define internal fastcc i1 @guards_hold(ptr %0) nounwind {
 48:
   %49 = phi i1 [ true, %1 ], [ true, %8 ], [ false, %43 ], [ false, %11 ]
   ret i1 %49
-}
-
-define internal fastcc void @leave(ptr %0, ptr %1, i64 %2) {
-  tail call fastcc void @drop_outputs(ptr %0)
-  %4 = getelementptr inbounds i8, ptr %0, i64 24
-  %5 = load i64, ptr %4, align 8
-  %6 = icmp eq i64 %5, 0
-  br i1 %6, label %8, label %7
-
-7:
-  tail call fastcc void @let_go(ptr %1, i64 %2)
-  br label %8
-
-8:
-  %9 = getelementptr inbounds i8, ptr %0, i64 184
-  %10 = load ptr, ptr %9, align 8
-  store i64 0, ptr %10, align 8
-  store i64 0, ptr %0, align 8
-  ret void
 }
 
 define internal fastcc ptr @make_result(ptr %0, ptr %1) {
@@ -1440,6 +1567,58 @@ declare i64 @PyList_Size(ptr)
 
 declare i64 @PyDict_Size(ptr)
 
+declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
+
+define internal fastcc void @drop_outputs(ptr %0) {
+  %2 = getelementptr inbounds i8, ptr %0, i64 64
+  %3 = getelementptr inbounds i8, ptr %0, i64 72
+  %4 = load i64, ptr %3, align 8
+  %5 = getelementptr i8, ptr %0, i64 %4
+  %6 = load i64, ptr %2, align 8
+  %7 = icmp eq i64 %6, 0
+  br i1 %7, label %8, label %9
+
+8:
+  ret void
+
+9:
+  %10 = phi i64 [ %18, %17 ], [ %6, %1 ]
+  %11 = phi i64 [ %19, %17 ], [ 0, %1 ]
+  %12 = getelementptr %struct.output, ptr %5, i64 %11, i32 6
+  %13 = load ptr, ptr %12, align 8
+  %14 = icmp eq ptr %13, null
+  br i1 %14, label %17, label %15
+
+15:
+  store ptr null, ptr %12, align 8
+  tail call void @Py_DecRef(ptr %13)
+  %16 = load i64, ptr %2, align 8
+  br label %17
+
+17:
+  %18 = phi i64 [ %16, %15 ], [ %10, %9 ]
+  %19 = add i64 %11, 1
+  %20 = icmp eq i64 %19, %18
+  br i1 %20, label %8, label %9
+}
+
+define internal fastcc void @let_go(ptr %0, i64 %1) {
+  %3 = icmp eq i64 %1, 0
+  br i1 %3, label %4, label %5
+
+4:
+  ret void
+
+5:
+  %6 = phi i64 [ %9, %5 ], [ 0, %2 ]
+  %7 = getelementptr ptr, ptr %0, i64 %6
+  %8 = load ptr, ptr %7, align 8
+  tail call void @Py_DecRef(ptr %8)
+  %9 = add nuw i64 %6, 1
+  %10 = icmp eq i64 %9, %1
+  br i1 %10, label %4, label %5
+}
+
 define internal fastcc i1 @may_be_written(ptr %0, ptr %1, ptr %2) nounwind {
   %4 = icmp eq ptr %2, null
   br i1 %4, label %51, label %5
@@ -1507,56 +1686,6 @@ declare ptr @PyEval_SaveThread()
 
 declare void @PyEval_RestoreThread(ptr)
 
-define internal fastcc void @drop_outputs(ptr %0) {
-  %2 = getelementptr inbounds i8, ptr %0, i64 64
-  %3 = getelementptr inbounds i8, ptr %0, i64 72
-  %4 = load i64, ptr %3, align 8
-  %5 = getelementptr i8, ptr %0, i64 %4
-  %6 = load i64, ptr %2, align 8
-  %7 = icmp eq i64 %6, 0
-  br i1 %7, label %8, label %9
-
-8:
-  ret void
-
-9:
-  %10 = phi i64 [ %18, %17 ], [ %6, %1 ]
-  %11 = phi i64 [ %19, %17 ], [ 0, %1 ]
-  %12 = getelementptr %struct.output, ptr %5, i64 %11, i32 6
-  %13 = load ptr, ptr %12, align 8
-  %14 = icmp eq ptr %13, null
-  br i1 %14, label %17, label %15
-
-15:
-  store ptr null, ptr %12, align 8
-  tail call void @Py_DecRef(ptr %13)
-  %16 = load i64, ptr %2, align 8
-  br label %17
-
-17:
-  %18 = phi i64 [ %16, %15 ], [ %10, %9 ]
-  %19 = add i64 %11, 1
-  %20 = icmp eq i64 %19, %18
-  br i1 %20, label %8, label %9
-}
-
-define internal fastcc void @let_go(ptr %0, i64 %1) {
-  %3 = icmp eq i64 %1, 0
-  br i1 %3, label %4, label %5
-
-4:
-  ret void
-
-5:
-  %6 = phi i64 [ %9, %5 ], [ 0, %2 ]
-  %7 = getelementptr ptr, ptr %0, i64 %6
-  %8 = load ptr, ptr %7, align 8
-  tail call void @Py_DecRef(ptr %8)
-  %9 = add nuw i64 %6, 1
-  %10 = icmp eq i64 %9, %1
-  br i1 %10, label %4, label %5
-}
-
 declare ptr @PyArray_Scalar(ptr, ptr, ptr)
 
 declare ptr @PyFloat_FromDouble(double)
@@ -1564,8 +1693,6 @@ declare ptr @PyFloat_FromDouble(double)
 declare ptr @PyLong_FromLongLong(i64)
 
 declare ptr @PyBool_FromLong(i64)
-
-declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 
 declare ptr @PyType_GenericAlloc(ptr, i64)
 

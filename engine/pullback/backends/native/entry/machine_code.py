@@ -24,6 +24,14 @@ def entry_address(frame_offset: int) -> int:
     return loaded.address("entry")
 
 
+@functools.cache
+def launch_address() -> int:
+    """Address of the program that launches a graph of a device."""
+    loaded = load(text())
+    _loaded.append(loaded)
+    return loaded.address("launch_graph")
+
+
 def text() -> str:
     """The code as LLVM IR."""
     return Path(__file__).with_name("entry.ll").read_text(encoding="utf-8")

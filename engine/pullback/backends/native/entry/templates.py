@@ -3,13 +3,13 @@
 A template is made of 64-bit words, which every frame for calls of one kind has a copy of. Its head says where the rest is, in bytes from the beginning:
 
     head | steps | table of pointers for the program | objects fetched | outputs | makings | stack | numbers | shapes
-         | guards | watches | pairs | tables of dicts | words held
+         | guards | watches | pairs | tables of dicts | words held | questions
 
 Numbers that the program reads or writes are among the words, and the table points at them: what points changes when the words
 are copied, all else stays.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from enum import IntEnum
 from typing import Any
 
@@ -59,10 +59,12 @@ class Head(IntEnum):
     TABLES_AT = 25
     HELD = 26
     HELD_AT = 27
+    QUESTIONS = 28
+    QUESTIONS_AT = 29
 
 
 #: Words of one of each, as in entry.c.
-STEP, OUTPUT, MAKING, GUARD, WATCH, PAIR, DICT, HELD = 8, 8, 3, 3, 7, 2, 3, 3
+STEP, OUTPUT, MAKING, GUARD, WATCH, PAIR, DICT, HELD, QUESTION = 8, 8, 3, 3, 7, 2, 3, 3, 5
 
 ARRAYS = frozenset({Check.ARRAY, Check.WRITTEN})
 _BY_POSITION = frozenset({Fetch.ARGUMENT, Fetch.TUPLE_ITEM, Fetch.LIST_ITEM})
@@ -93,6 +95,19 @@ class Watched:
     step: int
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A function that runs no Python, and what it has to say, or the call goes through Python.
+
+    It is asked of what a step has fetched, of the object at an address, or of nothing.
+    """
+
+    function: Callable[..., Any]
+    expected: Any
+    step: int = -1
+    address: int = 0
+
+
 class Template:
     """The words that all frames for calls of one kind begin with.
 
@@ -112,7 +127,10 @@ class Template:
         runs: int = -1,
         takes_out: bool = False,
         held: Held | None = None,
+        questions: Sequence[Question] = (),
+        leaves: Sequence[int] | None = None,
     ) -> None:
+        """`leaves` are the steps that fetch what Python makes a result of; without them those of the inputs that are read."""
         self.program = program
         self.held = held or Held()
         self.watched = tuple(watched)
@@ -127,7 +145,8 @@ class Template:
         self._objects = self._place(len(steps))
         self.outputs = self._place(OUTPUT * len(program.outputs))
         self._makings = self._place(MAKING * len(made))
-        self._values = self._place(len(program.inputs))
+        self._leaves = leaves
+        self._values = self._place(len(program.inputs) if leaves is None else len(leaves))
         self._stack = self._place(len(made) + 1)
         self._numbers = self._place(len(program.inputs) + len(program.outputs))
         self._shapes = self._place(sum(len(type_.shape) for type_ in (*program.inputs, *program.outputs)))
@@ -136,6 +155,8 @@ class Template:
         self._pairs = self._place(PAIR * len(apart))
         self._tables = self._place(DICT * len(self.held.tables))
         self._held = self._place(HELD * len(self.held.pairs))
+        self.questions = tuple(questions)
+        self._questions = self._place(QUESTION * len(self.questions))
         self.words = np.zeros(self._size, np.int64)
         self.inside: list[int] = []
         """Words that are places among the words themselves, from the beginning until they are in a frame."""
@@ -155,6 +176,10 @@ class Template:
             self._write(self._tables, DICT, number, table)
         for number, words in enumerate(self.held.pairs):
             self._write(self._held, HELD, number, words)
+        for number, one in enumerate(self.questions):
+            asks = int(one.step >= 0 or one.address != 0)
+            asked = (id(one.function), asks, one.address, max(one.step, 0), id(one.expected))
+            self._write(self._questions, QUESTION, number, asked)
 
     def expects_the_same(self, other: "Template") -> bool:
         """True if another template, for the same calls, is of steps that look for the very same things."""
@@ -203,6 +228,8 @@ class Template:
             Head.TABLES_AT: self._tables * WORD,
             Head.HELD: len(self.held.pairs),
             Head.HELD_AT: self._held * WORD,
+            Head.QUESTIONS: len(self.questions),
+            Head.QUESTIONS_AT: self._questions * WORD,
         }
         for word, value in values.items():
             self.words[word] = value
@@ -275,8 +302,9 @@ class Template:
                 detail = self.number(len(self.program.inputs) + making.output) * WORD
             taken = id(making.object) if making.kind in _TAKING else 0
             if making.kind is Make.VALUES:
-                self.words[self._values : self._values + read] = [fetched[place] for place in range(read)]
-                detail, taken = self._values * WORD, read
+                leaves = [fetched[place] for place in range(read)] if self._leaves is None else self._leaves
+                self.words[self._values : self._values + len(leaves)] = leaves
+                detail, taken = self._values * WORD, len(leaves)
             self._write(self._makings, MAKING, number, (making.kind, detail, taken))
 
     def _write_guards(self) -> None:
