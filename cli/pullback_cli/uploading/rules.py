@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from pullback_cli.uploading import checkout
-from pullback_runners.git import output_of
+from pullback_runners.git import git, output_of
 
 if TYPE_CHECKING:
     from pullback_runners.projects.configuration import ProjectFile
@@ -62,8 +62,10 @@ def committed_file(repository: Path) -> "ProjectFile | None":
     """The `pullback.toml` of the commit that is checked out, None where it has none; UsageError says what is wrong in it."""
     from pullback_runners.projects.configuration import FILE, parse_project
 
-    text, top = output_of(repository, "show", f"HEAD:{FILE}"), output_of(repository, "rev-parse", "--show-toplevel")
-    return None if text is None or top is None else parse_project(text, Path(top.strip()))
+    shown, top = git(repository, "show", f"HEAD:{FILE}"), output_of(repository, "rev-parse", "--show-toplevel")
+    if shown.returncode != 0 or top is None:
+        return None
+    return parse_project(shown.stdout.decode(errors="replace"), Path(top))
 
 
 def send_rules(client: "Client", repository: Path, branch: str | None, projects: Collection[str], *, err: bool) -> None:
