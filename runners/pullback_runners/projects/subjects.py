@@ -13,6 +13,7 @@ from typing import Any
 
 from pullback_runners.commits import describe_commit
 from pullback_runners.errors import BuildError
+from pullback_runners.git import git
 from pullback_runners.measurement.subject import Subject
 from pullback_runners.progress import Progress, ignore_progress
 from pullback_runners.projects.backends import backend_for, make_backend, variables_for
@@ -96,20 +97,33 @@ def build_subject(
 
     try:
         with building(sha[:10], on_progress):
-            folder = kept_folder(cache_folder() / "commits" / f"{sha}-{_way_of(project)}", make, MOST_BYTES)
+            name = f"{sha}-{_way_of(project, repository, sha)}"
+            folder = kept_folder(cache_folder() / "commits" / name, make, MOST_BYTES)
             digest = commit_digest(repository, sha, files_of(project.build, folder / _FILES))
             return _built(project, commit, folder, digest)
     except BuildError as error:
         raise BuildError(f"commit {sha[:10]} cannot be built: {error}", error.log) from error
 
 
-def _way_of(project: ProjectFile) -> str:
+def _way_of(project: ProjectFile, repository: Path, sha: str) -> str:
     """A digest of all that makes another program of the files of a commit."""
     way = [repr(project.build), repr(sorted(project.environment.items()))]
     if is_built(project.build):
         way += [f"{name}={os.environ[name]}" for name in _OF_COMPILERS if name in os.environ]
         way += built_against(project.build)
+        way += _todays_requirements(project, repository, sha)
     return sha256(repr(way).encode()).hexdigest()[:8]
+
+
+def _todays_requirements(project: ProjectFile, repository: Path, sha: str) -> list[str]:
+    """Digests of the requirements files that a commit lacks: it is built against the current ones, which change without it."""
+    absent = [
+        project.top / name
+        for name in project.build.requirements
+        if git(repository, "cat-file", "-e", f"{sha}:{name}").returncode != 0
+    ]
+    parts = [part for file in absent for part in requirement_files(file) if part.is_file()]
+    return [sha256(part.read_bytes()).hexdigest() for part in parts]
 
 
 def make_environments(

@@ -201,6 +201,19 @@ def test_a_commit_that_is_older_than_the_requirements_has_the_environment_of_tod
     assert built(repository, old).environment == built(repository).environment
 
 
+def test_a_commit_that_is_older_than_the_requirements_is_built_again_when_these_are_others(repository, tmp_path):
+    old = repository.commit("first")
+    repository.write("pullback.toml", '[build]\nrequirements = ["requirements.txt"]\n'
+                     f"commands = ['echo x >> {tmp_path}/times']\n")  # fmt: skip
+
+    def times(version):
+        repository.write("requirements.txt", f"--no-index\n{wheel(tmp_path / 'wheels', version)}\n")
+        built(repository, old)
+        return (tmp_path / "times").read_text().count("x")
+
+    assert [times("1"), times("1"), times("2")] == [1, 1, 2]
+
+
 def test_commands_are_run_once_a_commit(repository, tmp_path):
     repository.write("pullback.toml", f"[build]\ncommands = ['echo \"$NAME\" >> made.txt; echo x >> {tmp_path}/times']\n"
                      '[environment]\nNAME = "n"\n')  # fmt: skip
