@@ -58,6 +58,11 @@ class Change:
         """The series that changed, or are likely to have."""
         return [each for each in self.judged if _trend(each[1]) != "neither"]
 
+    @property
+    def not_comparable(self) -> int:
+        """The number of series that do not compare, such as those that one of the commits does not have."""
+        return sum(judgement.outcome == "not_comparable" for _, judgement in self.judged)
+
     def line(self) -> str:
         """The change in a line."""
         counts = Counter(_trend(judgement) for _, judgement in self.judged)
@@ -69,7 +74,7 @@ class Change:
             self.reference,
             [(counts[name], words) for name, words in WORDS],
             series=len(self.judged),
-            not_comparable=sum(judgement.outcome == "not_comparable" for _, judgement in self.judged),
+            not_comparable=self.not_comparable,
             named=named,
         )
         return f"{self.candidate[:10]} {said}"
@@ -79,6 +84,7 @@ class Change:
         return {
             "reference": self.reference,
             "series": len(self.judged),
+            "not_comparable": self.not_comparable,
             "changed": [
                 {
                     "case": case,
@@ -99,8 +105,8 @@ def changes_between(reports: Sequence[Report]) -> list[Change]:
 
 
 def lines_of(changes: Sequence[Change]) -> Iterator[str]:
-    """A line for each change; one for all of them where nothing changed."""
-    if changes and not any(change.found for change in changes):
+    """A line for each change; one for all of them where every series compares and none changed."""
+    if changes and not any(change.found or change.not_comparable for change in changes):
         shas = [changes[0].reference, *(change.candidate for change in changes)]
         series = max(len(change.judged) for change in changes)
         yield f"{shas[0][:10]} to {shas[-1][:10]}: no change found in {series} series of {len(shas)} commits"

@@ -57,6 +57,14 @@ def test_commits_that_changed_nothing_are_one_line():
     assert _lines(reports[0]) == _lines() == []
 
 
+def test_what_does_not_compare_is_not_told_as_unchanged():
+    both = [_report(sha, ("waves", _counted(1)), ("tides", _counted(1))) for sha in "ab"]
+    assert _lines(*both, _report("c", ("waves", _counted(1)))) == [
+        "bbbbbbbbbb against aaaaaaaaaa: no change found in 2 series",
+        "cccccccccc against bbbbbbbbbb: no change found in 2 series, 1 not comparable",
+    ]
+
+
 def test_times_of_two_moments_are_likely_at_most_and_of_equal_code_nothing():
     slower = [_report("a", ("waves", _timed(1.0, 1.01, 1.02))), _report("b", ("waves", _timed(1.5, 1.51, 1.52)))]
     assert _lines(*slower) == [
