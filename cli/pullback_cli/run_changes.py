@@ -12,7 +12,7 @@ from uuid import UUID
 from pullback_cli.receipts import WORDS, changes_line, series_in_words
 from pullback_runners.report.document import are_apart
 from pullback_runners.workloads import Case
-from pullback_service.claims import COUNTED_IN_ONE_SESSION, EXACT_METRICS
+from pullback_service.claims import BESIDE, COUNTED_IN_ONE_SESSION, EXACT_METRICS
 from pullback_service.comparisons.judging import CHANGED_COUNTS, Judgement, judge, of_equal_code, trend, urgency
 from pullback_service.measured.code_identity import Measured, is_equal_code, other_level
 from pullback_service.ratio import Ratio
@@ -159,7 +159,7 @@ def _series(report: Report) -> Iterator[tuple[tuple[str, str, str], _Series]]:
             for name, metric in variant["metrics"].items():
                 processes = metric.get("processes")
                 value = statistics.median(processes) if processes else metric.get("value")
-                if value is None:
+                if value is None or name in BESIDE:  # which is shown, and accuses nobody
                     continue
                 ratio = paired.get((variant["variant"], name), {})
                 point = MeasuredPoint(

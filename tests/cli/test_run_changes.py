@@ -74,6 +74,12 @@ def test_times_of_two_moments_are_likely_at_most_and_of_equal_code_nothing():
     assert _lines(*equal) == ["aaaaaaaaaa to bbbbbbbbbb: no change found in 1 series of 2 commits"]
 
 
+def test_times_beside_the_one_that_decides_accuse_nobody():
+    beside = [{"host_time": {"unit": "s", "method": "wall", "processes": [took_s] * 3}} for took_s in (1.0, 2.0)]
+    reports = [_report(sha, ("torch", _timed(1.0, 1.01, 1.02) | each)) for sha, each in zip("ab", beside, strict=True)]
+    assert _lines(*reports) == ["aaaaaaaaaa to bbbbbbbbbb: no change found in 1 series of 2 commits"]
+
+
 def test_counts_that_differ_from_call_to_call_accuse_nobody():
     varying = _counted(300, differs=True, range=[90, 300])
     assert "no change found" in _lines(_report("a", ("waves", _counted(100))), _report("b", ("waves", varying)))[0]
