@@ -148,6 +148,9 @@ def test_what_is_not_claimed_is_told_with_what_would_resolve_it():
     assert f"{told}; --suite standard takes 20, and a quieter machine or fewer cases leave time for more" in shown_of(
         report_of(rows, "contaminated")
     )
+    report = report_of(rows, "contaminated")
+    report["harness"]["suite"] = "full"  # which takes as many
+    assert f"{told}; a quieter machine or fewer cases leave time for more" in shown_of(report)
 
 
 ROW = {

@@ -42,7 +42,7 @@ def comparison_notes(report: Mapping[str, Any]) -> Iterator[Text]:
         rest = "so that nothing is claimed" if rows else "and nothing was measured again"
         yield Text(f"equal code: the commit changed nothing that is measured, {rest}", style="yellow")
     if (noise := unknown_noise(rows)) is not None:
-        more = "" if harness.get("suite") == "standard" else "--suite standard takes 20, and "
+        more = "" if harness.get("suite") in {"standard", "full"} else "--suite standard takes 20, and "
         yield Text(f"{noise}; {more}a quieter machine or fewer cases leave time for more")
     for sentence in left_out(report):
         yield Text(f"not measured: {sentence}")
