@@ -1,5 +1,6 @@
 """The `pullback.toml` that a commit is measured by, read without a checkout."""
 
+import shutil
 from pathlib import Path
 
 from pullback_runners.errors import UsageError
@@ -24,6 +25,7 @@ def project_of_commit(repository: Path, sha: str, scratch: Path) -> tuple[Projec
         raise UsageError(
             f"commit {sha[:10]} has no {FILE}, nor has HEAD of its repository; `pullback init` writes one, commit that"
         )
+    shutil.rmtree(scratch, ignore_errors=True)  # an earlier step of the job may have written it
     write_commit(repository, "HEAD", scratch)
     return parse_project(text, scratch), scratch
 

@@ -134,6 +134,18 @@ def test_a_mirror_says_what_the_file_at_head_says_of_an_older_commit(repository,
     assert project_of_commit(mirror, repository.first, tmp_path / "unused")[1] is None
 
 
+def test_each_step_of_a_job_may_write_the_files_at_head(repository, mirrors, tmp_path):
+    repository.git("rm", "-q", "pullback.toml")
+    without = repository.commit("nothing says how")
+    repository.git("checkout", "-q", repository.first, "--", ".")
+    (repository.folder / "link.py").symlink_to("src/waves.py")
+    repository.commit("said again, with a link")
+    mirror = Repositories(mirrors, None, [_address(repository)]).with_commits(_address(repository), [without])
+    first, again = (project_of_commit(mirror, without, tmp_path / "scratch") for _ in range(2))
+    assert again == first
+    assert (tmp_path / "scratch/link.py").resolve() == tmp_path / "scratch/src/waves.py"
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
 def test_a_clone_of_another_user_is_read_all_the_same(repository, mirrors):
     for path in (repository.folder, *repository.folder.rglob("*")):
