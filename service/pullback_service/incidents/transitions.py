@@ -158,7 +158,7 @@ async def controls_of(session: AsyncSession, ids: Collection[int]) -> Mapping[in
             Comparison.case_id == IncidentJob.control_id,
             Comparison.outcome == "slower",
             Report.job_id == Job.id,
-            Report.status == "accepted",
+            Report.status != "withdrawn",  # a late one may be the only result of its job
         )
         .correlate(Job, IncidentJob)
         .scalar_subquery()

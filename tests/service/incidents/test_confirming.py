@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from sqlalchemy import text
-from tests.service.jobs.conftest import enroll  # noqa: F401 - a fixture
+from tests.service.jobs.conftest import enroll, expire, let_pass  # noqa: F401 - fixtures
 
 from pullback_service.incidents.detecting import detect, sweep
 from pullback_service.incidents.triage import give_verdict
@@ -136,6 +136,20 @@ async def test_an_unaffected_case_that_moved_in_one_measurement_and_not_in_anoth
         assert (await events(history))[-1]["details"] == {
             "because": "An unaffected case moved in one measurement and not in another: it may be the machine, and not the code."
         }
+
+
+async def test_a_late_result_speaks_of_the_unaffected_case_too(history, suspected, reports, let_pass, expire):  # noqa: F811
+    await measured_again(history, suspected, reports, affected=("ambiguous", 0.004))
+    late = await suspected.take(kinds=KINDS)
+    await let_pass(100)
+    await expire()
+    second = await suspected.take(kinds=KINDS)
+    document = history.paired(history.commit(11), 0.1, "slower", reference=reports.sha(10))
+    document = history.paired(document, 0.09, "slower", reference=reports.sha(10), workload="dense")
+    assert (await late.report(document | {"cases": []})).json()["status"] == "late"
+    assert (await second.fail("infra", retryable=True))["answer"] == "done"
+    await history.look()
+    assert await state(history) == "unconfirmed"
 
 
 async def test_an_unaffected_case_that_moved_by_less_than_half_as_much_refutes_nothing(history, suspected, reports):
