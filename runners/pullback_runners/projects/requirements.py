@@ -45,9 +45,13 @@ def local_places(name: str, lines: Iterable[str], folder: Path, top: Path) -> li
             continue
         place = Path(os.path.normpath(folder / named[1]))
         if place.is_dir() and place != Path(os.path.normpath(top)):
+            remedy = (
+                "make it a member of the workspace and name it in [build] path"
+                if name == "uv.lock"
+                else "leave it out there, name it in [build] path, and what it requires in the file"
+            )
             raise BuildError(
-                f"{name} installs {named[1]}, a folder of the commit, into an environment that commits share; "
-                "leave it out there, name it in [build] path, and what it requires in the file"
+                f"{name} installs {named[1]}, a folder of the commit, into an environment that commits share; {remedy}"
             )
         found.append(place)
     return found
