@@ -129,7 +129,7 @@ def run(
                 (repository or Path.cwd()).resolve(), commits, output, lambda **e: measure(stop, tell, **e), tell, stop
             )
         else:
-            own = {} if engine else _own_project((repository or Path.cwd()).resolve(), Path(temporary), tell)
+            own = {} if engine else _own_project((repository or Path.cwd()).resolve(), Path(temporary), tell, stop)
             reports, status = [measure(stop, tell, engine_dir=engine, **own)], 0
     written = output
     try:
@@ -209,7 +209,9 @@ def _say_if_no_project(start: Path) -> None:
         typer.echo(f"no {FILE} here: these are Pullback's own workloads; `pullback init` begins with yours", err=True)
 
 
-def _own_project(start: Path, folder: Path, tell: "Callable[[Progress], None]") -> dict[str, Any]:
+def _own_project(
+    start: Path, folder: Path, tell: "Callable[[Progress], None]", stop: Interrupts | None = None
+) -> dict[str, Any]:
     """The subject of a run without `--commits` in a user's project: its files as they are, built in a folder if they need it."""
     from pullback_runners.commits import describe_commit
     from pullback_runners.errors import BuildError
@@ -222,6 +224,8 @@ def _own_project(start: Path, folder: Path, tell: "Callable[[Progress], None]") 
     try:
         subject = subject_of_files(project, folder, note, tell)
     except BuildError as error:
+        if stop is not None and stop():  # Ctrl-C has ended what builds it, too
+            raise typer.Exit(stop.status) from error
         raise RefusalError(str(error)) from error
     return {"subject": subject, **_measured(project, describe_commit(project.top))}
 
@@ -270,7 +274,7 @@ def _measure_commits(
             break
         typer.echo(f"commit {number} of {len(found)}: {commit['sha'][:10]} {commit['title']}", err=True)
         name = f"{number:03d}-{commit['sha'][:10]}"
-        built = _built_or_told(project, commit, None if folder is None else folder / f"{name}.log", tell)
+        built = _built_or_told(project, commit, None if folder is None else folder / f"{name}.log", tell, stop)
         if built is None:
             status = max(status, CASE_FAILED)
             continue
@@ -300,15 +304,21 @@ def _say_what_is_left_out(commits: int, wish: str) -> None:
 
 
 def _built_or_told(
-    project: "ProjectFile", commit: Mapping[str, Any], log: Path | None, tell: "Callable[[Progress], None]"
+    project: "ProjectFile",
+    commit: Mapping[str, Any],
+    log: Path | None,
+    tell: "Callable[[Progress], None]",
+    stop: Callable[[], bool],
 ) -> "BuiltCommit | None":
-    """A commit made ready; None if it cannot be built, which is told, with what its build wrote in a file."""
+    """A commit made ready; None if it cannot be built, which is told, with what its build wrote in a file, or was interrupted."""
     from pullback_runners.errors import BuildError
     from pullback_runners.projects.subjects import build_subject
 
     try:
         built = build_subject(project, project.top, commit, tell)
     except BuildError as error:
+        if stop():  # Ctrl-C has ended what builds it, too
+            return None
         note(str(error))
         if log is not None and error.log:
             log.write_text(error.log, encoding="utf-8")

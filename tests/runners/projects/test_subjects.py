@@ -214,6 +214,16 @@ def test_a_commit_that_is_older_than_the_requirements_is_built_again_when_these_
     assert [times("1"), times("1"), times("2")] == [1, 1, 2]
 
 
+@pytest.mark.parametrize("asked", [("run",), ("run", "--commits", "HEAD")])
+def test_a_build_that_is_interrupted_is_no_failure_of_its_commit(command, repository, asked):
+    repository.write("pullback.toml", '[build]\ncommands = ["kill -INT $PPID; exit 130"]\n[measure]\n'
+                     'workloads = ["bench/total.py"]\n')  # fmt: skip
+    repository.commit("first")
+    done = command(*asked, "--suite", "trial", folder=repository.folder)
+    assert done.returncode == 130
+    assert "cannot be built" not in done.stderr
+
+
 def test_commands_are_run_once_a_commit(repository, tmp_path):
     repository.write("pullback.toml", f"[build]\ncommands = ['echo \"$NAME\" >> made.txt; echo x >> {tmp_path}/times']\n"
                      '[environment]\nNAME = "n"\n')  # fmt: skip
