@@ -349,6 +349,55 @@ def test_a_call_inside_of_an_answer_that_moves_the_graph_is_noticed(late, monkey
     assert late.library.calls.count("cuGraphLaunch") == 2
 
 
+def test_a_result_that_a_call_inside_of_an_answer_keeps_is_not_written_to(late, monkeypatch):
+    """In the last answer of all: that nobody has the result was asked before."""
+    count, calls, kept = entrance.memory_count, [], []
+
+    def counted(storage):
+        found = count(storage)
+        for call in [calls.pop()] if calls else ():
+            call()
+        return found
+
+    monkeypatch.setattr(entrance, "memory_count", counted)
+    plan, x = _entered(late, _nest)
+    calls.append(lambda: kept.append(plan(x)))
+    ours = plan(x)
+    assert len(kept) == 1
+    assert ours.tensor.data_ptr() != kept[0].tensor.data_ptr()
+    _agree(late, ours, pb.grad(_nest)(X))
+
+
+def test_a_call_inside_of_one_whose_results_have_not_been_taken_has_its_own(late):
+    """As where garbage is collected, or a signal is handled, when the function begins that takes the results."""
+    plan, x = _entered(late, _nest)
+    other, kept = _put(late, 5 * X), []
+
+    def interrupt(frame, event, _):
+        if event == "call" and frame.f_code.co_qualname.startswith("Entrance.result.") and not kept:
+            kept.append(plan(other))
+
+    sys.setprofile(interrupt)
+    try:
+        ours = plan(x)
+    finally:
+        sys.setprofile(None)
+    _agree(late, kept[0], pb.grad(_nest)(5 * X))
+    _agree(late, ours, pb.grad(_nest)(X))
+
+
+def test_a_frame_that_calls_of_another_kind_let_go_is_made_again(late):
+    plan, x = _entered(late, _nest)
+    small = _put(late, X[:3, :3])
+    plan(_put(late, 2 * X))  # elsewhere: calls with x go through Python until they lie still
+    for _ in range(4):
+        plan(small)
+    for _ in range(3):
+        plan(x)
+    before, _ = _calls_before_launch(late, lambda: plan(x))
+    assert before == []
+
+
 def test_graphs_and_memory_end_with_their_plan(late):
     plan, x = _entered(late, _products)
     result = weakref.ref(plan(x).tensor)
