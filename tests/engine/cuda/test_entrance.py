@@ -319,6 +319,22 @@ def test_threads_have_frames_of_their_own(late):
     assert len(late.library.executables) == 2
 
 
+def test_frames_of_threads_that_ended_go_with_their_memory(late):
+    plan, _ = _entered(late, _nest)
+    given = [_put(late, k * X) for k in range(1, 4)]  # all there at once: none lies where another one did
+
+    def run(x):
+        for _ in range(4):
+            plan(x)
+
+    for x in given:
+        thread = threading.Thread(target=run, args=(x,))
+        thread.start()
+        thread.join(60)
+        late.wait("what the thread queued, while its memory is there")
+    assert len(bound_frames(plan)) == 2  # that of this thread, and that of the last one
+
+
 def test_a_child_of_a_fork_is_refused(late):
     plan, x = _entered(late, _nest)
     child = os.fork()
