@@ -5,7 +5,7 @@ it was, step by step. A plan whose environment it cannot look at is called throu
 """
 
 import gc
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -76,9 +76,7 @@ def template_of(program: Program, args: tuple[Any, ...], environment: Environmen
     return Template(native, len(args), steps.steps, form, apart=apart, takes_out=True, held=steps.held)
 
 
-def template_of_graph(
-    finish: Callable[..., Any], args: tuple[Any, ...], environment: Environment, entrance: Any
-) -> Template:
+def template_of_graph(program: Program, args: tuple[Any, ...], environment: Environment, entrance: Any) -> Template:
     """The template of frames for calls with arrays on a device like these, which launch a graph (`backends/cuda/entrance.py`)."""
     if environment.compares_contents or environment.inputs:
         raise NotNativeError("what is around the function is put on the device")
@@ -105,7 +103,7 @@ def template_of_graph(
         entrance.program,
         len(args),
         steps.steps,
-        Called(entrance.result(finish), ()),
+        Called(entrance.result(program.finish, program.compiled.run), ()),
         held=steps.held,
         questions=questions,
         leaves=[places[number] for number in range(len(leaves))],

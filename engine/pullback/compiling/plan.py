@@ -300,7 +300,7 @@ class Plan:
             if entrance.enters_again() or not entrance.may_be_tried() or not environment.unchanged():
                 return
             try:
-                frame = Frame(template_of_graph(program.finish, args, environment, entrance), entrance.arena())
+                frame = Frame(template_of_graph(program, args, environment, entrance), entrance.arena())
             except NotNativeError as reason:
                 self._through_python[entrance.program] = str(reason)
                 return

@@ -20,6 +20,7 @@ from pullback_runners.machine.nvidia import ask_driver
 from pullback_runners.machine.nvml import Device
 
 GIB = 2**30
+_KINDS_APART = "; "
 PEERS = ("autograd", "jax", "jaxlib", "numba", "torch")
 """Distributions of the peers. Their adapters are not asked: those import our engine, and a worker chooses which one that is."""
 
@@ -29,13 +30,13 @@ def describe_machine(
 ) -> dict[str, Any]:
     """Return the machine as a report writes it: host, fingerprint, name and facts; `beside` as in `host_id`.
 
-    A slice of a GPU that is measured on (`device`) is a class of its own: it stands in the place of all GPUs.
+    A `device` that is measured on stands in the place of all GPUs, where it is a slice or they are of several kinds: it is a class of its own.
 
     The fingerprint is the class: it is made of what only another kind of machine changes. A kernel, a Python or a NumPy may be updated, and
     frequency and bogomips differ from one boot to the next: these are facts, shown beside a point, and split no series.
     """
     gpu, driver = gpu_facts(ask_driver("gpu=name,memory.total,driver_version"))
-    if device is not None and device.is_slice:
+    if device is not None and (device.is_slice or _KINDS_APART in (gpu or "")):
         gpu = f"{device.name}, {round(device.memory_bytes / GIB)} GiB"
     hardware = {
         "architecture": platform.machine(),
@@ -75,7 +76,7 @@ def gpu_facts(listed: list[list[str]] | None) -> tuple[str | None, str | None]:
     """
     known = [row for row in listed or () if len(row) == 3 and row[1].isdigit()]
     kinds = Counter(f"{name}, {round(int(mebibytes) / 1024)} GiB" for name, mebibytes, _ in known)
-    named = "; ".join(kind if number == 1 else f"{number} x {kind}" for kind, number in kinds.items())
+    named = _KINDS_APART.join(kind if number == 1 else f"{number} x {kind}" for kind, number in kinds.items())
     return named or None, known[0][2] if known else None
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import psutil
 
-_NOT_SUPPORTED, _NO_PERMISSION, _NOT_FOUND = 3, 4, 6  # nvml.h, nvmlReturn_t
-_CANNOT_BE_TOLD = (_NOT_SUPPORTED, _NO_PERMISSION)
+_NOT_SUPPORTED, _NO_PERMISSION, _NOT_FOUND, _NO_FUNCTION = 3, 4, 6, 13  # nvml.h, nvmlReturn_t
+_CANNOT_BE_TOLD = (_NOT_SUPPORTED, _NO_PERMISSION, _NO_FUNCTION)  # the last of a driver older than the binding
 
 _SM, _MEMORY = 1, 2  # nvmlClockType_t
 

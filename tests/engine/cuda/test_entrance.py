@@ -319,6 +319,22 @@ def test_threads_have_frames_of_their_own(late):
     assert len(late.library.executables) == 2
 
 
+def test_frames_of_threads_that_ended_go_with_their_memory(late):
+    plan, _ = _entered(late, _nest)
+    given = [_put(late, k * X) for k in range(1, 4)]  # all there at once: none lies where another one did
+
+    def run(x):
+        for _ in range(4):
+            plan(x)
+
+    for x in given:
+        thread = threading.Thread(target=run, args=(x,))
+        thread.start()
+        thread.join(60)
+        late.wait("what the thread queued, while its memory is there")
+    assert len(bound_frames(plan)) == 2  # that of this thread, and that of the last one
+
+
 def test_a_child_of_a_fork_is_refused(late):
     plan, x = _entered(late, _nest)
     child = os.fork()
@@ -347,6 +363,55 @@ def test_a_call_inside_of_an_answer_that_moves_the_graph_is_noticed(late, monkey
     calls.append(lambda: plan(other))
     _agree(late, plan(x), pb.grad(_nest)(X))
     assert late.library.calls.count("cuGraphLaunch") == 2
+
+
+def test_a_result_that_a_call_inside_of_an_answer_keeps_is_not_written_to(late, monkeypatch):
+    """In the last answer of all: that nobody has the result was asked before."""
+    count, calls, kept = entrance.memory_count, [], []
+
+    def counted(storage):
+        found = count(storage)
+        for call in [calls.pop()] if calls else ():
+            call()
+        return found
+
+    monkeypatch.setattr(entrance, "memory_count", counted)
+    plan, x = _entered(late, _nest)
+    calls.append(lambda: kept.append(plan(x)))
+    ours = plan(x)
+    assert len(kept) == 1
+    assert ours.tensor.data_ptr() != kept[0].tensor.data_ptr()
+    _agree(late, ours, pb.grad(_nest)(X))
+
+
+def test_a_call_inside_of_one_whose_results_have_not_been_taken_has_its_own(late):
+    """As where garbage is collected, or a signal is handled, when the function begins that takes the results."""
+    plan, x = _entered(late, _nest)
+    other, kept = _put(late, 5 * X), []
+
+    def interrupt(frame, event, _):
+        if event == "call" and frame.f_code.co_qualname.startswith("Entrance.result.") and not kept:
+            kept.append(plan(other))
+
+    sys.setprofile(interrupt)
+    try:
+        ours = plan(x)
+    finally:
+        sys.setprofile(None)
+    _agree(late, kept[0], pb.grad(_nest)(5 * X))
+    _agree(late, ours, pb.grad(_nest)(X))
+
+
+def test_a_frame_that_calls_of_another_kind_let_go_is_made_again(late):
+    plan, x = _entered(late, _nest)
+    small = _put(late, X[:3, :3])
+    plan(_put(late, 2 * X))  # elsewhere: calls with x go through Python until they lie still
+    for _ in range(4):
+        plan(small)
+    for _ in range(3):
+        plan(x)
+    before, _ = _calls_before_launch(late, lambda: plan(x))
+    assert before == []
 
 
 def test_graphs_and_memory_end_with_their_plan(late):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from pullback_runners.machine import describe_machine
+from pullback_runners.machine import describe_machine, facts
 from pullback_runners.machine.nvml import Clocks, Device, DeviceError, LostDeviceError, nvml
 
 H200 = Device(
@@ -83,6 +83,23 @@ def test_a_slice_is_a_class_of_its_own_and_a_whole_gpu_is_the_class_that_it_was(
     assert machines[H200] == machines[None]
     assert len({machine["fingerprint"] for machine in machines.values()}) == 3
     assert machines[SMALL]["facts"]["gpu"] == "NVIDIA H200 MIG 1g.18gb, 16 GiB"
+
+
+def test_a_gpu_beside_others_of_another_kind_is_a_class_of_its_own(monkeypatch):
+    listed = [["NVIDIA H200", "143771", "570.86.15"], ["NVIDIA L4", "23034", "570.86.15"]]
+    monkeypatch.setattr(facts, "ask_driver", lambda _: listed)
+    machines = {device: describe_machine(device=device) for device in (None, H200, L4)}
+    assert len({machine["fingerprint"] for machine in machines.values()}) == 3
+    assert machines[L4]["facts"]["gpu"] == "NVIDIA L4, 22 GiB"
+    monkeypatch.setattr(facts, "ask_driver", lambda _: [listed[0], listed[0]])
+    assert describe_machine(device=H200)["fingerprint"] == describe_machine()["fingerprint"]
+
+
+def test_what_a_driver_older_than_its_binding_does_not_know_is_not_told_and_no_loss(nvml_answers):
+    nvml_answers("quiet", reasons=[{"error": 13}], processes=[{"error": 13}])
+    with nvml() as library:
+        assert library.clocks(H200) == Clocks(1980, 3201, ())
+        assert library.processes(H200) == []
 
 
 def test_processes_are_told_by_pid_and_name(nvml_answers):

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from pullback.backends.cuda.state import ALONE, memory_count
 from pullback.backends.native.entry import Arena, NativeProgram, Question
-from pullback.backends.native.entry.templates import WORD, Head
+from pullback.backends.native.entry.templates import CLOSED, IDLE, WORD, Head
 from pullback.devices.cuda.eager import DEVICE, DeviceArray
 
 #: Frames of the native entry that are made for one frame of a plan's state; from then on calls that fit none go through Python.
@@ -57,7 +57,8 @@ class Entrance:
         self._results = [arrays[place] for place in places]
         self._storages = [tensor.untyped_storage() for tensor in self._results]
         addresses = [tensor.data_ptr() for tensor in (*tensors, *self._results)]
-        self._place = (id(graph), launch.words, addresses, [*map(id, (*self._results, *self._storages))])
+        place = (id(graph), launch.words, addresses, [*map(id, (*self._results, *self._storages))])
+        self._entered = Entered(place, self._storages)
 
     @cached_property
     def program(self) -> NativeProgram:
@@ -87,13 +88,20 @@ class Entrance:
         arena.block.view(np.uint64)[:] = self._launch.words
         return arena
 
-    def result(self, finish: Callable[[tuple[Any, ...], Any], Any]) -> Callable[[Any, Any], Any]:
-        """A function that gives what the caller gets, of nothing and the arguments."""
-        arrays, places, graph = self._arrays, self._places, self._graph
+    def result(
+        self, finish: Callable[[tuple[Any, ...], Any], Any], again: Callable[[Any], Any]
+    ) -> Callable[[Any, Any], Any]:
+        """A function that gives what the caller gets, of nothing and the arguments; `again` computes the outputs of those.
+
+        Code of others may run between the launch and the results, where garbage is collected or a signal is handled. If it called the plan,
+        that call had the frame, and what is in the results is its own.
+        """
+        arrays, places, graph, entered = self._arrays, self._places, self._graph, self._entered
 
         def result(_: Any, values: Any, graph: Any = graph) -> Any:
             del graph  # which has to live as long
-            return finish(tuple(DeviceArray(DEVICE, arrays[place]) for place in places), values)
+            made = tuple(DeviceArray(DEVICE, arrays[place]) for place in places)
+            return finish(made if entered.is_open else again(values), values)
 
         return result
 
@@ -104,15 +112,16 @@ class Entrance:
 
     def entered(self, words: Any) -> None:
         """Calls are entered by these words from now on."""
-        self._sets.entered = Entered(words, self._place, self._storages)
+        self._entered.words = words
+        self._sets.entered = self._entered
 
     def enters_again(self) -> bool:
-        """True if calls may be entered as before, which they may then."""
+        """True if calls may be entered as before, which they may then; a call that is on there has to see that it was left."""
         entered = self._sets.entered
-        if entered is None or entered.place != self._place:
+        if entered is None or entered.place != self._entered.place or entered.words[Head.BUSY] == CLOSED:
             return False
-        entered.storages = self._storages
-        entered.words[Head.RUNS] = -1
+        if entered.words[Head.BUSY] == IDLE:
+            entered.enter(self._storages)
         return True
 
 
@@ -127,15 +136,24 @@ class Launch:
 class Entered:
     """A frame of the native entry that launches a graph: open while no call in Python has the frame of the state."""
 
-    def __init__(self, words: Any, place: Any, storages: Sequence[Any]) -> None:
-        self.words = words
+    def __init__(self, place: Any, storages: Sequence[Any]) -> None:
+        self.words: Any = None
+        """The words of the frame, once it is made."""
         self.place = place
         self.storages = storages
         """The memory of the results by name: held, or it could be counted no more."""
+        self.is_open = True
+
+    def enter(self, storages: Sequence[Any]) -> None:
+        """Let calls be entered again."""
+        self.storages = storages
+        self.is_open = True
+        self.words[Head.RUNS] = -1
 
     def leave(self) -> None:
         """Send calls through Python."""
         self.words[Head.RUNS] = 0
+        self.is_open = False
         self.storages = ()
 
 

@@ -65,9 +65,7 @@ class DeviceState(State):
     def _new(self) -> Frame:
         with torch.inference_mode(mode=False):
             frame = super()._new()
-        if self._beside is not None:
-            frame.arrays.append(self._beside())
-        return frame
+        return frame if self._beside is None else _EnteredFrame([*frame.arrays, self._beside()])
 
     def _replace(self, frame: Frame, place: int) -> None:
         with torch.inference_mode(mode=False):
@@ -82,6 +80,17 @@ class DeviceState(State):
 
     def _part(self, block: Tensor, offset: int, type_: ArrayType) -> Tensor:
         return block[offset : offset + type_.nbytes].view(torch_dtype(type_.dtype)).view(type_.shape)
+
+
+class _EnteredFrame(Frame):
+    """A frame that somebody else may write to, until the thread that it belongs to ends."""
+
+    __slots__ = ()
+
+    def __del__(self) -> None:
+        """Let nobody enter any more, or who did would keep the memory for good."""
+        if not sys.is_finalizing():
+            self.arrays[-1].leave()
 
 
 class _Free(threading.local):

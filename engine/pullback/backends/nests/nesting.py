@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from pullback.backends.nests.fusing import COPIES, REDUCTIONS, Fused, loop_dtypes, reduced_axes
 from pullback.backends.nests.nest import Constant, Nest, Position, Read, Reduction, Step, Write
@@ -11,6 +12,9 @@ from pullback.core.types import Shape
 from pullback.ir.graph import Atom, Literal, Node, Var
 from pullback.ir.strides import places
 from pullback.rules.activations import identity
+
+_Begin: TypeAlias = tuple[Atom, int]
+"""A root, and the first element there: values that lie in one joined array begin at different ones."""
 
 
 class Source:
@@ -59,17 +63,17 @@ def nest_of(kernel: Fused, views: Views, kept: Collection[Var]) -> tuple[Nest, l
     source = Source()
     space = kernel.space
     computed = [node.outputs[0] for node in kernel.nodes if node.primitive not in REDUCTIONS]
-    rows = {var for var in computed if var.type.shape != space}
+    rows = {_begin(views.access(var)): var for var in computed if var.type.shape != space}
     numbers = _numbers_read(kernel, views, source, rows)
 
     def value_of(atom: Atom) -> int | Constant:  # a dict would take 0.0 for -0.0
         if isinstance(atom, Var) and atom in numbers:
             return numbers[atom]
-        root = views.access(atom).root
-        if isinstance(root, Var):  # a view of what is computed for a row
-            return numbers[root]
-        assert isinstance(root, Literal)  # noqa: S101 - everything else is read above
-        return Constant(root.value)
+        access = views.access(atom)
+        if isinstance(access.root, Var):  # a view of what is computed for a row
+            return numbers[rows[_begin(access)]]
+        assert isinstance(access.root, Literal)  # noqa: S101 - everything else is read above
+        return Constant(access.root.value)
 
     steps: list[Step] = []
     writes: list[Write] = []
@@ -95,9 +99,13 @@ def nest_of(kernel: Fused, views: Views, kept: Collection[Var]) -> tuple[Nest, l
     return _with_totals(nest, operands), operands
 
 
+def _begin(access: Access) -> _Begin:
+    return access.root, access.offset
+
+
 def _with_totals(nest: Nest, operands: Sequence[Access]) -> Nest:
     """The nest whose reads of results of its own reductions say so."""
-    places = [(access.root, access.offset) for access in operands]
+    places = [_begin(access) for access in operands]
     totals = {places[one.pointer]: number for number, one in enumerate(nest.reductions)}
     if not any(places[read.pointer] in totals for read in nest.reads):
         return nest
@@ -105,15 +113,15 @@ def _with_totals(nest: Nest, operands: Sequence[Access]) -> Nest:
     return replace(nest, reads=tuple(reads))
 
 
-def _numbers_read(kernel: Fused, views: Views, source: Source, rows: Collection[Var]) -> dict[Var, int]:
-    """By value that a nest reads from memory, or of its own reductions, its number; `rows` it computes itself."""
+def _numbers_read(kernel: Fused, views: Views, source: Source, rows: Collection[_Begin]) -> dict[Var, int]:
+    """By value that a nest reads from memory, or of its own reductions, its number; what begins at `rows` it computes itself."""
     numbers: dict[Var, int] = {}
     for node in kernel.nodes:
         if node.primitive in PICKS:
             numbers[node.outputs[0]] = source.pick(node, views)
             continue
         for atom in node.inputs:
-            if isinstance(atom, Var) and atom not in kernel.values and views.access(atom).root not in rows:
+            if isinstance(atom, Var) and atom not in kernel.values and _begin(views.access(atom)) not in rows:
                 read = source.read(views.access(atom), atom.type.shape, kernel.space)
                 if isinstance(read, int):
                     numbers[atom] = read

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 _QUIET = Path(__file__).parents[1] / "answers" / "quiet.json"
 _WORDS = {3: "Not Supported", 4: "Insufficient Permissions", 6: "Not Found", 9: "Driver Not Loaded", 10: "Timeout"}
-_WORDS |= {15: "GPU is lost", 999: "Unknown Error"}
+_WORDS |= {13: "Function Not Found", 15: "GPU is lost", 999: "Unknown Error"}
 _played = {}
 
 
