@@ -23,6 +23,7 @@ from pullback_service.comparisons.judging import (
     PROVISIONAL_SCATTER,
     RANKS,
     SAME_PROGRAM,
+    SCATTER_OF_TWO,
     UNCHANGED,
     UNCOMMITTED,
     UNPAIRED,
@@ -181,12 +182,14 @@ def judge_usual(
     own_width = 1.96 * _joined(_error(reference, compared), _error(candidate, compared))
     by_baseline = paired & (np.abs(change) > np.fmax(PROVISIONAL_SCATTER["ratios"], width))
     by_baseline &= values_compare & (np.abs(log_ratio - change) > np.abs(log_ratio))
-    own_moved = np.abs(log_ratio) > np.fmax(PROVISIONAL_SCATTER["values"], own_width)
+    of_two = (reference.processes == 2) | (candidate.processes == 2)
+    own_scatter = np.where(of_two, SCATTER_OF_TWO, PROVISIONAL_SCATTER["values"])
+    own_moved = np.abs(log_ratio) > np.fmax(own_scatter, own_width)
     by_values = ~paired | (by_baseline & own_moved & (log_ratio * change > 0))
     of_baseline = by_baseline & ~by_values
     evidence[compared & by_values] = EVIDENCE_CODE_OF["values"]
     change, width = np.where(by_values, log_ratio, change), np.where(by_values, own_width, width)
-    scatter = np.where(by_values, PROVISIONAL_SCATTER["values"], PROVISIONAL_SCATTER["ratios"])
+    scatter = np.where(by_values, own_scatter, PROVISIONAL_SCATTER["ratios"])
     said = compared & ~np.isnan(change)
     width[~said] = nan
     threshold = np.where(said, np.fmax(scatter, width), nan)

@@ -40,6 +40,9 @@ Trend: TypeAlias = Literal["worse", "likely_worse", "likely_better", "better", "
 
 PROVISIONAL_SCATTER: Final[Mapping[Evidence, float]] = {"ratios": 0.02, "values": 0.1}
 """How far readings of one program come apart while nobody has measured it: the least that is called likely."""
+SCATTER_OF_TWO: Final = 0.5
+"""Stands for that of values that are the medians of two processes, as of the suite `trial`: these say nothing about their scatter, and beside a
+dozen busy processes on two CPUs one program had a third more time than itself. What is twice as slow is likely all the same."""
 FEWEST_FOR_DOUBT = 3
 UNPAIRED: frozenset[Evidence | None] = frozenset({"ratios", "values"})
 
@@ -290,14 +293,14 @@ def _of_readings(reference: Reading, candidate: Reading, *, bigger_is_better: bo
     In each ratio the drift of the machine cancels. Equal programs differ by the machine alone, so nothing is likely of them.
     """
     evidence, change, width, of_baseline = evidence_of(reference, candidate, values_compare=values_compare)
-    scatter = PROVISIONAL_SCATTER[evidence]
+    scatter = scatter_of_values(reference, candidate) if evidence == "values" else PROVISIONAL_SCATTER[evidence]
     if change is None:
         return Judgement("ambiguous", evidence, reason=WITHOUT_RATIO)
     threshold = max(scatter, width or 0.0)
     outcome: Outcome = "ambiguous"
     found = None
     if not of_baseline and (values_compare or evidence == "ratios"):
-        found = likely(change, width, evidence, bigger_is_better=bigger_is_better)
+        found = likely(change, threshold, evidence, bigger_is_better=bigger_is_better)
     if reference.dirty or candidate.dirty:
         reason = UNCOMMITTED
     elif reference.program_hash is not None and reference.program_hash == candidate.program_hash:
@@ -344,9 +347,14 @@ def evidence_of(reference: Reading, candidate: Reading, *, values_compare: bool 
         return Unpaired("values", None, width)
     if abs(change) <= max(PROVISIONAL_SCATTER["ratios"], width_of_ratios) or not moved_by_baseline(change, own):
         return ratios
-    if own * change > 0 and abs(own) > max(PROVISIONAL_SCATTER["values"], width or 0.0):
+    if own * change > 0 and abs(own) > max(scatter_of_values(reference, candidate), width or 0.0):
         return Unpaired("values", own, width)
     return ratios._replace(of_baseline=True)
+
+
+def scatter_of_values(reference: Reading, candidate: Reading) -> float:
+    """The least change of values that is called likely of two readings."""
+    return SCATTER_OF_TWO if 2 in {reference.process_count, candidate.process_count} else PROVISIONAL_SCATTER["values"]
 
 
 def moved_by_baseline(change: float, own: float) -> bool:

@@ -441,6 +441,17 @@ def test_a_ratio_that_its_baseline_moved_says_nothing_of_the_variant(before, now
         assert ("baseline moved" in found.reason) != usual
 
 
+@pytest.mark.parametrize(
+    ("processes", "factor", "outcome"),
+    [(1, 1.39, "likely_slower"), (2, 1.39, "ambiguous"), (3, 1.39, "likely_slower"), (2, 2.0, "likely_slower")],
+)
+def test_two_processes_say_nothing_of_their_scatter_and_make_likely_what_is_unmistakable_alone(
+    processes, factor, outcome
+):
+    older, newer = (reading(value, [value] * processes) for value in (100.0, 100.0 * factor))
+    assert judge(older, newer, [], exact=False).outcome == outcome
+
+
 def test_between_two_machines_every_baseline_moves_and_ratios_are_all_there_is():
     found = judge(beside(25, 100), beside(25, 138), [], exact=False, values_compare=False)
     assert (found.outcome, found.evidence) == ("likely_faster", "ratios")
