@@ -1,6 +1,7 @@
 """A slice: one or two milliseconds of calls, the unit in which the members of a group take turns."""
 
 import itertools
+import os
 import time
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
@@ -16,7 +17,7 @@ class Slice(NamedTuple):
     cpu_ns: int
     wall_ns: int
     waited_ns: int | None
-    """How long the process waited for a CPU meanwhile, None where the kernel does not say."""
+    """How long the process waited for a CPU meanwhile that others had, None where the kernel does not say."""
 
     def by(self, clock: Clock) -> int:
         """Nanoseconds by one of the clocks."""
@@ -25,7 +26,7 @@ class Slice(NamedTuple):
 
 def time_slice(call: Callable[[], Any], calls: int) -> Slice:
     """Time `calls` calls, after one that is not timed and warms the caches again."""
-    waited_before = run_delay_ns()
+    before = _delays_ns()
     call()
     turns = itertools.repeat(None, calls)
     cpu_clock, wall_clock = time.process_time_ns, time.perf_counter_ns
@@ -35,8 +36,11 @@ def time_slice(call: Callable[[], Any], calls: int) -> Slice:
         call()
     cpu_after = cpu_clock()
     wall_after = wall_clock()
-    waited_after = run_delay_ns()
-    waited = None if waited_before is None or waited_after is None else waited_after - waited_before
+    after = _delays_ns()
+    waited = None
+    if before is not None and after is not None:
+        # JAX's threads have the CPU of the slice too: who waits for them waits for nobody else.
+        waited = max(0, (after[0] - before[0]) - (after[1] - before[1]))
     return Slice(cpu_after - cpu_before, wall_after - wall_before, waited)
 
 
@@ -65,6 +69,14 @@ def timer_ns(clock: Clock = "cpu") -> int:
 
 def _nothing() -> None:
     """Do nothing."""
+
+
+def _delays_ns() -> tuple[int, int] | None:
+    """Nanoseconds that this thread waited for a CPU, and that other threads of the process had of it; with several CPUs it need not wait for them."""
+    waited_ns = run_delay_ns()
+    if waited_ns is None:
+        return None
+    return waited_ns, time.process_time_ns() - time.thread_time_ns() if len(os.sched_getaffinity(0)) == 1 else 0
 
 
 def run_delay_ns() -> int | None:

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from pullback_runners.measurement import slices
 from pullback_runners.measurement.slices import calibrate_calls, run_delay_ns, time_slice
 
 
@@ -45,6 +46,16 @@ def test_what_a_slice_waited_for_its_cpu_is_its_own():
         rival.wait()
     assert waited > 0.2 * 20 * 20e6
     assert asleep.cpu_ns < asleep.wall_ns
+
+
+@pytest.mark.parametrize(("cpus", "waited"), [(1, 2_000), (2, 5_000)])
+def test_who_waits_for_threads_of_its_own_on_one_cpu_waits_for_nobody_else(monkeypatch, cpus, waited):
+    delays, threads = iter([1_000, 6_000]), iter([0, 3_000])
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cpus)))
+    monkeypatch.setattr(slices, "run_delay_ns", lambda: next(delays))
+    monkeypatch.setattr(time, "thread_time_ns", lambda: time.process_time_ns() - next(threads))
+    monkeypatch.setattr(time, "process_time_ns", lambda: 50_000)
+    assert time_slice(lambda: None, 3).waited_ns == waited
 
 
 def test_calls_fill_a_slice():
