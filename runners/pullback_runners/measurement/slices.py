@@ -40,7 +40,7 @@ def time_slice(call: Callable[[], Any], calls: int) -> Slice:
     waited = None
     if before is not None and after is not None:
         # JAX's threads have the CPU of the slice too: who waits for them waits for nobody else.
-        waited = max(0, (after[0] - before[0]) - (after[1] - before[1]))
+        waited = max(0, (after[0] - before[0]) - max(0, after[1] - before[1]))
     return Slice(cpu_after - cpu_before, wall_after - wall_before, waited)
 
 
