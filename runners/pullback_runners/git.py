@@ -13,7 +13,7 @@ _OF_ONE_REPOSITORY = frozenset(
         *("GIT_NO_REPLACE_OBJECTS", "GIT_REPLACE_REF_BASE", "GIT_INTERNAL_SUPER_PREFIX", "GIT_CONFIG"),
     }
 )
-"""What `git rev-parse --local-env-vars` lists, but for settings of a command line, as git itself keeps these for a submodule."""
+"""The variables that `git rev-parse --local-env-vars` lists, without those of settings of a command line, which git too keeps for a submodule."""
 
 
 def variables_elsewhere() -> dict[str, str]:

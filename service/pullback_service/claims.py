@@ -17,7 +17,7 @@ USUAL_MARGIN = 0.01
 WIDEST_MARGIN = 0.1
 """The most that a margin is believed: identical programs that come farther apart were measured on no quiet machine."""
 BUSY_FLOOR = 0.14
-"""How far a busy machine moves a ratio while nobody has measured it, by the root of the number of groups; the runner's own rule."""
+"""The least change of a ratio that is likely on a busy machine whose noise nobody has measured, by the root of the number of groups; the runner's own rule."""
 FEWEST_GROUPS = 2
 """An interval comes from at least so many groups."""
 

@@ -56,7 +56,7 @@ class Timing:
     beside: dict[str, list[float]] = field(default_factory=dict)
     """On a device: the other times of a call by their metric, once a stretch."""
     repeats: int = MOST_REPEATS
-    """How often a throttled slice is repeated; not at all once that did not help."""
+    """The most repeats of a throttled slice; none once that did not help."""
 
     def waiting(self) -> tuple[float, float]:
         """Seconds that the process waited for a CPU in slices and before them, and those that it ran in them."""

@@ -17,7 +17,7 @@ class Slice(NamedTuple):
     cpu_ns: int
     wall_ns: int
     waited_ns: int | None
-    """How long the process waited for a CPU meanwhile that others had, None where the kernel does not say."""
+    """Nanoseconds that the process waited meanwhile for a CPU that others had, None where the kernel does not say."""
 
     def by(self, clock: Clock) -> int:
         """Nanoseconds by one of the clocks."""

@@ -29,10 +29,10 @@ FEWEST_KNOWN_BY_THEMSELVES = 6
 """Fewer groups agree by chance too often to tell how far groups scatter."""
 
 EXPECTED_SCATTER = 0.04
-"""How far groups scatter on a machine that has time for a few only: 2 to 6 % beside six to sixteen busy processes on two CPUs."""
+"""The scatter of groups on a machine that has time for a few only: 2 to 6 % beside six to sixteen busy processes on two CPUs."""
 
 EXPECTED_WEIGHT = 3
-"""What is expected counts as much as the distances of so many groups from their middle: with two groups three quarters."""
+"""The weight of the expected scatter, as a number of groups' distances from their middle: with two groups three quarters."""
 
 FEWEST_TWIN_PAIRS = 12
 """From so many groups with a twin on, how far from zero two identical programs come is known well enough to be used."""

@@ -196,7 +196,7 @@ def _moved(function, x=X):
 
 
 def test_parts_are_made_where_they_are_joined():
-    """What is given is read once, and the joined array is written once."""
+    """The operands are read once, and the joined array is written once."""
     summary = _moved(_rows)
     assert summary["kernels"] == 1
     assert summary["moved_bytes"] == 4 * X.nbytes

@@ -11,7 +11,7 @@ from pullback_runners.projects.environments import run_logged
 from pullback_runners.projects.folder_cache import kept_folder
 
 
-class Told(list):
+class Messages(list):
     """Messages of progress, of which one can wait for so many."""
 
     def __init__(self):
@@ -31,7 +31,7 @@ class Told(list):
 
 def test_a_step_is_told_when_it_begins_and_while_it_lasts(monkeypatch):
     monkeypatch.setattr(build_steps, "AGAIN_S", 0.02)
-    told = Told()
+    told = Messages()
     with building("1a2b3c", told), step("`make`"):
         told.wait_for(3)
     assert told[:3] == ["building 1a2b3c: `make`", *["building 1a2b3c: `make` (0 s)"] * 2]
@@ -42,7 +42,7 @@ def test_a_step_is_told_when_it_begins_and_while_it_lasts(monkeypatch):
 
 
 def test_commands_of_a_build_and_of_its_environment_are_steps(tmp_path):
-    told = Told()
+    told = Messages()
     with building("1a2b3c", told):
         run_logged([sys.executable, "-c", ""], tmp_path, "one")
         with environment_of_it():
@@ -56,7 +56,7 @@ def test_commands_of_a_build_and_of_its_environment_are_steps(tmp_path):
 
 
 def test_waiting_for_another_process_is_a_step(tmp_path):
-    told, made = Told(), []
+    told, made = Messages(), []
     lock = os.open(tmp_path / "one.lock", os.O_WRONLY | os.O_CREAT, 0o600)  # as another process has it
     fcntl.flock(lock, fcntl.LOCK_EX)
     ends = threading.Thread(target=lambda: (told.wait_for(1), os.close(lock)))
