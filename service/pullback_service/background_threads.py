@@ -26,6 +26,8 @@ MOST_WAITING: Final = 64
 MOST_OF_ONE: Final = 16
 """Of these so many for one caller, who leaves room for others; more than a browser asks for at a time."""
 MOST_LARGE_WAITING: Final = 3
+MOST_WAIT_S: Final = 1.5
+"""Work that has not begun by then is given up: a page waits twice, to be read and to be written, and answers within 5 s."""
 COME_AGAIN_S: Final = 5
 
 P = ParamSpec("P")
@@ -47,7 +49,7 @@ class Aside:
         return await self(work, *args, **kwargs)
 
     async def __call__(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run `work` in a thread; BusyError where too many wait for one, TooManyRequestsError where one caller has too many there."""
+        """Run `work` in a thread; BusyError where too many wait for one or it waits too long, TooManyRequestsError where one caller has too many there."""
         request = current()
         payer = None if request is None else request.payer
         if payer is not None and self._of_callers[payer] >= MOST_OF_ONE:
@@ -57,15 +59,18 @@ class Aside:
                 kind="pages-of-one-caller",
             )
         if not self._places.acquire(blocking=False):
-            raise BusyError(
-                f"The service is busy with as many pages as it makes at a time: wait {COME_AGAIN_S} s, then ask again.",
-                retry_after_s=COME_AGAIN_S,
-                kind="busy-with-pages",
-            )
+            raise _busy()
         self._take_place(payer, 1)
         done = self._threads.submit(copy_context().run, partial(counted, work, *args, **kwargs))
         done.add_done_callback(lambda _: self._leave(payer))  # not before, although whoever asked may have left
-        return await asyncio.wrap_future(done)
+        answer = asyncio.wrap_future(done)
+        try:
+            await asyncio.wait((answer,), timeout=MOST_WAIT_S)
+            if done.cancel():  # it has not begun
+                raise _busy()
+            return await answer
+        finally:
+            done.cancel()
 
     def _leave(self, payer: str | None) -> None:
         self._places.release()
@@ -77,6 +82,14 @@ class Aside:
                 self._of_callers[payer] += places
                 if not self._of_callers[payer]:
                     del self._of_callers[payer]
+
+
+def _busy() -> BusyError:
+    return BusyError(
+        f"The service is busy with as many pages as it makes at a time: wait {COME_AGAIN_S} s, then ask again.",
+        retry_after_s=COME_AGAIN_S,
+        kind="busy-with-pages",
+    )
 
 
 aside: Final = Aside(MOST_AT_ONCE, MOST_WAITING)

@@ -109,6 +109,21 @@ async def test_a_turn_is_free_when_the_work_is_done_and_not_when_its_caller_has_
     assert await waits == "done"
 
 
+async def test_work_that_has_not_begun_in_time_is_given_up_and_what_has_begun_is_waited_for(monkeypatch):
+    monkeypatch.setattr(asides, "MOST_WAIT_S", 0.1)
+    go_on, turns = threading.Event(), Aside(1, 1)
+    begun = asyncio.create_task(turns(go_on.wait, 30))
+    await asyncio.sleep(0)
+    done = []
+    with pytest.raises(BusyError):
+        await turns(done.append, "late")
+    assert not begun.done()
+    go_on.set()
+    assert await begun
+    assert await turns(lambda: "next") == "next"
+    assert not done
+
+
 async def test_a_report_of_many_cases_comes_in_pages_and_its_csv_as_a_whole(pages, reports):
     cases = named(reports, 2 * CASES_OF_A_PAGE + 1)
     cases[-1] |= {"error": {"kind": "crash", "message": "it ended"}, "variants": [], "gradient": None}

@@ -12,8 +12,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_dashboards import links
 from pullback_dashboards.history import Commit, short_of
 from pullback_dashboards.measuring_again import reproduce_command
-from pullback_dashboards.rendering import csv_file, csv_text, page, page_at
+from pullback_dashboards.rendering import csv_file, csv_of, page, page_at
 from pullback_dashboards.report.view import (
+    TABLE,
     ReportView,
     case_blocks,
     comparison_row,
@@ -30,6 +31,7 @@ from pullback_dashboards.wording.moments import read_instant
 from pullback_service import statements
 from pullback_service.background_threads import aside, aside_alone
 from pullback_service.errors import GoneError, Missing, NotFoundError
+from pullback_service.exports.comma_separated import tame
 from pullback_service.models.reports import Report
 from pullback_service.plain_rows import filled
 from pullback_service.reports.queries import StoredReport, outlines_of, report_by_id
@@ -40,12 +42,6 @@ from pullback_service.sessions import ReadSession
 T = TypeVar("T")
 
 router = page_router()
-
-COLUMNS = (
-    "commit", "machine", "case", "variant", "kind", "metric", "value", "unit", "factor", "low", "high", "groups",
-    "outcome", "method", "failure",
-)  # fmt: skip
-
 
 CASES_OF_A_PAGE = 200
 MOST_FAILURES = 200
@@ -77,8 +73,8 @@ async def report_csv(report_id: UUID, session: ReadSession) -> Response:
     stored, file = await _stored(session, report_id)
 
     def write(document: Mapping[str, Any], _: str | None) -> str:
-        said = {"commit": stored.commit, "machine": stored.machine}
-        return csv_text((said | row for row in table_of(document["cases"])), COLUMNS)
+        about = stored.commit, tame(stored.machine)
+        return csv_of(("commit", "machine", *TABLE), ((*about, *row) for row in table_of(document["cases"])))
 
     text = await _made_of(session, stored, file, write)
     return csv_file(f"report-{short_of(stored.commit)}", lambda: text)

@@ -12,6 +12,7 @@ from pullback_dashboards.wording.facts import Fact, leaves, raw, read
 from pullback_dashboards.wording.plurals import counted
 from pullback_service.claims import COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.judging import StatedComparison, judge
+from pullback_service.exports.comma_separated import tame
 from pullback_service.ratio import NO_RATIO, Ratio
 from pullback_service.reports.outlining import COUNTS
 from pullback_service.reports.ratios import (
@@ -23,8 +24,13 @@ from pullback_service.reports.ratios import (
     told_metrics,
     told_value,
 )
+from pullback_service.reports.stored_files import numbered_if_failed
 from pullback_service.series.case_identity import label
 
+TABLE = (
+    "case", "variant", "kind", "metric", "value", "unit", "factor", "low", "high", "groups", "outcome", "method", "failure",
+)  # fmt: skip
+_NO_NUMBERS = (None,) * 9
 _PLAN_UNITS = {"bytes": "B", "state_bytes": "B", "peak_bytes": "B", "flops": "FLOP"}
 
 
@@ -175,7 +181,7 @@ class ReportView:
 
 def failures_of(entries: Sequence[Mapping[str, Any]], *, cases_of_a_page: int) -> Iterator[Failed]:
     """Every failure of a report in a sentence, with the number of its case and the page it is on."""
-    for number, entry in enumerate(entries, start=1):
+    for number, entry in numbered_if_failed(entries):
         reasons: list[tuple[str | None, str]] = []
         if (failure := _failure(entry.get("error"), entry.get("gradient"))) is not None:
             reasons.append((None, failure))
@@ -224,41 +230,32 @@ def case_blocks(entries: Iterable[Mapping[str, Any]], *, project: str) -> Iterat
         )
 
 
-def table_of(entries: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """One row for each metric of each variant of each case; a failure is a row without a number."""
+def table_of(entries: Iterable[Mapping[str, Any]]) -> Iterator[Sequence[object]]:
+    """One row of `TABLE` for each metric of each variant of each case; a failure is a row without a number."""
     for entry in entries:
-        case = label_of(entry["case"])
+        case = tame(label_of(entry["case"]))
         kept = kept_ratios(entry)
         variants = {v["variant"]: v for v in entry.get("variants", [])}
         for name in in_reading_order(variants):
             variant = variants[name]
-            said = {"case": case, "variant": name, "kind": variant.get("kind", "external")}
+            about = case, tame(name), tame(variant.get("kind", "external"))
             if variant.get("error"):
-                yield said | {"failure": _words_of(variant["error"])}
+                yield *about, *_NO_NUMBERS, tame(_words_of(variant["error"]))
                 continue
             metrics = variant.get("metrics", {})
             for metric in sorted(metrics, key=lambda each: each != "time"):  # the time first
-                paired = kept[name, metric].paired if (name, metric) in kept else None
                 told = metrics[metric]
-                numbers = _numbers(told, paired, unit=told.get("unit", "s" if metric == "time" else ""))
-                if metric != "time":
-                    yield said | _columns_of(metric, numbers) | {"method": told.get("method")}
-                elif numbers.value is not None:
-                    yield said | _columns_of(metric, numbers)
+                value, is_time = value_of(told), metric == "time"
+                if value is None and is_time:
+                    continue
+                unit, method = told.get("unit", "s" if is_time else ""), None if is_time else told.get("method")
+                paired = kept[name, metric].paired if (name, metric) in kept else None
+                ratio, outcome = (NO_RATIO, None) if paired is None else (paired.ratio, paired.outcome)
+                factor = factors.columns_of(ratio).values()
+                yield *about, tame(metric), value, tame(unit), *factor, ratio.n, outcome, method and tame(method), None
         failure = _failure(entry.get("error"), entry.get("gradient"))
         if failure and not variants:
-            yield {"case": case, "failure": failure}
-
-
-def _columns_of(metric: str, numbers: Numbers) -> dict[str, Any]:
-    return {
-        "metric": metric,
-        "value": numbers.value,
-        "unit": numbers.unit,
-        **factors.columns_of(numbers),
-        "groups": numbers.groups,
-        "outcome": numbers.outcome,
-    }
+            yield case, None, None, *_NO_NUMBERS, tame(failure)
 
 
 def facts_of(mapping: Mapping[str, Any]) -> tuple[Fact, ...]:

@@ -4,7 +4,8 @@ What is stored was valid when it came. What cannot be read now, or lacks what re
 stored: readers get a DamagedError and go on with what rows say, and whoever keeps the database learns of it from the log.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, overload
 from uuid import UUID
@@ -24,6 +25,9 @@ from pullback_service.reports.structure import check_case, check_document, check
 LONG_FILE_BYTES: Final = 1024 * 1024
 LARGE_PACKED_BYTES: Final = 512 * 1024
 """Of a stored file, which may hold thousands of cases: unpacked it takes ten times as much, as objects a hundred times."""
+
+# An error, or a gradient that is not right; a name with an escape in it may be one of these.
+_MAY_HAVE_FAILED: Final = re.compile(rb'"error"\s*:\s*\{|"ok"\s*:\s*false|\\u')
 
 
 def body_of(report: Report) -> bytes:
@@ -88,12 +92,23 @@ class Entries(Sequence[dict[str, Any]]):
         for at in range(0, len(self._entries), self.AT_ONCE):
             yield from self._read(self._entries[at : at + self.AT_ONCE])
 
+    def numbered_if_failed(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Those that may have failed by their text, with their numbers from 1: of thousands of cases few are read."""
+        for number, entry in enumerate(self._entries, start=1):
+            if _MAY_HAVE_FAILED.search(entry):
+                yield number, self._read([entry])[0]
+
     def _read(self, entries: Sequence[memoryview]) -> list[dict[str, Any]]:
         with _reading(self._report_id):
             found: list[dict[str, Any]] = outline(b'{"cases":[' + b",".join(entries) + b"]}")["cases"]
             for entry in found:
                 check_entry(entry)
         return found
+
+
+def numbered_if_failed(entries: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The entries of an outline that may have failed, with their numbers from 1."""
+    return entries.numbered_if_failed() if isinstance(entries, Entries) else enumerate(entries, start=1)
 
 
 def outline_of(report: Report) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from pullback_service.reports.stored_files import (
     case_of,
     document_json_of,
     document_of,
+    numbered_if_failed,
     outline_of,
 )
 from pullback_service.series.case_identity import identity
@@ -173,6 +174,24 @@ def test_the_cases_of_a_long_document_are_read_some_at_a_time_and_are_the_same()
     assert list(read["cases"][990:1010]) == whole["cases"][990:1010]
     assert read["cases"][-1] == whole["cases"][-1]
     assert orjson.loads(document_json_of(stored)) == document_of(stored)
+
+
+@pytest.mark.parametrize("written", [lambda text: text, lambda text: text.replace(b'"error"', b'"err\\u006fr"')])
+def test_of_a_long_document_the_cases_that_failed_are_found_by_their_text(written):
+    document = long_report()
+    failed = {"kind": "crash", "message": "it ended"}
+    document["cases"][7] |= {"error": failed}
+    document["cases"][900]["variants"] = [{"variant": "fused", "error": failed}]
+    document["cases"][1100]["gradient"] = {"ok": False}
+    document["cases"][1200]["variants"] = [{"variant": "fused", "error": None, "metrics": {}}]
+    raw = written(orjson.dumps(document))
+    cases = outline_of(Report(id=UUID(DOCUMENT["id"]), body=packed(raw), document=None))["cases"]
+    assert isinstance(cases, Entries)
+    found = dict(numbered_if_failed(cases))
+    assert found == {number: cases[number - 1] for number in found}
+    assert {8, 901, 1101} <= found.keys()
+    assert len(found) < 10 or b"\\u" in raw
+    assert dict(numbered_if_failed(document["cases"][:9])).keys() == {*range(1, 10)}
 
 
 def test_damage_of_one_case_of_a_long_document_is_found_when_that_is_read():
