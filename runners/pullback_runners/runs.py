@@ -181,18 +181,20 @@ def run_suite(
             "budget": chosen_suite.budget(),
             "job": dict(job) if job is not None else None,
         }
+        head = run.head(
+            timed_waiting(measured_groups),
+            harness,
+            project=project or owner.project,
+            commit=owner.commit,
+            device=found,
+            slices=throttled_slices(measured_groups),
+        )
+        is_busy = head["harness"]["quality"] != "clean"
         return {
-            **run.head(
-                timed_waiting(measured_groups),
-                harness,
-                project=project or owner.project,
-                commit=owner.commit,
-                device=found,
-                slices=throttled_slices(measured_groups),
-            ),
+            **head,
             "cases": [
                 # Where no variant has a form of a workload for the device there is nothing to show; `absent` says so.
-                case_document(result, may_say_same=chosen_suite.may_say_same)
+                case_document(result, may_say_same=chosen_suite.may_say_same, is_busy=is_busy)
                 for result in results
                 if result.variants
             ],
