@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pullback_cli.measuring_commands import Interrupts
     from pullback_runners.progress import Progress
     from pullback_runners.projects.configuration import ProjectFile
-    from pullback_service.incidents.bisecting import Answer, Culprit, KnownAnswer
+    from pullback_service.incidents.bisecting import Answer, Culprit, KnownAnswer, Probe
 
 NOTHING = 1
 SKIPPED = 125
@@ -123,6 +123,10 @@ class _Change:
         return {**named, **self.ratio._asdict(), "values": self.values}
 
 
+class _InterruptedError(Exception):
+    """Ctrl-C or SIGTERM came before a comparison was complete."""
+
+
 @dataclass
 class _Search:
     """A search on this machine."""
@@ -141,36 +145,66 @@ class _Search:
 
     def run(self, cases: Sequence[str], variants: Sequence[str]) -> dict[str, Any]:
         """Compare the ends, then search; the answer as `--json` prints it."""
+        change = None
+        try:
+            change = self._between_ends(cases, variants)
+            if change is None:
+                return self._answer(None, None, NOTHING, "Nothing to find: the bad end is no worse than the good one.")
+            return self._found(change, self._search(change))
+        except _InterruptedError:
+            sentence = "Interrupted; the search can be begun again."
+            if change is None:
+                sentence = "Interrupted before both ends were compared."
+            return self._answer(change, None, self.stop.status, sentence)
+
+    def _between_ends(self, cases: Sequence[str], variants: Sequence[str]) -> _Change | None:
         from pullback_runners.errors import BuildError
-        from pullback_service.incidents.bisecting import Culprit, KnownAnswer, next_step
 
         last = len(self.commits) - 1
         try:
             report = self._compare(0, last, cases, variants, 1)
         except BuildError as error:
             raise RefusalError(str(error)) from error
-        if self.stop():
-            return self._answer(None, None, self.stop.status, "Interrupted before both ends were compared.")
         change = _largest(report)
-        if change is None:
-            return self._answer(None, None, NOTHING, "Nothing to find: the bad end is no worse than the good one.")
-        if self.say is not None:
+        if change is not None and self.say is not None:
             self.say(f"{change.words}; {last} commits changed what is measured")
-        while not isinstance(step := next_step(last, self.answers), Culprit):
-            try:
-                report = self._compare(step.reference, step.place, [change.case], [change.variant], step.effort)
-            except BuildError as error:
-                said: Answer = "unusable"
-                self.passed_over[step.place] = str(error).splitlines()[0]
-            else:
-                if self.stop():
-                    return self._answer(change, None, self.stop.status, "Interrupted; the search can be begun again.")
-                said = self._judge(step.reference, step.place, change, report)
+        return change
+
+    def _search(self, change: _Change) -> "Culprit":
+        from pullback_service.incidents.bisecting import Culprit, KnownAnswer, next_step
+
+        while not isinstance(step := next_step(len(self.commits) - 1, self.answers), Culprit):
+            said = self._ask(step, change)
             self.answers[step.reference, step.place] = KnownAnswer(said, step.effort)
             self._note(step.reference, step.place, step.effort, said)
-        return self._found(change, step)
+        return step
+
+    def _ask(self, step: "Probe", change: _Change) -> "Answer":
+        from pullback_runners.errors import BuildError
+
+        try:
+            report = self._compare(step.reference, step.place, [change.case], [change.variant], step.effort)
+        except BuildError as error:
+            self.passed_over[step.place] = str(error).splitlines()[0]
+            return "unusable"
+        return self._judge(step.reference, step.place, change, report)
 
     def _compare(
+        self, reference: int, place: int, cases: Sequence[str], variants: Sequence[str], effort: int
+    ) -> Mapping[str, Any]:
+        from pullback_runners.errors import RunnerError
+
+        try:
+            report = self._build_and_measure(reference, place, cases, variants, effort)
+        except RunnerError as error:
+            if self.stop():  # Ctrl-C has ended what builds a commit, too
+                raise _InterruptedError from error
+            raise
+        if self.stop():
+            raise _InterruptedError
+        return report
+
+    def _build_and_measure(
         self, reference: int, place: int, cases: Sequence[str], variants: Sequence[str], effort: int
     ) -> Mapping[str, Any]:
         from pullback_runners.comparing import compare_commits

@@ -10,10 +10,9 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from pullback_cli.receipts import WORDS, changes_line, series_in_words
-from pullback_runners.report.document import are_apart
 from pullback_runners.workloads import Case
 from pullback_service.claims import BESIDE, COUNTED_IN_ONE_SESSION, EXACT_METRICS
-from pullback_service.comparisons.judging import CHANGED_COUNTS, Judgement, judge, of_equal_code, trend, urgency
+from pullback_service.comparisons.judging import Judgement, judge, of_equal_code, trend, urgency
 from pullback_service.measured.code_identity import Measured, is_equal_code, other_level
 from pullback_service.ratio import Ratio
 from pullback_service.readings.reading import Reading, reading_of
@@ -28,7 +27,6 @@ _IN_NO_DATABASE: Final = (0, 0, datetime.min.replace(tzinfo=UTC), UUID(int=0), 1
 class _Series(NamedTuple):
     """A metric of a variant of a case, as its commit measured it."""
 
-    metric: Mapping[str, Any]
     reading: Reading
     measured: Measured
 
@@ -132,8 +130,6 @@ def _judged(
         reference_failure=failed_before,
         other_level=other_level(*measured),
     )
-    if judgement.outcome in CHANGED_COUNTS and before and now and not are_apart(now.metric, before.metric):
-        return judgement._replace(outcome="ambiguous", reason="Calls of one commit count differently.")
     return of_equal_code(judgement) if is_equal_code(*measured) else judgement
 
 
@@ -162,9 +158,12 @@ def _series(report: Report) -> Iterator[tuple[tuple[str, str, str], _Series]]:
                 if value is None or name in BESIDE:  # which is shown, and accuses nobody
                     continue
                 ratio = paired.get((variant["variant"], name), {})
+                least, most = metric.get("range", (None, None))
                 point = MeasuredPoint(
                     value,
                     processes or None,
+                    process_low=least,
+                    process_high=most,
                     baseline=ratio.get("baseline"),
                     ratio=Ratio(ratio.get("log_ratio"), ratio.get("low"), ratio.get("high"), ratio.get("n")),
                     outcome=ratio.get("outcome"),
@@ -173,4 +172,4 @@ def _series(report: Report) -> Iterator[tuple[tuple[str, str, str], _Series]]:
                     program_hash=variant["program_hash"] or digests.get("code"),
                 )
                 key = (Case.of_document(case["case"]).name, variant["variant"], name)
-                yield key, _Series(metric, reading_of(*_IN_NO_DATABASE, pool([point])), measured)
+                yield key, _Series(reading_of(*_IN_NO_DATABASE, pool([point])), measured)

@@ -1,6 +1,5 @@
 """Two commits compared with each other: every case and variant by both engines in the same groups, as a report."""
 
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -11,17 +10,15 @@ from pullback_runners.errors import UsageError
 from pullback_runners.measurement.comparison import CANDIDATE, REFERENCE, Comparison, compare_members
 from pullback_runners.measurement.device import measured_device
 from pullback_runners.measurement.member import Member
-from pullback_runners.measurement.oracle_process import OracleProcess
 from pullback_runners.measurement.sequential_sampling import FEWEST_GROUPS
 from pullback_runners.measurement.subject import Subject
 from pullback_runners.measurement.subject_cases import Chosen, choose_for
-from pullback_runners.measurement.worker_process import StoppedError, Surroundings
+from pullback_runners.measurement.worker_process import StoppedError
 from pullback_runners.progress import GroupSteps, Progress, Steps, ignore_progress
 from pullback_runners.projects.subjects import BuiltCommit
 from pullback_runners.report import ENGINE_PROJECT, absences
 from pullback_runners.report.comparisons import compared_case, comparison_rows
-from pullback_runners.report.run import Run
-from pullback_runners.runs import ignore_refused, never_stop, throttled_slices, timed_waiting
+from pullback_runners.runs import begin_run, ignore_refused, never_stop, throttled_slices, timed_waiting
 from pullback_runners.suites import find_suite
 from pullback_runners.variants import refuse_unknown_device, refuse_unknown_variants
 from pullback_runners.workloads import CPU, FIX_IT, Case
@@ -64,19 +61,10 @@ def compare_commits(
     pairs = [(case, variant) for case in measured for variant in (variants or choice.variants(case.workload))]
 
     with measured_device(device, is_held=holds_device) as found:
-        on_progress(Progress("preflight", 0, 1, "looking at the machine"))
-        run = Run()
-        with tempfile.TemporaryDirectory(prefix="pullback-") as kept, OracleProcess() as oracle:
-            surroundings = Surroundings(
-                choice.files,
-                run.preflight.pinned_cpu,
-                timeout_s,
-                stop,
-                modules=choice.modules,
-                kept=Path(kept),
-                check=oracle.check if choice.of_engine else None,
-                device=found,
-            )
+        with begin_run(choice, found, timeout_s, stop, on_progress, checks_outside=choice.of_engine) as (
+            run,
+            surroundings,
+        ):
             comparisons: list[Comparison] = []
             steps = Steps(len(pairs) * (1 + chosen.groups), on_progress)
             complete = True

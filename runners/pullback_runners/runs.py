@@ -2,13 +2,14 @@
 
 import importlib.util
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pullback_runners.errors import UsageError
-from pullback_runners.measurement.device import measured_device
+from pullback_runners.measurement.device import MeasuredDevice, measured_device
 from pullback_runners.measurement.examination import examine
 from pullback_runners.measurement.instructions import count_instructions, refuse_without_valgrind
 from pullback_runners.measurement.lockstep import Group
@@ -43,6 +44,38 @@ def never_stop() -> bool:
 
 def ignore_refused(_: Sequence[str]) -> None:
     """Leave it to the report."""
+
+
+@contextmanager
+def begin_run(
+    choice: Chosen,
+    device: MeasuredDevice | None,
+    timeout_s: float,
+    stop: Callable[[], bool],
+    on_progress: Callable[[Progress], None],
+    *,
+    checks_outside: bool,
+) -> Iterator[tuple[Run, Surroundings]]:
+    """A run and the surroundings of its processes. The gradients that these keep are removed at the end.
+
+    `checks_outside`: they are checked once more by a process that imports nothing of the commit that is measured.
+    """
+    on_progress(Progress("preflight", 0, 1, "looking at the machine"))
+    run = Run()
+    with tempfile.TemporaryDirectory(prefix="pullback-") as kept, OracleProcess() as oracle:
+        yield (
+            run,
+            Surroundings(
+                choice.files,
+                run.preflight.pinned_cpu,
+                timeout_s,
+                stop,
+                modules=choice.modules,
+                kept=Path(kept),
+                check=oracle.check if checks_outside else None,
+                device=device,
+            ),
+        )
 
 
 def run_suite(
@@ -109,23 +142,12 @@ def run_suite(
         owner = owner or measured
         on_refused([*refused, *choice.remarks(subject)])
 
-        on_progress(Progress("preflight", 0, 1, "looking at the machine"))
-        run = Run()
         if subject is None:
             subject = INSTALLED if engine is None else engine_subject(engine)
             # Of a file of somebody's own nobody knows which files of its repository it runs.
             subject = replace(subject, digest=engine_digest(_package(engine)) if owner is measured else None)
-        with tempfile.TemporaryDirectory(prefix="pullback-") as kept, OracleProcess() as oracle:
-            surroundings = Surroundings(
-                choice.files,
-                run.preflight.pinned_cpu,
-                timeout_s,
-                stop,
-                modules=choice.modules,
-                kept=Path(kept),
-                check=oracle.check if subject.paths and subject.has_engine else None,
-                device=found,
-            )
+        is_of_commit = bool(subject.paths) and subject.has_engine
+        with begin_run(choice, found, timeout_s, stop, on_progress, checks_outside=is_of_commit) as (run, surroundings):
             steps = Steps(len(choice.cases) * (1 + chosen_suite.groups), on_progress)
             results: list[CaseResult] = []
             complete = True
@@ -159,18 +181,20 @@ def run_suite(
             "budget": chosen_suite.budget(),
             "job": dict(job) if job is not None else None,
         }
+        head = run.head(
+            timed_waiting(measured_groups),
+            harness,
+            project=project or owner.project,
+            commit=owner.commit,
+            device=found,
+            slices=throttled_slices(measured_groups),
+        )
+        is_busy = head["harness"]["quality"] != "clean"
         return {
-            **run.head(
-                timed_waiting(measured_groups),
-                harness,
-                project=project or owner.project,
-                commit=owner.commit,
-                device=found,
-                slices=throttled_slices(measured_groups),
-            ),
+            **head,
             "cases": [
                 # Where no variant has a form of a workload for the device there is nothing to show; `absent` says so.
-                case_document(result, may_say_same=chosen_suite.may_say_same)
+                case_document(result, may_say_same=chosen_suite.may_say_same, is_busy=is_busy)
                 for result in results
                 if result.variants
             ],

@@ -65,6 +65,30 @@ def test_where_the_others_cannot_be_built_all_that_may_be_it_are_named(bisect, p
     assert "unusable" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ("HEAD", "Interrupted; the search can be begun again."),
+        ("HEAD~1", "Interrupted before both ends were compared."),
+    ],
+)
+def test_a_build_that_is_interrupted_ends_the_search_and_is_no_failure_of_its_commit(bisect, plain, bad, said):
+    (plain / "pullback.toml").write_text(
+        '[build]\npath = ["engine"]\nimport = ["pullback"]\n'
+        'commands = ["test ! -e interrupting || { kill -INT $PPID; exit 130; }"]\n'
+    )
+    (plain / "interrupting").touch()
+    commit(plain, "interrupts its build")
+    (plain / "interrupting").unlink()
+    commit(plain, "slow", times=100)
+    done = bisect("--good", "plain", "--bad", bad, "--json")
+    assert done.returncode == 130, done.stderr
+    answer = json.loads(done.stdout)
+    assert (answer["status"], answer["sentence"]) == (130, said)
+    assert (answer["steps"], answer["passed_over"]) == ([], [])
+    assert "unusable" not in done.stderr
+
+
 def test_an_end_that_is_no_worse_leaves_nothing_to_find(bisect, plain):
     commit(plain, "plain 1")
     done = bisect("--good", "plain", "--bad", "HEAD", "--quiet")

@@ -1,6 +1,7 @@
 """Whole runs of tiny suites: the report, the file, engines of other commits, stopping."""
 
 import json
+import math
 import subprocess
 import sys
 
@@ -38,6 +39,14 @@ def test_a_report_has_the_shape_that_all_parts_agreed_on(report):
     assert case["variants"][0]["metrics"]["array_bytes"]["value"] > 0
     assert {row["metric"] for row in case["paired"]} >= {"time", "array_bytes", "array_allocs", "peak_bytes"}
     json.dumps(report, allow_nan=False)
+
+
+@pytest.mark.parametrize(("quality", "claim"), [("clean", 0.02), ("contaminated", 0.14 / math.sqrt(2))])
+def test_two_groups_claim_less_on_a_busy_machine(faulty_workloads, tiny_suite, monkeypatch, quality, claim):
+    monkeypatch.setattr("pullback_runners.report.run.judge_quality", lambda *_: (quality, []))
+    (case,) = run(faulty_workloads, "right")["cases"]
+    (time,) = [row for row in case["paired"] if row["metric"] == "time"]
+    assert (time["n"], time["claim"]) == (2, pytest.approx(claim, abs=1e-6))
 
 
 def test_pyperf_reads_the_file_and_the_report_comes_back(report, tmp_path):

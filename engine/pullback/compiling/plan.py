@@ -215,6 +215,7 @@ class Plan:
             if len(self._by_names) == PLANS_KEPT:
                 return self._on_the_tape(args, keywords, f"called with more than {PLANS_KEPT} sets of keywords")
             plan = self._by_names[len(args), names] = Plan(with_names(self.function, len(args), names), self.tier)
+            plan._through_python = self._through_python  # `explain` is asked of this one
         try:
             return plan(*args, *(keywords[name] for name in names))
         finally:
@@ -302,7 +303,7 @@ class Plan:
             try:
                 frame = Frame(template_of_graph(program, args, environment, entrance), entrance.arena())
             except NotNativeError as reason:
-                self._through_python[entrance.program] = str(reason)
+                self._through_python[program.compiled.replayed] = str(reason)
                 return
             entrance.entered(frame.words)
             bind(self, [frame, *self._frames_in_use()[1]])
@@ -389,16 +390,18 @@ class Plan:
         if self.tier != "native":
             return ""
         plans = (self, *self._by_names.values())
+        called = native if replayed is None else replayed
+        reason = None if called is None else self._through_python.get(called)
         if replayed is not None:
             frames = [frame for plan in plans for frame in bound_frames(plan) if frame.program.owner is replayed]
             entered = any(frame.runs_left for frame in frames)
-            return f"\n{explaining.replaying(replayed.counts, replayed.reasons, entered=entered)}"
+            why = "" if entered or reason is None else f"\ncalls like it go through Python: {reason}"
+            return f"\n{explaining.replaying(replayed.counts, replayed.reasons, entered=entered)}{why}"
         if any(frame.program is native for plan in plans for frame in bound_frames(plan)):
             return "\ncalls are native"
         if native is None:
             return f"\ncalls go through Python: {explaining.why_through_python(program.compiled)}"
-        reason = self._through_python.get(native) or why_unknown() or "this one was the first"
-        return f"\ncalls go through Python: {reason}"
+        return f"\ncalls go through Python: {reason or why_unknown() or 'this one was the first'}"
 
     def __repr__(self) -> str:
         kinds = len(self._families)

@@ -100,9 +100,10 @@ class CaseResult:
         pairs = [self._baselines(group) for group in self.groups]
         return [pair_log_ratio(*paired_slices(self.case, pair[::-1])) for pair in pairs if len(pair) == 2]
 
-    def margins(self) -> Margins:
-        """The smallest differences that may be claimed, from the twins."""
-        return margins(noise_floor(self.twin_log_ratios(), max(len(self.groups), 1)))
+    def margins(self, *, is_busy: bool = False) -> Margins:
+        """The smallest differences that may be claimed, from the twins; what a busy machine makes of them where these are too few."""
+        groups = max(len(self.groups), 1)
+        return margins(noise_floor(self.twin_log_ratios(), groups), busy_groups=groups if is_busy else None)
 
     def is_ambiguous(self, *, may_say_same: bool) -> bool:
         """True if more groups might decide what is ambiguous now."""
@@ -135,7 +136,7 @@ def _absence(variant: str, reasons: Mapping[str, str], cases: int) -> str:
     return f"{variant} takes no part in {', '.join(named)}{unnamed}: {first}{more}"
 
 
-def case_document(result: CaseResult, *, may_say_same: bool) -> dict[str, Any]:
+def case_document(result: CaseResult, *, may_say_same: bool, is_busy: bool = False) -> dict[str, Any]:
     """Return a case of a report. A variant that failed keeps its place, with its reason and without numbers.
 
     If the baseline failed there is nothing to compare with: the case itself has failed, with every variant.
@@ -151,7 +152,7 @@ def case_document(result: CaseResult, *, may_say_same: bool) -> dict[str, Any]:
             row
             for variant in result.variants
             if variant != result.baseline and result.baseline in result.variants
-            for row in _paired(result, variant, may_say_same=may_say_same)
+            for row in _paired(result, variant, may_say_same=may_say_same, is_busy=is_busy)
         ],
     }
 
@@ -314,7 +315,7 @@ def seconds(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def _paired(result: CaseResult, variant: str, *, may_say_same: bool) -> list[dict[str, Any]]:
+def _paired(result: CaseResult, variant: str, *, may_say_same: bool, is_busy: bool) -> list[dict[str, Any]]:
     row: dict[str, Any] = {"variant": variant, "baseline": result.baseline}
     if variant not in result.measured_variants():
         nothing = {"log_ratio": None, "low": None, "high": None, "n": 0}
@@ -322,7 +323,8 @@ def _paired(result: CaseResult, variant: str, *, may_say_same: bool) -> list[dic
     rows = []
     estimate = result.time_estimates().get(variant)
     if estimate is not None:
-        rows.append({**row, "metric": "time", **ratio_document(estimate, result.margins(), may_say_same=may_say_same)})
+        smallest = result.margins(is_busy=is_busy)
+        rows.append({**row, "metric": "time", **ratio_document(estimate, smallest, may_say_same=may_say_same)})
     ours, theirs = result.examinations[variant].counts, result.examinations[str(result.baseline)].counts
     rows.extend(
         {**row, "metric": metric, **counts_document(ours[metric], theirs[metric])}

@@ -474,7 +474,8 @@ class Client(Sender):
     ) -> models.JobReceipt:
         """Store the result of an attempt, measured on the machine that was given it.
 
-        One whose lease was lost is stored too, as `late`.
+        One whose lease was lost is stored too; as `late` where another agent is at work on the job, or the job has
+        ended. It becomes the result if that agent brings none.
         """
         return self._ask(
             models.JobReceipt, "POST", "/api/v1/jobs/{job_id}/attempts/{number}/report", locals(), repeatable=True

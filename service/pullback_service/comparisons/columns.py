@@ -40,7 +40,7 @@ _COLUMNS: Final[Sequence[tuple[str, tuple[LiteralString, str], LiteralString]]] 
     ("program", _WHOLE, "coalesce(hashtextextended(program_hash, 0), 0)"),
     ("measured", _WHOLE, "coalesce(measured_id, 0)"),
     ("dirty", _FLAG, "dirty"),
-    ("consistent", _FLAG, "consistent"),
+    ("consistent", _FLAG, "consistent AND (process_low IS NULL OR process_count IS NOT NULL)"),
 )
 _READING: Final = np.dtype([(name, kind) for name, (_, kind), _ in _COLUMNS])
 _OF_COMMITS: Final[LiteralString] = """

@@ -105,6 +105,7 @@ BELOW_RESOLUTION: Final = "Measured at different times; by the noise of this ser
 WITHOUT_RATIO: Final = "A value is zero or less, so there is no ratio."
 _LIKELY: Final[Mapping[str, Outcome]] = {"faster": "likely_faster", "slower": "likely_slower"}
 LIKELY: Final[frozenset[Outcome]] = frozenset(_LIKELY.values())
+CALLS_DIFFER: Final = "Calls of one commit count differently, and some as calls of the other."
 COUNTED_APART: Final = (
     "Counted in two sessions. Counts of this kind depend on what else a process does, and are compared only within one "
     "session."
@@ -283,8 +284,16 @@ def _of_counts(reference: Reading, candidate: Reading) -> Judgement:
         where = "candidate" if reference.consistent else "reference"
         return Judgement("ambiguous", "exact", ratio, reason=f"Counts differ between reports of the {where}.")
     difference = candidate.value - reference.value
+    if difference != 0 and not _are_apart(reference, candidate):
+        return Judgement("ambiguous", "exact", ratio, reason=CALLS_DIFFER)
     outcome: Outcome = "more" if difference > 0 else "less" if difference < 0 else "equal"
     return Judgement(outcome, "exact", ratio)
+
+
+def _are_apart(reference: Reading, candidate: Reading) -> bool:
+    """True if all calls of one commit counted more than all of the other."""
+    (least, most), (other_least, other_most) = reference.calls, candidate.calls
+    return most < other_least or other_most < least
 
 
 def _of_readings(reference: Reading, candidate: Reading, *, bigger_is_better: bool, values_compare: bool) -> Judgement:

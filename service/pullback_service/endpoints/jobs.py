@@ -317,7 +317,8 @@ async def report_result(
 ) -> JobReceipt:
     """Store the result of an attempt, measured on the machine that was given it.
 
-    One whose lease was lost is stored too, as `late`.
+    One whose lease was lost is stored too; as `late` where another agent is at work on the job, or the job has ended. It becomes the result
+    if that agent brings none.
     """
     async with intake.long if await is_long(body) else nullcontext():
         prepared = await in_thread(prepare, body)
@@ -326,7 +327,7 @@ async def report_result(
     head = prepared.read.head
     refuse_contradictions(UploadParameters(project=stored.project, commit=stored.commit.sha), head, of="job")
     await leases.refuse_another_machine(session, held.attempt, head.machine.fingerprint, head.machine.host)
-    for_job = ForJob(JobId(job_id), number, late=not held.is_active)
+    for_job = ForJob(JobId(job_id), number, late=not held.gives_result)
     kept = await keep(session, Upload.of(prepared, idempotency_key, for_job))
     if kept.created:
         leases.finish(held)

@@ -2,8 +2,10 @@
 
     queued → leased → running → done | failed | cancelled | lost
        ↑________________|  a lost lease, or after a pause a passing fault of the machine; `max_attempts` times in all,
-                           then lost; at once where it took a second agent with it; done where an earlier attempt sent
-                           its result late
+                           then lost; at once where it took a second agent with it
+
+    A result that comes after its lease was lost is that of the job where nobody else works on it or no other attempt brings one;
+    unless it was cancelled, the job is done then.
 
 Rules that hold whatever agents and networks do:
 - The job's row is locked before anything about it changes, so its steps happen one after the other.
@@ -18,15 +20,16 @@ from datetime import timedelta
 from typing import Any, Literal
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, Select, and_, cast, exists, func, literal, or_, select, text, update
+from sqlalchemy import ColumnElement, Select, and_, cast, func, literal, or_, select, text, update
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.sql.functions import now
 
 from pullback_service.caller import caller_of
 from pullback_service.database import seeing_all_projects
+from pullback_service.deferring import defer_detection
 from pullback_service.errors import ConflictError, FieldError, InvalidInputError, NotFoundError
-from pullback_service.ids import AgentId, JobId, LeaseToken, MachineId
+from pullback_service.ids import AgentId, JobId, LeaseToken, MachineId, ProjectId
 from pullback_service.job_channel import ring
 from pullback_service.jobs.labels import column_with_device, contains_strangers, with_device
 from pullback_service.jobs.queries import ACTIVE, UNFINISHED, lock_job
@@ -42,6 +45,8 @@ MOST_LOST_AGENTS = 2
 PAUSES_GROW = 4
 LONGEST_PAUSE_S = 3600.0
 MOST_EXPIRED_AT_ONCE = 100
+
+CAME_LATE = "Its result came later."
 
 HeartbeatVerdict = Literal["continue", "cancel", "lost"]
 
@@ -66,6 +71,11 @@ class HeldAttempt:
     def is_active(self) -> bool:
         """True if the lease still holds."""
         return self.attempt.state in ACTIVE and self.job.state in ACTIVE
+
+    @property
+    def gives_result(self) -> bool:
+        """True if what it measured becomes the result of the job: measuring again would tell nothing new."""
+        return self.is_active or self.job.state in {"queued", "failed", "lost"}
 
 
 async def claim(
@@ -230,6 +240,8 @@ async def fail(
     if cancelled:
         _finish(job, "cancelled", "cancelled", message)
         return "cancelled"
+    if await _finish_by_late_result(session, job):
+        return "done"
     if kind == "infra" and retryable:
         tries = job.attempts - (job.max_attempts - ATTEMPTS)  # since it was queued, or queued again by somebody
         pause_s = min(pause_s * PAUSES_GROW ** (tries - 1), LONGEST_PAUSE_S)
@@ -239,14 +251,13 @@ async def fail(
 
 
 def finish(held: HeldAttempt) -> None:
-    """A result was stored for this attempt.
-
-    With its lease gone it still settles a job that nobody is working on: measuring again would tell nothing new.
-    """
+    """Note that a result of this attempt was stored, and end its job where that is the job's."""
+    gives_result = held.gives_result
     if held.is_active:
         _end(held.attempt, "done", None, None)
-        _finish(held.job, "done", None, None)
-    elif held.job.state in {"queued", "lost"}:
+    elif held.attempt.state != "done":
+        held.attempt.failure_message = f"{held.attempt.failure_message} {CAME_LATE}"
+    if gives_result:
         _finish(held.job, "done", None, None)
 
 
@@ -305,23 +316,48 @@ async def expire_leases(session: AsyncSession) -> Sequence[JobId]:
         _end(attempt, "lost", "infra", message)
         if job.cancel_requested_at is not None:
             _finish(job, "cancelled", "cancelled", message)
-        else:
+        elif not await _finish_by_late_result(session, job):
             await _try_again(session, job, "infra", message)
         expired.append(JobId(job.id))
     await session.flush()
     return expired
 
 
+async def _finish_by_late_result(session: AsyncSession, job: Job) -> bool:
+    """End a job by the newest result that came late while the present attempt was at work; false where there is none.
+
+    Index: ix_report_commit_id.
+    """
+    late = (
+        select(Report.id)
+        .where(
+            Report.commit_id == job.commit_id,
+            Report.job_id == job.id,
+            Report.attempt > job.max_attempts - ATTEMPTS,  # since it was queued, or queued again by somebody
+            Report.status == "late",
+        )
+        .order_by(Report.received_at.desc())
+        .limit(1)
+    )
+    accepted = await session.scalar(
+        update(Report)
+        .where(Report.id == late.scalar_subquery())
+        .values(status="accepted", detected_at=None)
+        .returning(Report.id)
+        .execution_options(synchronize_session=False)
+    )
+    if accepted is None:
+        return False
+    await defer_detection(session, ProjectId(job.project_id))
+    _finish(job, "done", None, None)
+    return True
+
+
 async def _try_again(
     session: AsyncSession, job: Job, kind: str, message: str, *, pause_s: float = 0.0
-) -> Literal["done", "queued", "lost"]:
-    """Queue a job again, unless it has a result or was tried often enough. Index: ix_report_commit_id."""
+) -> Literal["queued", "lost"]:
+    """Queue a job again, unless it was tried often enough."""
     since = job.max_attempts - ATTEMPTS  # it was queued, or queued again by somebody
-    # An earlier attempt may have sent its result late, while this one was at work (`finish`).
-    late = and_(Report.commit_id == job.commit_id, Report.job_id == job.id, Report.attempt > since)
-    if await session.scalar(select(exists().where(late, Report.status == "late"))):
-        _finish(job, "done", None, None)
-        return "done"
     if job.attempts >= job.max_attempts:
         _finish(job, "lost", kind, f"{message} That was attempt {job.attempts} of {job.max_attempts}.")
         return "lost"

@@ -13,7 +13,8 @@ class StoredReading(RatioColumns, Base):
     """A series at a commit, its points pooled (`report_pooling.py`); kept with every upload (`projecting.py`).
 
     `report_id` is the one of its `reports` that counted. Of a noisy metric `value` is the median of the pooled
-    process values, and `process_count` to `process_high` are what else is known of them. `log_ratio`, `low`, `high`, `n` and
+    process values, and `process_count` to `process_high` are what else is known of them; of a count that differs from call to call
+    `process_low` and `process_high` are the least and the most. `log_ratio`, `low`, `high`, `n` and
     `outcome` are against `baseline` in the same groups. `ordered_at` is the commit's place in history, as in `point`.
     A row goes with its series: commits go with their project, and so do series.
     """

@@ -62,7 +62,8 @@ class Point(RatioColumns, Base):
 
     `value` is the count of an exact metric, or the median of `process_values` (one value per process) of a noisy one.
     Where a project keeps process values for a time only, `process_count`, `process_low`, `process_q25`, `process_q75`
-    and `process_high` stand for them afterwards; before that, these are null.
+    and `process_high` stand for them afterwards; before that, these are null. Of a count that differs from call to call
+    `process_low` and `process_high` are the least and the most.
     `log_ratio`, `low`, `high`, `n` and `outcome` are against `baseline` in the same groups. `ordered_at` is the
     commit's place in history, `measured_id` says of what it was measured (`measured`). Pages read `reading`; points are for the samples of a report, and for computing readings.
     """

@@ -50,6 +50,13 @@ class Reading(NamedTuple):
         return self.ordered_at, self.commit_id
 
     @property
+    def calls(self) -> tuple[float, float]:
+        """The least and the most that a call counted."""
+        if self.process_count is not None or self.process_low is None or self.process_high is None:
+            return self.value, self.value
+        return self.process_low, self.process_high
+
+    @property
     def spread(self) -> Spread | None:
         """Five numbers about the pooled process values; None of a count."""
         return spread_in(self.value, self[8:13])

@@ -3,7 +3,8 @@
 Process values of all reports are pooled, each report's weighed by the inverse square of its own scatter: what a busy machine
 measured counts for little beside what a quiet one did, and for all there is where nobody else measured. A paired ratio
 cannot be pooled from its interval alone, so the one with the most groups stands for all, the newest among equals. A count is
-what the newest report counted. For both, clean reports speak before busy ones.
+what the newest report counted; where calls count differently the least and the most of all reports stand beside it. For ratios and
+counts clean reports speak before busy ones.
 
 Reports of another workload text or another harness than the newest tells are of another level: they stay as points, and the
 reading is that of the newest.
@@ -35,7 +36,8 @@ class MeasuredPoint(NamedTuple):
     """A point as its report measured it; points of a commit come oldest first.
 
     `value` is the median over processes, or a count. `process_values` are one for each process; where they were rolled up,
-    `process_count` to `process_high` stand for them. `quality` is `clean`, or of a busy machine `contaminated`, as reports of
+    `process_count` to `process_high` stand for them; of a count that differs from call to call `process_low` and `process_high` alone are
+    the least and the most. `quality` is `clean`, or of a busy machine `contaminated`, as reports of
     format 1 have it. The ratio is to the `baseline`, in the same groups.
     """
 
@@ -81,7 +83,7 @@ class Spread:
 class Pooled(NamedTuple):
     """The pooled points of a series at a commit.
 
-    `consistent`: all processes of all reports counted the same. `quality` is `busy` where no report is clean.
+    `consistent`: all processes of all reports counted the same, or may have, where calls differ. `quality` is `busy` where no report is clean.
     """
 
     quality: str
@@ -119,7 +121,7 @@ def pool(points: Sequence[MeasuredPoint]) -> Pooled:
     said = points[0] if len(points) == 1 else _speaker(points)
     spread = _pooled_spread(points)
     median = counting(points).value if spread is None else spread.median
-    count, low, q25, q75, high = (None, None, None, None, None) if spread is None else spread.columns
+    count, low, q25, q75, high = _calls(points) if spread is None else spread.columns
     return Pooled(
         quality=CLEAN if any(point.quality == CLEAN for point in points) else BUSY,
         dirty=any(point.dirty for point in points),
@@ -148,12 +150,25 @@ def of_one_level(points: Sequence[T], level: Callable[[T], Measured]) -> Sequenc
 
 
 def _is_consistent(points: Sequence[MeasuredPoint]) -> bool:
+    ends = [_counts_in_common(point) for point in _speaking(points)]
+    return max(low for low, _ in ends) <= min(high for _, high in ends)
+
+
+def _counts_in_common(point: MeasuredPoint) -> tuple[float, float]:
+    """The least and the most that all processes of a report may have counted; the other way round where there is no such count."""
+    known = [each for each in (point.process_low, point.process_high) if each is not None]
+    if point.process_count is None and known:
+        return min(known), max(known)
+    counts = [point.value, *(point.process_values or ()), *known]
+    return max(counts), min(counts)
+
+
+def _calls(points: Sequence[MeasuredPoint]) -> tuple[None, float | None, None, None, float | None]:
+    """The columns of a count beside its value: the least and the most that a call counted, where calls differ."""
     speaking = _speaking(points)
-    first = speaking[0].value
-    return all(
-        {point.value, *(point.process_values or ()), point.process_low, point.process_high} <= {first, None}
-        for point in speaking
-    )
+    low = min((point.process_low for point in speaking if point.process_low is not None), default=None)
+    high = max((point.process_high for point in speaking if point.process_high is not None), default=None)
+    return None, low, None, None, high
 
 
 def spread_of(values: Sequence[float]) -> Spread:

@@ -1,6 +1,6 @@
 """A case of a report, taken apart into the rows that are stored. Pure: no ids, no database."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
@@ -24,13 +24,14 @@ from pullback_service.series.case_identity import CasePart, SeriesPart
 class PointPart(NamedTuple):
     """The measurement of one series. `path` is its place in the report; the harness is that of the whole report.
 
-    `doubt` is why its ratio is not kept as the report states it.
+    `calls` are the least and the most that a call counted, where calls differ. `doubt` is why its ratio is not kept as the report states it.
     """
 
     series: SeriesPart
     path: str
     value: float
     process_values: list[float] | None
+    calls: tuple[float, float] | None
     method: str | None
     program_hash: str | None
     measured: Measured
@@ -139,12 +140,17 @@ def _points_of(
             path=f"{path}{name}",
             value=told.value,
             process_values=metric.processes or None,
+            calls=None if metric.processes else _calls(told.value, metric.range),
             method=metric.method or metric.clock,
             program_hash=variant.program_hash or digests.code,
             measured=measured,
             paired=kept and kept.paired,
             doubt=kept and kept.doubt,
         )
+
+
+def _calls(value: float, told: Sequence[float] | None) -> tuple[float, float] | None:
+    return None if told is None else (min(value, *told), max(value, *told))
 
 
 def _told(name: str, metric: MetricDocument) -> ToldMetric:

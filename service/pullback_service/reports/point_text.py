@@ -26,6 +26,8 @@ COLUMNS: Final = {
     "quality": "text",
     "value": "float8",
     "process_values": "float8[]",
+    "process_low": "float8",
+    "process_high": "float8",
     "baseline": "text",
     "log_ratio": "float8",
     "low": "float8",
@@ -48,14 +50,23 @@ def endings_of(point: PointPart) -> tuple[bytes, bytes]:
 
 def _measured(point: PointPart) -> MeasuredPoint:
     """A point without what the report says of all of them, its quality and whether its commit is dirty."""
-    measured = MeasuredPoint(point.value, point.process_values, method=point.method, program_hash=point.program_hash)
+    low, high = point.calls or (None, None)
+    measured = MeasuredPoint(
+        point.value,
+        point.process_values,
+        process_low=low,
+        process_high=high,
+        method=point.method,
+        program_hash=point.program_hash,
+    )
     return measured if point.paired is None else measured._replace(**point.paired._asdict())
 
 
 def _ending(point: PointPart) -> bytes:
-    return b"%b\t%b\t%b\t%b\t%b" % (
+    return b"%b\t%b\t%b\t%b\t%b\t%b" % (
         number(point.value),
         NULL if point.process_values is None else orjson.dumps(point.process_values).translate(_ARRAYS),
+        numbers(point.calls or (None, None)),
         _NOT_PAIRED if point.paired is None else _paired(point.paired),
         text(point.method),
         text(point.program_hash),

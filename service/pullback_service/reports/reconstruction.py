@@ -121,6 +121,8 @@ def _add(entry: dict[str, Any], point: Point, series: Series) -> None:
     }
     if point.process_values:
         metric["processes"] = list(point.process_values)
+    elif point.process_count is None and point.process_low is not None:
+        metric |= {"differs": True, "range": [point.process_low, point.process_high]}
     variant["metrics"][series.metric] = metric
     if point.baseline is not None:
         entry["paired"].append(

@@ -132,7 +132,10 @@ class ErrorDocument(_Document):
 
 
 class MetricDocument(_Document):
-    """One metric of one variant: a value per process, or one count. Neither means that it could not be seen."""
+    """One metric of one variant: a value per process, or one count. Neither means that it could not be seen.
+
+    `range` is the least and the most that a call counted, where calls differ.
+    """
 
     unit: Unit
     value: Measured | None = None
@@ -140,6 +143,7 @@ class MetricDocument(_Document):
     slices: list[list[Number]] | None = Field(default=None, max_length=MOST_PROCESSES)
     clock: Name | None = None
     method: Text | None = None
+    range: MeasuredList | None = Field(default=None, min_length=2, max_length=2)
     direction: Literal["smaller", "bigger"] = "smaller"
     kind: Literal["noisy", "exact"] | None = None
 
@@ -251,8 +255,8 @@ class _Receipt(BaseModel):
 class ReportReceipt(_Receipt):
     """The receipt of an upload; a replay of it gets the same answer.
 
-    `status` is `late` when the report belongs to a lost lease and the job has another result, and `withdrawn` when it was taken back:
-    it is kept all the same, on no history.
+    `status` is `late` when the report belongs to a lost lease and the job has another result, or may still get one, and `withdrawn` when
+    it was taken back: it is kept all the same, on no history.
     """
 
     url: str

@@ -334,6 +334,20 @@ def test_what_cannot_be_looked_at_natively_is_looked_at_in_python():
     assert "calls go through Python: an array of a class is compared" in plan.explain()
 
 
+def test_why_calls_by_keyword_are_not_native_is_told():
+    class WithArray:
+        w = np.ones(3)
+
+        def apply(self, *, x):
+            return x * self.w
+
+    plan = compiled(WithArray().apply)
+    for value in (1.0, 2.0, 2.0):
+        WithArray.w[0] = value
+        close(plan(x=X), WithArray().apply(x=X))
+    assert "calls go through Python: an array of a class is compared" in plan.explain()
+
+
 # --- ways, memory, threads ---------------------------------------------------------------------------------------------------
 def test_guards_choose_among_native_programs():
     def function(x):

@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch", reason="NO TESTS OF DEVICE ARRAYS: PyTorch 
 from tests.engine.cuda.late import LateDevice  # noqa: E402
 
 from pullback.backends.cuda import entrance, program  # noqa: E402
-from pullback.backends.native.entry import bound_frames  # noqa: E402
+from pullback.backends.native.entry import NotNativeError, bound_frames  # noqa: E402
 from pullback.backends.suspension import suspended  # noqa: E402
 from pullback.devices.cuda.eager import adopted  # noqa: E402
 
@@ -92,6 +92,15 @@ def test_no_python_runs_between_the_caller_and_the_launch(late, loss):
     result = plan(x)
     _agree(late, result, pb.grad(loss)(X))
     assert "native: no Python between the caller and the launch" in plan.explain()
+
+
+def test_why_calls_that_launch_a_graph_are_not_native_is_told(late, monkeypatch):
+    def refuse(*_):
+        raise NotNativeError("an argument was stored into")
+
+    monkeypatch.setattr("pullback.compiling.plan.template_of_graph", refuse)
+    plan, _ = _entered(late, _nest)
+    assert "calls like it go through Python: an argument was stored into" in plan.explain()
 
 
 def test_arguments_in_containers_and_results_of_every_form(late):

@@ -67,6 +67,14 @@ def test_pairs_are_against_the_baseline(result):
     assert (array_bytes["outcome"], array_bytes["difference"]) == ("less", -600)
 
 
+@pytest.mark.parametrize(("is_busy", "outcome"), [(False, "slower"), (True, "ambiguous")])
+def test_few_groups_on_a_busy_machine_claim_what_is_unmistakable_alone(result, is_busy, outcome):
+    result.groups = [group(unfused=1e-4, fused=1e-4 * math.exp(0.08 + noise)) for noise in (-0.002, 0.002)]
+    time, _ = case_document(result, may_say_same=False, is_busy=is_busy)["paired"]
+    assert time["outcome"] == outcome
+    assert time["claim"] == pytest.approx(0.099 if is_busy else 0.02, abs=1e-3)
+
+
 @pytest.mark.parametrize(
     ("ours", "theirs", "outcome"),
     [

@@ -7,6 +7,7 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
+from pullback_runners.report.document import counts_document
 from pullback_service.comparisons import pairs, queries
 from pullback_service.comparisons.at_once import OUTCOMES
 from pullback_service.ids import ProjectId
@@ -16,6 +17,12 @@ pytestmark = pytest.mark.anyio
 
 URL = "/api/v1/comparisons"
 CASE = {"workload": "dense_bias_act", "params": {"n": 100, "act": "tanh"}, "dtype": "f4", "device": "cpu"}
+
+
+def counted(value, *calls):
+    """A count, with the least and the most of its calls where they differ."""
+    differs = {"differs": True, "range": list(calls)} if calls else {}
+    return {"unit": "B", "value": value, "method": "nep49", **differs}
 
 
 @pytest.fixture
@@ -224,6 +231,29 @@ async def test_processes_that_count_differently_make_no_count(upload, compare, r
     await upload(older, newer)
     found = rows(await compare(base=reports.sha(1), head=reports.sha(2)))["unfused", "array_bytes"]
     assert (found["outcome"], found["reason"]) == ("ambiguous", "Counts differ between reports of the reference.")
+
+
+VARYING = [
+    (counted(9), counted(10)),
+    (counted(9, 8, 10), counted(10)),
+    (counted(9, 8, 10), counted(9)),
+    (counted(9, 8, 9), counted(12, 10, 12)),
+    (counted(20, 13, 20), counted(12, 10, 12)),
+    (counted(12, 10, 12), counted(14, 12, 14)),
+]
+
+
+@pytest.mark.parametrize(("older", "newer"), VARYING)
+async def test_counts_that_differ_from_call_to_call_are_judged_as_in_the_terminal(
+    upload, compare, reports, older, newer
+):
+    measured = [reports.report(1), reports.report(2)]
+    for report, count in zip(measured, (older, newer), strict=True):
+        report["cases"][0]["variants"][0]["metrics"]["array_bytes"] = count
+    await upload(*measured)
+    found = rows(await compare(base=reports.sha(1), head=reports.sha(2)))["unfused", "array_bytes"]
+    assert found["outcome"] == counts_document(newer, older)["outcome"]
+    assert (found["reason"] is None) == (found["outcome"] != "ambiguous")
 
 
 @pytest.mark.parametrize("order", [(1, 2), (2, 1)])

@@ -10,7 +10,15 @@ from tests.service.readings.making import reading
 
 from pullback_runners.measurement.outcomes import margins
 from pullback_service.claims import LEAST_CLAIM
-from pullback_service.comparisons.judging import Judgement, StatedComparison, as_resolved, judge, trend, urgency
+from pullback_service.comparisons.judging import (
+    CALLS_DIFFER,
+    Judgement,
+    StatedComparison,
+    as_resolved,
+    judge,
+    trend,
+    urgency,
+)
 from pullback_service.ratio import Ratio
 
 SLOWER = StatedComparison("slower", Ratio(0.05, 0.04, 0.06, 20), claim=0.01, margin=0.01)
@@ -255,6 +263,17 @@ def test_counts_compare_by_difference():
     ):
         judgement = judge(reading(older), reading(newer), [], exact=True)
         assert (judgement.evidence, judgement.outcome, judgement.ratio.log_ratio) == ("exact", outcome, ratio)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "outcome"),
+    [((9, 8, 10), (10, None, None), "ambiguous"), ((9, 8, 9), (12, 10, 12), "more"), ((9, 8, 10), (9, 9, 11), "equal")],
+)
+def test_counts_that_differ_from_call_to_call_compare_where_all_of_one_are_apart(older, newer, outcome):
+    ends = [reading(value)._replace(process_low=low, process_high=high) for value, low, high in (older, newer)]
+    judgement = judge(*ends, [], exact=True)
+    assert judgement.outcome == outcome
+    assert (judgement.reason == CALLS_DIFFER) == (outcome == "ambiguous")
 
 
 @pytest.mark.parametrize(

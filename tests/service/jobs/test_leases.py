@@ -403,15 +403,43 @@ async def test_a_late_result_settles_a_job_nobody_works_on(client, enroll, queue
     await let_pass(31)
     await expire()
     response = await late.report(reports.report(1))
-    assert (response.json()["status"], response.json()["job_state"]) == ("late", "done")
+    assert (response.json()["status"], response.json()["job_state"]) == ("accepted", "done")
     detail = (await client.get(f"/api/v1/jobs/{job['id']}")).json()
     assert detail["report_id"] == response.json()["id"]
+    assert detail["failure_message"] is None
+    (attempt,) = detail["history"]
+    assert attempt["state"] == "lost"
+    assert attempt["failure_message"].endswith("its agent stopped responding. Its result came later.")
     assert (await (await enroll()).claim()).status_code == 204
 
 
-@pytest.mark.parametrize("last", [False, True])
+async def test_a_late_result_settles_a_job_that_failed_meanwhile(enroll, queue, expire, let_pass, reports, state_of):
+    job = await queue()
+    late = await (await enroll()).take()
+    await let_pass(31)
+    await expire()
+    second = await (await enroll()).take()
+    assert (await second.fail("workload", retryable=False))["answer"] == "failed"
+    response = await late.report(reports.report(1))
+    assert (response.json()["status"], response.json()["job_state"]) == ("accepted", "done")
+    assert await state_of(job) == "done"
+
+
+async def test_a_late_result_of_a_job_that_was_cancelled_is_not_its_result(
+    client, enroll, queue, expire, let_pass, reports
+):
+    job = await queue()
+    late = await (await enroll()).take()
+    await let_pass(31)
+    await expire()
+    await client.post(f"/api/v1/jobs/{job['id']}/cancel")
+    response = await late.report(reports.report(1))
+    assert (response.json()["status"], response.json()["job_state"]) == ("late", "cancelled")
+
+
+@pytest.mark.parametrize("ends", ["expires", "infra", "workload"])
 async def test_a_late_result_settles_a_job_whose_next_agent_brings_none(
-    enroll, queue, expire, let_pass, reports, state_of, last
+    client, enroll, queue, expire, let_pass, reports, database, ends
 ):
     job = await queue()
     late = await (await enroll()).take()
@@ -419,12 +447,19 @@ async def test_a_late_result_settles_a_job_whose_next_agent_brings_none(
     await expire()
     second = await (await enroll()).take()
     assert (await late.report(reports.report(1))).json()["job_state"] == "leased"
-    if last:
+    async with database.writing.begin() as looked:
+        await looked.execute(update(Report).values(detected_at=func.now()))
+    if ends == "expires":
         await let_pass(31)
         await expire()
     else:
-        assert (await second.fail("infra", retryable=True))["answer"] == "done"
-    assert await state_of(job) == "done"
+        assert (await second.fail(ends, retryable=ends == "infra"))["answer"] == "done"
+    detail = (await client.get(f"/api/v1/jobs/{job['id']}")).json()
+    assert (detail["state"], detail["failure_message"]) == ("done", None)
+    report = (await client.get(f"/api/v1/reports/{detail['report_id']}")).json()
+    assert (report["status"], report["attempt"]) == ("accepted", 1)
+    async with database.writing.begin() as waiting:
+        assert await waiting.scalar(select(Report.detected_at)) is None  # evidence of incidents, which it was not
 
 
 async def test_results_of_two_agents_at_once_leave_one_accepted(enroll, queue, expire, let_pass, reports, session):

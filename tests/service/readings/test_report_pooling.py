@@ -48,6 +48,18 @@ def test_a_reading_is_consistent_where_every_process_of_every_report_counted_the
     assert pool([MeasuredPoint(4.0), MeasuredPoint(5.0)]).value == 5.0
 
 
+def test_reports_of_a_count_that_differs_from_call_to_call_are_consistent_where_they_meet():
+    points = [MeasuredPoint(value, process_low=low, process_high=high) for value, low, high in ((5, 3, 6), (6, 5, 9))]
+    pooled = pool(points)
+    assert (pooled.value, pooled.process_low, pooled.process_high) == (6, 3, 9)
+    assert pooled.consistent
+    assert pooled.spread is None
+    assert pool([points[0], MeasuredPoint(4.0)]).consistent
+    assert not pool([points[0], MeasuredPoint(7.0)]).consistent
+    assert not pool([points[0], MeasuredPoint(4.0, [4.0, 5.0])]).consistent
+    assert pool([points[0]._replace(quality="contaminated"), points[1]]).process_low == 5
+
+
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30))
 def test_equal_weights_weigh_nothing(values):
     plain, weighted = spread_of(values), weighted_spread(values, [0.25] * len(values))

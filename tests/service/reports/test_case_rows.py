@@ -52,6 +52,13 @@ def test_a_count_is_exact_and_has_its_ratio(report):
     assert point.paired.outcome == "less"
 
 
+def test_a_count_tells_the_least_and_the_most_of_its_calls_where_they_differ(report):
+    counted = report["cases"][0]["variants"][0]["metrics"]["array_bytes"]
+    assert by_series(report)["unfused", "array_bytes"].calls is None
+    counted |= {"differs": True, "range": [4000, 5000]}
+    assert by_series(report)["unfused", "array_bytes"].calls == (4000, 5000)
+
+
 @pytest.mark.parametrize(
     ("metric", "change", "reason"),
     [

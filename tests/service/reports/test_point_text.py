@@ -21,8 +21,8 @@ FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
 
 def point(**changes):
-    given = {"value": 1.5, "process_values": None, "method": None, "program_hash": None, "paired": None, "doubt": None}
-    return PointPart(series=SERIES, path="$", measured=Measured(), **{**given, **changes})
+    given = dict.fromkeys(("process_values", "calls", "method", "program_hash", "paired", "doubt"))
+    return PointPart(series=SERIES, path="$", measured=Measured(), **{"value": 1.5, **given, **changes})
 
 
 def ending_of(measured):
@@ -30,18 +30,18 @@ def ending_of(measured):
 
 
 def test_what_is_missing_is_null():
-    assert ending_of(point()) == b"\t".join([b"1.5"] + [b"\r"] * 9)
+    assert ending_of(point()) == b"\t".join([b"1.5"] + [b"\r"] * 11)
 
 
 def test_a_ratio_and_its_interval():
     paired = Paired("unfused", Ratio(-0.5, -1.0, 0.25, 7), "faster")
     ending = ending_of(point(process_values=[1.0, 2e-300], paired=paired, method="cpu", program_hash="ab"))
-    assert ending == b"1.5\t{1.0,2e-300}\tunfused\t-0.5\t-1.0\t0.25\t7\tfaster\tcpu\tab"
+    assert ending == b"1.5\t{1.0,2e-300}\t\r\t\r\tunfused\t-0.5\t-1.0\t0.25\t7\tfaster\tcpu\tab"
 
 
 def test_a_text_of_several_lines_is_one_field():
     ending = ending_of(point(method="a\tb\\N\r\nc"))
-    assert ending.split(b"\t")[8] == b"a b\\N  c"
+    assert ending.split(b"\t")[10] == b"a b\\N  c"
 
 
 @given(value=FINITE, processes=st.lists(FINITE, min_size=1))
@@ -49,6 +49,12 @@ def test_numbers_read_back_to_the_same_bits(value, processes):
     fields = ending_of(point(value=value, process_values=processes)).split(b"\t")
     assert float(fields[0]).hex() == value.hex()
     assert [float(one).hex() for one in fields[1].strip(b"{}").split(b",")] == [one.hex() for one in processes]
+
+
+def test_a_count_that_differs_from_call_to_call_has_its_least_and_its_most():
+    ending, of_reading = endings_of(point(value=4.0, calls=(3.0, 6.0)))
+    assert ending.split(b"\t")[:4] == [b"4.0", b"\r", b"3.0", b"6.0"]
+    assert of_reading == readings.ending_of(pool([MeasuredPoint(4.0, process_low=3.0, process_high=6.0)]))
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])

@@ -44,6 +44,16 @@ async def test_rows_still_say_what_was_measured(client, session, reports):
     assert [(one["reference"], one["outcome"]) for one in left["comparisons"]] == [(reports.sha(1), "slower")]
 
 
+async def test_what_is_left_of_a_count_tells_how_its_calls_differ(client, session, reports):
+    document = reports.report(2)
+    document["cases"][0]["variants"][0]["metrics"]["array_bytes"] |= {"differs": True, "range": [4000, 5000]}
+    receipt = (await client.post("/api/v1/reports", json=document)).json()
+    left = await remains_of(session, (await report_by_id(session, UUID(receipt["id"]))).report)
+    unfused, fused = (each["metrics"]["array_bytes"] for each in left["cases"][0]["variants"])
+    assert (unfused["differs"], unfused["range"]) == (True, [4000, 5000])
+    assert "range" not in fused
+
+
 async def test_what_is_left_is_judged_as_the_whole_was(client, session, reports):
     """By what a metric is, and by what a comparison could have claimed."""
     case = reports.case()
