@@ -124,9 +124,28 @@ def facts(check: Check) -> None:
             "driver knows CUDA": ".".join(map(str, driver().version())),
             "PyTorch's CUDA": str(torch.version.cuda),
             "memory": f"{total / 2**30:.1f} GiB, {free / 2**30:.1f} free before anything was computed",
-        }
+        } | _of_driver()
     for name, value in known.items():
         check.add("facts", name, "", value, "known")
+
+
+def _of_driver() -> dict[str, str]:
+    """The clocks of the first device that is visible, and who else computes there, where NVIDIA's library tells."""
+    try:
+        from pullback_runners.machine.nvml import DeviceError, nvml  # noqa: PLC0415 - where runners are installed
+    except ImportError:
+        return {}
+    try:
+        with nvml() as library:
+            device = library.named(os.environ.get("CUDA_VISIBLE_DEVICES"))
+            clocks, listed = library.clocks(device), library.processes(device)
+    except DeviceError as reason:
+        return {"clocks": str(reason)}
+    known = {"": clocks.sm_mhz, "memory ": clocks.memory_mhz}
+    told = [f"{name}{mhz} MHz" for name, mhz in known.items() if mhz is not None]
+    told += [f"slow by {' and '.join(clocks.throttled)}"] * bool(clocks.throttled)
+    others = [str(each) for each in listed if each.pid != os.getpid()]
+    return {"clocks": ", ".join(told), "others there": ", ".join(others) or "nobody"}
 
 
 # --- limits -----------------------------------------------------------------------------------------------------------
@@ -641,11 +660,12 @@ def fast(check: Check) -> None:
         workload = find_workload(race.workload)
         inputs = workload.draw_inputs(case)
         name = f"{case.name}{' in TF32' * race.is_tf32}"
+        absent: list[str] = []
         peers = [peer for peer in ("torch", *_COMPILED) if not (race.is_tf32 and peer == "jax")]  # it is told to be exact
         try:
             with pb.precision("tf32" if race.is_tf32 else "float32"), _tf32(allowed=race.is_tf32):
                 queue = _queued(check, workload.differentiated(pb, **size), tuple(inputs.values()))
-                calls, absent = {"native": _awaited(check, queue)}, []
+                calls = {"native": _awaited(check, queue)}
                 for peer in peers[:1] if check.emulated else peers:
                     try:
                         calls[peer] = find_peer(peer).prepare(workload, case, inputs).call

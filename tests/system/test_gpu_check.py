@@ -53,6 +53,21 @@ def test_a_right_machine_passes_every_stage_and_both_files_say_so(check, tmp_pat
     assert "--only right --match 'softmax' --emulated" in text
 
 
+def test_facts_of_a_device_are_its_clocks_and_who_else_is_there(check, monkeypatch):
+    module, devices = sys.modules["gpu_check"], SCRIPT.parents[1] / "tests" / "runners" / "devices"
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert module._of_driver()["clocks"].startswith("nvidia-ml-py is not installed")
+    spec = importlib.util.spec_from_file_location("pynvml", devices / "standin" / "pynvml.py")
+    binding = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(binding)
+    monkeypatch.setitem(sys.modules, "pynvml", binding)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setenv("STANDIN_NVML", str(devices / "answers" / "quiet.json"))
+    assert module._of_driver() == {"clocks": "1980 MHz, memory 3201 MHz", "others there": "nobody"}
+    monkeypatch.setenv("STANDIN_NVML", str(devices / "answers" / "throttled.json"))
+    assert ", slow by " in module._of_driver()["clocks"]
+
+
 def test_limits_are_rates_that_claim_nothing_of_a_device_where_there_is_none(check, tmp_path):
     status, document, said = check("--emulated", "--only", "limits")
     assert status == 0, said
