@@ -1,4 +1,4 @@
-"""What a kernel has around its phases, which no CPU runs: numbers of thread and block, barriers, shared memory."""
+"""What no CPU runs, read off the text: numbers of thread and block, barriers, shared memory, and how operations round."""
 
 import re
 
@@ -27,6 +27,12 @@ def check_around(kernels, text, assembled):
             assert f".b8 {kernel.name}_shared[{kernel.shared_bytes}];" in assembled
 
 
+def check_rounding(assembled):
+    """Every operation says how it rounds: the assembler makes no product and sum one instruction, and nothing is approximate."""
+    assert not re.search(r"\.approx|\.ftz", assembled)
+    assert not re.search(r"\t(?:add|sub|mul|div|sqrt)\.f(?:32|64)", assembled)
+
+
 def _of_several_phases():
     subjects = map(random_subject, range(100))
     return next(found for found in map(kernels_of, subjects) if max(len(one.phases) for one in found.kernels) > 2)
@@ -36,6 +42,7 @@ def test_kernels_of_plans_have_threads_blocks_and_barriers(nests_of_plans):
     for subject in nests_of_plans[::4]:
         kernels = kernels_of(subject)
         check_around(kernels, device_text(kernels), ptx_of(kernels, "sm_90"))
+        check_rounding(ptx_of(kernels, "sm_90"))
 
 
 @pytest.mark.parametrize("seed", range(600, 612))
@@ -43,6 +50,15 @@ def test_kernels_of_random_nests_have_threads_blocks_and_barriers(seed):
     kernels = kernels_of(random_subject(seed))
     for architecture in ptx.PTX_OF:
         check_around(kernels, device_text(kernels), ptx_of(kernels, architecture))
+        check_rounding(ptx_of(kernels, architecture))
+
+
+def test_an_operation_that_the_assembler_may_contract_is_found():
+    kernels = next(found for found in map(kernels_of, map(random_subject, range(100))) if ".rn.f" in ptx_of(found, "sm_90"))
+    assembled = ptx_of(kernels, "sm_90")
+    check_rounding(assembled)
+    with pytest.raises(AssertionError):
+        check_rounding(assembled.replace(".rn.f", ".f"))
 
 
 def test_a_barrier_that_is_left_out_is_found():
