@@ -661,7 +661,9 @@ def fast(check: Check) -> None:
         inputs = workload.draw_inputs(case)
         name = f"{case.name}{' in TF32' * race.is_tf32}"
         absent: list[str] = []
-        peers = [peer for peer in ("torch", *_COMPILED) if not (race.is_tf32 and peer == "jax")]  # it is told to be exact
+        peers = [
+            peer for peer in ("torch", *_COMPILED) if not (race.is_tf32 and peer == "jax")
+        ]  # it is told to be exact
         try:
             with pb.precision("tf32" if race.is_tf32 else "float32"), _tf32(allowed=race.is_tf32):
                 queue = _queued(check, workload.differentiated(pb, **size), tuple(inputs.values()))
@@ -675,7 +677,9 @@ def fast(check: Check) -> None:
                 alone = _limited(check, race, size["n"]) if race.share is not None else None
                 host = _seconds(check, queue, of_host=True) if race.host_us is not None else None
         except (PullbackError, ArithmeticError, TypeError, ValueError, RuntimeError) as error:
-            check.add("fast", name, asked, f"{type(error).__name__}: {' '.join(str(error).split())}", "wrong", case.name)
+            check.add(
+                "fast", name, asked, f"{type(error).__name__}: {' '.join(str(error).split())}", "wrong", case.name
+            )
             continue
         measured, is_slow = _compared(race, times, alone, host)
         verdict = "known" if check.emulated else "slow" if is_slow else "right"
@@ -731,9 +735,7 @@ def _limited(check: Check, race: Race, n: int) -> float:
     return _seconds(check, lambda: torch.sum(x, dim=0, out=total))
 
 
-def _in_turns(
-    calls: dict[str, Callable[[], Any]], before: Callable[[], Any] | None = None
-) -> dict[str, list[float]]:
+def _in_turns(calls: dict[str, Callable[[], Any]], before: Callable[[], Any] | None = None) -> dict[str, list[float]]:
     """By name the seconds of a call in each of several slices, which take turns; `before` each call something that is not timed."""
 
     def slice_of(call: Callable[[], Any], count: int) -> float:

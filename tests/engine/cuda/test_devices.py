@@ -296,7 +296,11 @@ def test_a_device_that_is_not_there_is_refused_where_it_is_named():
 @pytest.mark.parametrize(
     ("name", "cuda", "sentence"),
     [
-        ("cuda", {"is_available": lambda: False}, "cuda is not there: CUDA finds no GPU and driver that PyTorch .* can use"),
+        (
+            "cuda",
+            {"is_available": lambda: False},
+            "cuda is not there: CUDA finds no GPU and driver that PyTorch .* can use",
+        ),
         ("cuda:2", {}, "cuda:2 is not there: CUDA sees 2 devices, numbered from 0"),
         ("cuda:1", {}, "cuda:1 has compute capability 7.5; 8.0 is the least that is supported"),
     ],
@@ -325,9 +329,13 @@ def test_without_pytorch_one_sentence_says_what_to_install(monkeypatch):
 def test_arrays_on_two_devices_are_refused_by_argument():
     with FakeTensorMode():
         w, x = torch.empty(3, 4, device="cuda:0"), torch.empty(4, device="cuda:1")
-        with pytest.raises(pb.errors.DeviceError, match="^w is on cuda:0, x is on cuda:1: arrays of one call lie in one"):
+        with pytest.raises(
+            pb.errors.DeviceError, match="^w is on cuda:0, x is on cuda:1: arrays of one call lie in one"
+        ):
             GRADIENT(w, x)
-        with pytest.raises(pb.errors.DeviceError, match="matmul got arrays on cuda:0 and cuda:1; put them on one device"):
+        with pytest.raises(
+            pb.errors.DeviceError, match="matmul got arrays on cuda:0 and cuda:1; put them on one device"
+        ):
             np.matmul(adopted(w), adopted(x))
 
 

@@ -62,7 +62,9 @@ def raise_told(error: RuntimeError, where: str = "", *, peak_bytes: int | None =
     head = f"{where}: " if where else ""
     if type(error).__name__ == "OutOfMemoryError":
         traceback.clear_frames(error.__traceback__)  # they hold what the call has made so far
-        facts = said.partition(" Of the allocated memory")[0].rstrip(".").replace(". Tried", ", tried").replace(". ", ", ")
+        facts = (
+            said.partition(" Of the allocated memory")[0].rstrip(".").replace(". Tried", ", tried").replace(". ", ", ")
+        )
         needed = "" if peak_bytes is None else f"; the plan needs {peak_bytes:,} bytes at once"
         raise DeviceError(f"{head}{facts}{needed}; free arrays, or use a smaller size") from error
     for words in LASTING.values():
