@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from unittest.mock import patch
 
@@ -86,10 +86,8 @@ def first_call(function: Callable[..., Any], inputs: Sequence[Any]) -> tuple[flo
     with noting() as seconds, np.errstate(all="ignore"):
         plan = pb.compile(function, tier="native")
         begin = time.process_time()
-        try:
+        with suppress(ValueError, IndexError):  # what is computed of nothing may be no position
             plan(*arguments)
-        except (ValueError, IndexError):  # what is computed of nothing may be no position
-            pass
         taken = time.process_time() - begin
     return taken, seconds
 

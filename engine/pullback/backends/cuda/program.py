@@ -170,13 +170,13 @@ def _written(
 
     if tier != "native":
         return attempt(captures=False, reasons=reasons)
-    try:
-        if is_blocking():
-            raise NotCapturedError("CUDA_LAUNCH_BLOCKING is 1, so that each kernel is waited for")
-        return attempt(captures=True, reasons=reasons)
-    except NotCapturedError as reason:
-        told = f"runs step by step, not as a CUDA graph: {reason}"
-        return attempt(captures=False, reasons=(*reasons, told))
+    why: object = "CUDA_LAUNCH_BLOCKING is 1, so that each kernel is waited for"
+    if not is_blocking():
+        try:
+            return attempt(captures=True, reasons=reasons)
+        except NotCapturedError as reason:
+            why = reason
+    return attempt(captures=False, reasons=(*reasons, f"runs step by step, not as a CUDA graph: {why}"))
 
 
 @cache
