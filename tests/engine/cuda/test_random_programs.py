@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from tests.engine.test_random_programs import Program, close, snapshot
+from tests.engine.test_random_programs import HEAD, Program, close, snapshot
 
 import pullback as pb
 
@@ -22,6 +22,8 @@ def test_random_programs_are_numpys_on_a_device(number):
             expected = [snapshot(function(*args)) for args in program.calls]
         except pb.errors.PullbackError:  # refused on the host as well
             continue
+        if function is program.values and "pb.inplace" in program.source[len(HEAD) :]:
+            continue  # refused on a device outside of what is differentiated
         for tier in pb.TIERS:
             plan = function if tier == "unfused" else pb.compile(function, tier=tier)
             for args, wanted in zip(program.calls, expected, strict=True):
