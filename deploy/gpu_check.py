@@ -689,8 +689,10 @@ def fast(check: Check) -> None:
 def _asked_of(race: Race) -> str:
     asked = [f"{race.of_torch:g} times the speed of torch"] * (race.of_torch is not None)
     asked += [f"{race.of_best:g} times that of the faster of {' and '.join(_COMPILED)}"] * (race.of_best is not None)
-    asked += [f"the host {race.host_us} us at most"] * (race.host_us is not None)
-    asked += [f"{race.share:.0%} of its limit"] * (race.share is not None)
+    if race.host_us is not None:
+        asked.append(f"the host {race.host_us} us at most")
+    if race.share is not None:
+        asked.append(f"{race.share:.0%} of its limit")
     return ", ".join(asked) + ", with a cold cache" * race.is_cold
 
 
