@@ -160,6 +160,7 @@ def test_dtypes_of_results_are_those_of_numpy(function, dtype):
         2, -1, (slice(None), 1), slice(4, 0, -2), (..., None, slice(None, None, -1)), (slice(1, 1), 0), (None, 3),
         (np.array([0, 2, 2, -1]),), (slice(None), np.array([[1], [0]])), (np.array([1, 3]), slice(None, None, -2), 1),
         (np.array([1, 3]), 0), (slice(3, 0, -1), np.array([2, 2, 0])), (1, slice(None), np.array([0, 1])),
+        (slice(None), None, np.array([0, 3])), (np.array([1, 3]), None, np.array([2, -1])), (None, np.array([4, 1]), slice(1, 3)),
     ],
     ids=str,
 )  # fmt: skip
@@ -185,5 +186,7 @@ def test_a_position_out_of_bounds_is_numpys_error():
     x = pb.put(np.ones((2, 3)), DEVICE)
     with pytest.raises(IndexError, match="index 3 is out of bounds for axis 1 with size 3"):
         x[:, np.array([0, 3])]
+    with pytest.raises(IndexError, match="index 3 is out of bounds for axis 1 with size 3"):
+        x[:, None, np.array([0, 3])]
     with pytest.raises(IndexError, match="index -4 is out of bounds"):
         np.take_along_axis(x, pb.put(np.array([[-4], [0]]), DEVICE), 1)
