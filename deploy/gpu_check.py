@@ -336,9 +336,10 @@ def _difference(subject: Subject, ours: Any, theirs: Any) -> str | None:
 def _rule_cases() -> Iterator[Subject]:
     """Value and gradient of every case of every rule."""
     from pullback import control, nn, rules  # noqa: PLC0415 - importing them fills the table
+    from pullback.rules import special  # noqa: PLC0415 - as these
     from pullback.transforms import elementwise_maps  # noqa: PLC0415 - as these
 
-    assert all((control, nn, rules, elementwise_maps))  # noqa: S101
+    assert all((control, nn, rules, special, elementwise_maps))  # noqa: S101
     for case in ALL:
         operands = case.operands()
         weights = np.random.default_rng(1).normal(size=np.shape(case.primitive(*operands, **dict(case.params))))

@@ -8,6 +8,7 @@ import pytest
 from pullback import control, nn, rules
 from pullback.core.cases import ALL
 from pullback.core.types import type_of
+from pullback.rules import special
 from pullback.transforms import elementwise_maps
 
 torch = pytest.importorskip("torch", reason="NO TESTS OF DEVICE ARRAYS: PyTorch is not installed")
@@ -16,7 +17,7 @@ steps = pytest.importorskip("pullback.devices.cuda.tensor_calls")
 table = pytest.importorskip("pullback.devices.cuda.rows.table")
 values = pytest.importorskip("pullback.devices.cuda.values")
 
-assert all((rules, control, elementwise_maps, nn))  # importing them fills the table
+assert all((rules, special, control, elementwise_maps, nn))  # importing them fills the table
 
 CUDA = torch.device("cuda", 0)
 
