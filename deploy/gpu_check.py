@@ -10,13 +10,14 @@ what is cut off by --minutes matters least; the files are written after each:
     facts     the device, its driver, versions, who else holds memory there
     limits    rates of copying, reading and products of matrices, and what one call of one kernel takes: what other figures are held against
     right     every case of every rule, value and gradient, every workload of the suite quick, and loops and branches, in the four tiers,
-              against NumPy, twice with the same bits, in the tier native by a CUDA graph where it can be; NaN, infinities and the smallest
-              numbers through our kernels
+              against NumPy, twice with the same bits, in the tier stateful with dead memory made useless, in the tier native by a CUDA graph
+              where it can be; NaN, infinities and the smallest numbers through our kernels
     quiet     warm calls of plans of these workloads and of loops: nothing waits for the device but looks at positions, nothing is copied to it or from it;
               in the tier stateful nothing is asked of PyTorch's pool but for steps that the summary names, and in the tier
               native nothing is asked of PyTorch where the summary names no reason
-    fast      workloads in the tier native beside PyTorch, torch.compile and JAX, those that are installed, in turns; what is asked are figures of
-              an H100 or H200. Without a GPU the sizes are small, and no verdict is given
+    fast      workloads in the tier native beside PyTorch, torch.compile and JAX, those that are installed, in turns, some with a cold cache; and beside
+              what limits them: the host's time of a call, the products of a layer alone, reading alone. What is asked are figures of an H100 or H200.
+              Without a GPU the sizes are small, and no verdict is given
     product   `pullback run` on the device, in the tiers, and the job of an agent there that compares the commit of this clone with itself.
               Without a GPU both are short and measure on the CPU, and a row says what is left to run on a device
 
@@ -123,9 +124,28 @@ def facts(check: Check) -> None:
             "driver knows CUDA": ".".join(map(str, driver().version())),
             "PyTorch's CUDA": str(torch.version.cuda),
             "memory": f"{total / 2**30:.1f} GiB, {free / 2**30:.1f} free before anything was computed",
-        }
+        } | _of_driver()
     for name, value in known.items():
         check.add("facts", name, "", value, "known")
+
+
+def _of_driver() -> dict[str, str]:
+    """The clocks of the first device that is visible, and who else computes there, where NVIDIA's library tells."""
+    try:
+        from pullback_runners.machine.nvml import DeviceError, nvml  # noqa: PLC0415 - where runners are installed
+    except ImportError:
+        return {}
+    try:
+        with nvml() as library:
+            device = library.named(os.environ.get("CUDA_VISIBLE_DEVICES"))
+            clocks, listed = library.clocks(device), library.processes(device)
+    except DeviceError as reason:
+        return {"clocks": str(reason)}
+    known = {"": clocks.sm_mhz, "memory ": clocks.memory_mhz}
+    told = [f"{name}{mhz} MHz" for name, mhz in known.items() if mhz is not None]
+    told += [f"slow by {' and '.join(clocks.throttled)}"] * bool(clocks.throttled)
+    others = [str(each) for each in listed if each.pid != os.getpid()]
+    return {"clocks": ", ".join(told), "others there": ", ".join(others) or "nobody"}
 
 
 # --- limits -----------------------------------------------------------------------------------------------------------
@@ -275,7 +295,8 @@ def _why_wrong(check: Check, subject: Subject, tier: str) -> str | None:
         plan = None if tier == "unfused" else pb.compile(subject.function, tier=tier)
         function = plan or subject.function
         arguments = pb.put(subject.args, check.device)
-        with pb.tier("unfused"), np.errstate(all="ignore"), warnings.catch_warnings():
+        poisoned = pb.debug.poisoning() if tier == "stateful" else nullcontext()
+        with pb.tier("unfused"), poisoned, np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", pb.errors.PlanWarning)  # it is in the summary as well
             first, second = (
                 trees.flatten(pb.fetch(made))[0]
@@ -315,9 +336,10 @@ def _difference(subject: Subject, ours: Any, theirs: Any) -> str | None:
 def _rule_cases() -> Iterator[Subject]:
     """Value and gradient of every case of every rule."""
     from pullback import control, nn, rules  # noqa: PLC0415 - importing them fills the table
+    from pullback.rules import special  # noqa: PLC0415 - as these
     from pullback.transforms import elementwise_maps  # noqa: PLC0415 - as these
 
-    assert all((control, nn, rules, elementwise_maps))  # noqa: S101
+    assert all((control, nn, rules, special, elementwise_maps))  # noqa: S101
     for case in ALL:
         operands = case.operands()
         weights = np.random.default_rng(1).normal(size=np.shape(case.primitive(*operands, **dict(case.params))))
@@ -490,6 +512,9 @@ def _waits(check: Check, subject: Subject, tier: str) -> tuple[str, str]:
             for _ in range(_WARM.get(tier, 2)):
                 plan(*arguments)
             seen, requests = _operations(lambda: plan(*arguments))
+            if not any(seen[name] for name in _WAITS):
+                with _no_wait(check):
+                    plan(*arguments)
     except (PullbackError, ArithmeticError, TypeError, ValueError, RuntimeError) as error:
         return f"{type(error).__name__}: {' '.join(str(error).split())}", "wrong"
     summary = plan.summary()
@@ -513,6 +538,21 @@ def _waits(check: Check, subject: Subject, tier: str) -> tuple[str, str]:
     else:
         is_wrong = bool(hidden) or (tier in KEEPING and requests > 0 and not transient)
     return ", ".join(said), "wrong" if is_wrong else "right"
+
+
+@contextmanager
+def _no_wait(check: Check) -> Iterator[None]:
+    """Make PyTorch raise where it waits for a GPU."""
+    import torch  # noqa: PLC0415 - whether it is there is told before
+
+    if check.emulated:
+        yield
+        return
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
 
 
 def _operations(call: Callable[[], Any]) -> tuple[Counter[str], int]:
@@ -557,23 +597,39 @@ class Race:
     """Of PyTorch, each operation by itself."""
     of_best: float | None
     """Of the faster of `torch.compile` and JAX."""
+    host_us: float | None = None
+    """The most microseconds until a call of ours returns."""
+    share: float | None = None
+    """The least part of the time of a call that what limits it takes alone: a layer's three products, or reading the array."""
+    is_cold: bool = False
+    """True if the device's cache is overwritten before each call."""
+    is_tf32: bool = False
+    """True if products may round to TF32, ours and PyTorch's."""
 
 
+_DENSE, _SMALL_DENSE = {"n": 4096, "act": "tanh"}, {"n": 6, "act": "tanh"}
+_LSTM, _SMALL_LSTM = {"steps": 50, "form": "blocked", "bias": "with"}, {"steps": 2, "batch": 2, "hidden": 3}
+_CONV, _SMALL_CONV = {"n": 32, "channels": 64, "side": 56}, {"n": 1, "channels": 2, "side": 5}
+_CONVOLVED = {"act": "relu", "axes": 2, "stride": 1}
 _MLP = {"inputs": 784, "hidden": 512, "classes": 10, "batch": 128}
 _SMALL_MLP = {"inputs": 4, "hidden": 3, "classes": 3, "batch": 2}
 
 #: Figures of an H100 or H200, in single precision as such.
 RACES = (
-    Race("dense_bias_act", {"n": 32, "act": "tanh"}, {"n": 4, "act": "tanh"}, "f4", 4, 1.5),
-    Race("dense_bias_act", {"n": 100, "act": "tanh"}, {"n": 5, "act": "tanh"}, "f4", 4, 1.5),
-    Race("dense_bias_act", {"n": 4096, "act": "tanh"}, {"n": 6, "act": "tanh"}, "f4", 1, 0.99),
-    Race("poly9_powers", {"n": 100_000}, {"n": 20}, "f8", 8, 1.5),
-    Race("poly9_powers", {"n": 10_000_000}, {"n": 30}, "f8", 20, 1.2),
-    Race("poly9_powers", {"n": 100_000_000}, {"n": 40}, "f8", 20, 1.2),
+    Race("dense_bias_act", {"n": 32, "act": "tanh"}, {"n": 4, "act": "tanh"}, "f4", 4, 1.5, host_us=6),
+    Race("dense_bias_act", {"n": 100, "act": "tanh"}, {"n": 5, "act": "tanh"}, "f4", 4, 1.5, host_us=6),
+    Race("dense_bias_act", _DENSE, _SMALL_DENSE, "f4", 1, 0.99, share=0.97),
+    Race("dense_bias_act", _DENSE, _SMALL_DENSE, "f4", 1.05, 1, share=0.9, is_tf32=True),
+    Race("poly9_powers", {"n": 100_000}, {"n": 20}, "f8", 8, 1.5, is_cold=True),
+    Race("poly9_powers", {"n": 10_000_000}, {"n": 30}, "f8", 20, 1.2, share=0.8, is_cold=True),
+    Race("poly9_powers", {"n": 100_000_000}, {"n": 40}, "f8", 20, 1.2, share=0.9, is_cold=True),
     Race("touch_large_array", {"n": 10_000_000, "form": "index"}, {"n": 50, "form": "index"}, "f8", 3, 1.5),
     Race("mlp_step", _MLP, _SMALL_MLP, "f4", 2.5, 1.2),
     Race("gmm", {"d": 10, "k": 25, "n": 1000}, {"d": 2, "k": 3, "n": 5}, "f8", 5, 1.2),
     Race("black_scholes", {"n": 100_000}, {"n": 10}, "f8", 8, 1.2),
+    Race("lstm", {"batch": 64, "hidden": 512} | _LSTM, _LSTM | _SMALL_LSTM, "f4", 1, 1.5),
+    Race("lstm", {"batch": 1, "hidden": 32} | _LSTM, _LSTM | _SMALL_LSTM, "f4", 1, 1.5),
+    Race("conv_bias_act", _CONV | _CONVOLVED, _SMALL_CONV | _CONVOLVED, "f4", 1.15, 1),
 )
 
 #: Slices of each variant, which take their turns, and the least seconds of one.
@@ -604,74 +660,132 @@ def fast(check: Check) -> None:
             continue
         workload = find_workload(race.workload)
         inputs = workload.draw_inputs(case)
+        name = f"{case.name}{' in TF32' * race.is_tf32}"
+        absent: list[str] = []
+        peers = [
+            peer for peer in ("torch", *_COMPILED) if not (race.is_tf32 and peer == "jax")
+        ]  # it is told to be exact
         try:
-            calls = {"native": _ours(check, workload.differentiated(pb, **size), tuple(inputs.values()))}
-            absent = []
-            for name in ("torch",) if check.emulated else ("torch", *_COMPILED):
-                try:
-                    calls[name] = find_peer(name).prepare(workload, case, inputs).call
-                except VariantError as reason:
-                    absent.append(f"no {name} ({reason})")
-            times = _in_turns(calls)
+            with pb.precision("tf32" if race.is_tf32 else "float32"), _tf32(allowed=race.is_tf32):
+                queue = _queued(check, workload.differentiated(pb, **size), tuple(inputs.values()))
+                calls = {"native": _awaited(check, queue)}
+                for peer in peers[:1] if check.emulated else peers:
+                    try:
+                        calls[peer] = find_peer(peer).prepare(workload, case, inputs).call
+                    except VariantError as reason:
+                        absent.append(f"no {peer} ({reason})")
+                times = _in_turns(calls, _overwriting(check) if race.is_cold else None)
+                alone = _limited(check, race, size["n"]) if race.share is not None else None
+                host = _seconds(check, queue, of_host=True) if race.host_us is not None else None
         except (PullbackError, ArithmeticError, TypeError, ValueError, RuntimeError) as error:
             check.add(
-                "fast", case.name, asked, f"{type(error).__name__}: {' '.join(str(error).split())}", "wrong", case.name
+                "fast", name, asked, f"{type(error).__name__}: {' '.join(str(error).split())}", "wrong", case.name
             )
             continue
-        measured, is_slow = _compared(race, times)
+        measured, is_slow = _compared(race, times, alone, host)
         verdict = "known" if check.emulated else "slow" if is_slow else "right"
-        check.add("fast", case.name, asked, "; ".join([measured, *absent]), verdict, case.name)
+        check.add("fast", name, asked, "; ".join([measured, *absent]), verdict, case.name)
 
 
 def _asked_of(race: Race) -> str:
     asked = [f"{race.of_torch:g} times the speed of torch"] * (race.of_torch is not None)
     asked += [f"{race.of_best:g} times that of the faster of {' and '.join(_COMPILED)}"] * (race.of_best is not None)
-    return ", ".join(asked)
+    if race.host_us is not None:
+        asked.append(f"the host {race.host_us} us at most")
+    if race.share is not None:
+        asked.append(f"{race.share:.0%} of its limit")
+    return ", ".join(asked) + ", with a cold cache" * race.is_cold
 
 
-def _ours(check: Check, function: Callable[..., Any], inputs: tuple[Any, ...]) -> Callable[[], Any]:
-    """A call of our plan that returns when its result is there."""
-    import torch  # noqa: PLC0415 - whether it is there is told before
-
+def _queued(check: Check, function: Callable[..., Any], inputs: tuple[Any, ...]) -> Callable[[], Any]:
+    """A call of our plan that returns when it is queued."""
     plan, arguments = pb.compile(function, tier="native"), pb.put(inputs, check.device)
     for _ in range(_WARM["native"]):
         plan(*arguments)
-    if check.emulated:
-        return lambda: plan(*arguments)
+    return lambda: plan(*arguments)
+
+
+def _awaited(check: Check, queue: Callable[[], Any]) -> Callable[[], Any]:
+    """The same that returns when the result is there."""
+    import torch  # noqa: PLC0415 - whether it is there is told before
 
     def call() -> None:
-        plan(*arguments)
+        queue()
         torch.cuda.synchronize(check.device)
 
-    return call
+    return queue if check.emulated else call
 
 
-def _in_turns(calls: dict[str, Callable[[], Any]]) -> dict[str, list[float]]:
-    """By name the seconds of a call in each of several slices, which take turns."""
+def _overwriting(check: Check) -> Callable[[], Any]:
+    """Writes twice as much as the device's cache holds, and waits."""
+    import torch  # noqa: PLC0415 - as above
+
+    if check.emulated:
+        return lambda: None
+    nbytes = 2 * torch.cuda.get_device_properties(check.device).L2_cache_size
+    return _awaited(check, torch.empty(nbytes, dtype=torch.uint8, device=check.device).zero_)
+
+
+def _limited(check: Check, race: Race, n: int) -> float:
+    """The seconds of what limits a workload alone: the three products of a layer, or reading the array."""
+    import torch  # noqa: PLC0415 - as above
+
+    dtype = {"f4": torch.float32, "f8": torch.float64}[race.dtype]
+    if race.workload == "dense_bias_act":
+        a = torch.ones((n, n), dtype=dtype, device=check.device)
+        return 3 * _seconds(check, partial(torch.mm, a, a, out=torch.empty_like(a)))
+    x, total = torch.ones(n, dtype=dtype, device=check.device), torch.empty((), dtype=dtype, device=check.device)
+    return _seconds(check, lambda: torch.sum(x, dim=0, out=total))
+
+
+def _in_turns(calls: dict[str, Callable[[], Any]], before: Callable[[], Any] | None = None) -> dict[str, list[float]]:
+    """By name the seconds of a call in each of several slices, which take turns; `before` each call something that is not timed."""
+
+    def slice_of(call: Callable[[], Any], count: int) -> float:
+        if before is None:
+            begin = time.perf_counter()
+            for _ in range(count):
+                call()
+            return time.perf_counter() - begin
+        taken = 0.0
+        for _ in range(count):
+            before()
+            begin = time.perf_counter()
+            call()
+            taken += time.perf_counter() - begin
+        return taken
+
     counts = {}
     for name, call in calls.items():
         for _ in range(3):
             call()
-        begin = time.perf_counter()
-        call()
-        counts[name] = max(1, round(_SLICE_S / max(time.perf_counter() - begin, 1e-9)))
+        counts[name] = max(1, round(_SLICE_S / max(slice_of(call, 1), 1e-9)))
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(_SLICES):
         for name, call in calls.items():
-            begin = time.perf_counter()
-            for _ in range(counts[name]):
-                call()
-            times[name].append((time.perf_counter() - begin) / counts[name])
+            times[name].append(slice_of(call, counts[name]) / counts[name])
     return times
 
 
-def _compared(race: Race, times: dict[str, list[float]]) -> tuple[str, bool]:
-    """Ratios in words, and True if one is below what is asked."""
+def _compared(
+    race: Race, times: dict[str, list[float]], alone: float | None = None, host: float | None = None
+) -> tuple[str, bool]:
+    """Ratios in words, and True if one is below what is asked.
+
+    `alone` are the seconds of what limits a call, `host` those until it returns.
+    """
     ours = times["native"]
     ratios = {name: statistics.median(map(operator.truediv, times[name], ours)) for name in times if name != "native"}
     said = [f"{1e6 * statistics.median(ours):.4g} us"] + [f"{ratio:.3g} of {name}" for name, ratio in ratios.items()]
     best = min((ratios[name] for name in _COMPILED if name in ratios), default=None)
-    pairs = ((ratios.get("torch"), race.of_torch), (best, race.of_best))
+    pairs = [(ratios.get("torch"), race.of_torch), (best, race.of_best)]
+    if alone is not None:
+        share = alone / statistics.median(ours)
+        said.append(f"{share:.0%} of its limit")
+        pairs.append((share, race.share))
+    if host is not None and race.host_us is not None:
+        said.append(f"the host {1e6 * host:.4g} us")
+        pairs.append((race.host_us / (1e6 * host), 1))
     return ", ".join(said), any(ratio < least for ratio, least in pairs if ratio is not None and least is not None)
 
 

@@ -35,6 +35,16 @@ def test_importing_the_runners_leaves_llvmlite_torch_and_nvidias_binding_alone()
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "set()"
 
 
+def test_the_extra_gpu_is_pytorch_and_nvidias_binding_and_the_lock_has_neither():
+    """No CuPy, no nvmath; which PyTorch fits depends on the driver of a machine, and it is a gigabyte."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert {Requirement(line).name for line in extras["gpu"]} == {"torch", "nvidia-ml-py"}
+    locked = (ROOT / "requirements.lock").read_text().splitlines()
+    names = {line.partition("==")[0] for line in locked if "==" in line}
+    assert "numpy" in names
+    assert not [name for name in names if name.startswith(("torch", "nvidia", "cupy", "triton"))]
+
+
 _LOADED = """
 import sys
 import pullback_cli.app, pullback_cli.supervision.foreground

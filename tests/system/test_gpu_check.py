@@ -5,7 +5,9 @@ import json
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -50,6 +52,21 @@ def test_a_right_machine_passes_every_stage_and_both_files_say_so(check, tmp_pat
     text = (tmp_path / "gpu-check.md").read_text()
     assert "| rule cases, fused |" in text
     assert "--only right --match 'softmax' --emulated" in text
+
+
+def test_facts_of_a_device_are_its_clocks_and_who_else_is_there(check, monkeypatch):
+    module, devices = sys.modules["gpu_check"], SCRIPT.parents[1] / "tests" / "runners" / "devices"
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert module._of_driver()["clocks"].startswith("nvidia-ml-py is not installed")
+    spec = importlib.util.spec_from_file_location("pynvml", devices / "standin" / "pynvml.py")
+    binding = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(binding)
+    monkeypatch.setitem(sys.modules, "pynvml", binding)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setenv("STANDIN_NVML", str(devices / "answers" / "quiet.json"))
+    assert module._of_driver() == {"clocks": "1980 MHz, memory 3201 MHz", "others there": "nobody"}
+    monkeypatch.setenv("STANDIN_NVML", str(devices / "answers" / "throttled.json"))
+    assert ", slow by " in module._of_driver()["clocks"]
 
 
 def test_limits_are_rates_that_claim_nothing_of_a_device_where_there_is_none(check, tmp_path):
@@ -146,9 +163,23 @@ def test_races_are_run_and_without_a_device_nobody_wins(check, tmp_path):
     status, document, said = check("--emulated", "--only", "fast")
     assert status == 0, said
     names = [row["name"].partition("[")[0] for row in document["rows"]]
-    assert {"dense_bias_act", "poly9_powers", "mlp_step", "gmm", "black_scholes", "touch_large_array"} == set(names)
+    raced = {
+        "dense_bias_act",
+        "poly9_powers",
+        "mlp_step",
+        "gmm",
+        "black_scholes",
+        "touch_large_array",
+        "lstm",
+        "conv_bias_act",
+    }
+    assert raced == set(names)
     assert {row["verdict"] for row in document["rows"]} == {"known"}
-    assert all(" us, " in row["measured"] and row["measured"].endswith(" of torch") for row in document["rows"])
+    assert all(" us, " in row["measured"] and " of torch" in row["measured"] for row in document["rows"])
+    assert [row["measured"].count("% of its limit") for row in document["rows"]].count(1) == 4
+    assert [row["measured"].count(", the host ") for row in document["rows"]].count(1) == 2
+    assert sum(row["asked"].endswith(", with a cold cache") for row in document["rows"]) == 3
+    assert sum(row["name"].endswith(" in TF32") for row in document["rows"]) == 1
     assert (
         "4 times the speed of torch, 1.5 times that of the faster of torch-compile and jax"
         in (tmp_path / "gpu-check.md").read_text()
@@ -169,6 +200,42 @@ def test_what_is_slower_than_asked_is_slow(check, times, is_slow):
     module = sys.modules["gpu_check"]
     found = module._compared(module.RACES[0], {"native": [1.0] * 3, **{name: [t] * 3 for name, t in times.items()}})
     assert found[1] is is_slow
+
+
+@pytest.mark.parametrize(
+    ("race", "alone", "host", "said", "is_slow"),
+    [
+        (0, None, 5e-6, "the host 5 us", False),
+        (0, None, 7e-6, "the host 7 us", True),
+        (2, 0.98, None, "98% of its limit", False),
+        (2, 0.96, None, "96% of its limit", True),
+    ],
+)
+def test_what_is_slower_than_what_limits_it_is_slow(check, race, alone, host, said, is_slow):
+    module = sys.modules["gpu_check"]
+    assert module._compared(module.RACES[race], {"native": [1.0] * 3}, alone, host)[1] is is_slow
+    assert said in module._compared(module.RACES[race], {"native": [1.0] * 3}, alone, host)[0]
+
+
+def test_what_comes_before_a_call_is_not_timed(check):
+    module, clock, events = sys.modules["gpu_check"], iter(range(10**6)), []
+    module.time = SimpleNamespace(perf_counter=lambda: events.append("clock") or next(clock))
+    module._SLICE_S, module._SLICES = 2.0, 1
+    times = module._in_turns({"native": lambda: events.append("call")}, lambda: events.append("before"))
+    assert times == {"native": [1.0]}
+    assert events[:3] == ["call"] * 3
+    assert events[3:] == ["before", "clock", "call", "clock"] * 3
+
+
+def test_pytorch_raises_where_it_waits_on_a_device_and_no_longer(check, monkeypatch):
+    module, modes = sys.modules["gpu_check"], []
+    monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", modes.append)
+    with module._no_wait(SimpleNamespace(emulated=True)):
+        assert modes == []
+    with suppress(RuntimeError), module._no_wait(SimpleNamespace(emulated=False)):
+        assert modes == ["error"]
+        raise RuntimeError
+    assert modes == ["error", "default"]
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from pullback.compiling.rule_sources import hash_of_rules
 from pullback.core.primitive import Effect, Traced
 from pullback.core.types import ArrayType
 from pullback.dataclass import dataclass
+from pullback.devices.cuda.failures import raise_told
 from pullback.ir.graph import Graph, Var, with_guards_of, with_guards_returned
 from pullback.ir.printer import format_graph
 from pullback.passes.pipeline import NATIVE, WHOLLY_NATIVE, Stages
@@ -89,7 +90,7 @@ class Compiled:
     interpreted: int = 0
     """Steps that the interpreter does between them."""
     kernel_stages: Callable[[], Sequence[tuple[str, str]]] = tuple
-    """The kernels of its native programs after each pass over kernels, for `plan.explain()`."""
+    """The kernels of its native programs after each pass over kernels, or PTX of each launch on a device, for `plan.explain()`."""
     replayed: Any = None
     """The program, if it is captured as a CUDA graph (`backends/cuda/capture.py`)."""
 
@@ -112,6 +113,19 @@ class Compiled:
             return self.program(frame.arrays, *values, *self.constants)  # type: ignore[no-any-return]  # by construction
         finally:
             self.state.give_back(frame)
+
+
+class _OnDevice(Compiled):
+    """The program of a graph on a device, whose errors are told with the line that they are of."""
+
+    __slots__ = ()
+
+    def run(self, values: Sequence[Any]) -> tuple[Any, ...] | Changed:
+        """One run."""
+        try:
+            return Compiled.run(self, values)
+        except RuntimeError as error:
+            raise_told(error, "memory for a plan", peak_bytes=self.counts["peak_bytes"])
 
 
 def compile_graph(
@@ -159,7 +173,7 @@ def _on_device(graph: Graph, values: Sequence[Any], *, tier: str) -> Compiled:
         Piece(f"array {number}", type_, f"of the pool of {device}") for number, type_ in enumerate(written.arrays)
     ]
     page = Page(graph, lambda: written.text)
-    return Compiled(
+    return _OnDevice(
         written.program,
         page,
         tuple(pieces),
@@ -168,6 +182,7 @@ def _on_device(graph: Graph, values: Sequence[Any], *, tier: str) -> Compiled:
         (),
         counts,
         poisoned=False,
+        kernel_stages=lambda: [(name, text()) for name, text in written.listings],
         replayed=written.replayed,
     )
 

@@ -5,7 +5,7 @@ import pytest
 from pullback.backends.native import availability
 
 if not availability.is_available():
-    of_kernels = ("any_order", "assembled", "driver", "moving", "nests", "places", "rows", "traffic")
+    of_kernels = ("any_order", "around", "assembled", "driver", "moving", "nests", "places", "rows", "traffic")
     collect_ignore = [f"test_{name}.py" for name in of_kernels]
 
 

@@ -107,6 +107,9 @@ class Library:
         self._modules.append(module)
         _put(out, c_void_p, 0xF000 + len(self.entries) - 1)
 
+    def _func_get_attribute(self, out, attribute, function):
+        _put(out, c_int, {3: 0, 4: 40 + function - 0xF000}[attribute])
+
     def _launch_kernel(self, function, bx, by, bz, tx, ty, tz, shared, stream, parameters, extra):
         assert self.contexts[-1], "no context is current"
         assert (by, bz, ty, tz, shared, extra) == (1, 1, 1, 1, 0, None)

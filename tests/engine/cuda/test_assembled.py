@@ -1,5 +1,7 @@
 """Kernels become machine code of both architectures without spilled registers; needs `ptxas` of CUDA, no device."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from tests.engine.cuda import nests
@@ -72,6 +74,31 @@ def test_lines_that_are_aligned_are_loaded_and_stored_16_bytes_at_a_time(dtype):
     found = accesses(kernels)
     assert found["ld16"] >= 2
     assert found["st16"] >= 1
+
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "kernels.txt"
+
+
+def _counted(name, kernels):
+    """Grids, shared memory and phases of kernels, and how many loads and stores of how many bytes their PTX has."""
+    grids_of = ", ".join(
+        f"{one.grid.blocks} x {one.grid.threads} threads, {one.shared_bytes} bytes shared, {len(one.phases)} phases"
+        for one in kernels.kernels
+    )
+    found = ", ".join(f"{access} {count}" for access, count in sorted(accesses(kernels).items()))
+    return f"{name}: {grids_of}; {found}; moves {kernels.moved_bytes} bytes"
+
+
+def test_kernels_are_those_of_the_golden_file(renew_golden):
+    lines = [
+        _counted(f"dense {dtype}", write_kernels(dense(512, 1024, dtype), [Place(k, 0) for k in range(5)]))
+        for dtype in ("f4", "f8")
+    ]
+    lines += [_counted(subject.name, kernels_of(subject)) for subject in map(random_subject, range(12))]
+    text = "\n".join(lines) + "\n"
+    if renew_golden:
+        GOLDEN.write_text(text)
+    assert text == GOLDEN.read_text()
 
 
 def test_lines_that_are_not_aligned_are_loaded_one_by_one():

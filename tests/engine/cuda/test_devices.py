@@ -1,11 +1,17 @@
 """`pb.device`, `pb.put` and `pb.fetch`: arrays get to a device and back, and what cannot is refused in one sentence."""
 
+import sys
+from types import ModuleType, SimpleNamespace
+
 import numpy as np
 import pytest
 
 import pullback as pb
 
 torch = pytest.importorskip("torch", reason="NO TESTS OF DEVICE ARRAYS: PyTorch is not installed")
+FakeTensorMode = pytest.importorskip("torch._subclasses.fake_tensor").FakeTensorMode
+
+from pullback.devices.cuda.eager import adopted, device_named  # noqa: E402 - loads PyTorch
 
 
 def _loss(w, x):
@@ -63,6 +69,40 @@ def test_vjp_jvp_and_linearize_take_tensors():
     _agree(pb.jvp(np.square, (x,), (x,))[1], 2 * X * X)
     y, push = pb.linearize(np.square, x)
     _agree(push(x), 2 * X * X)
+
+
+class _OfCupy:
+    """An array that knows of CuPy's protocols the one that is asked for."""
+
+    def __init__(self, array):
+        self.array, self.shape, self.device = array, array.shape, "a device of CuPy's"
+
+    def __dlpack__(self, **keywords):
+        return self.array.__dlpack__(**keywords)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+@pytest.mark.parametrize("tier", ["unfused", "fused", "stateful", "native"])
+def test_arrays_of_cupy_are_taken_as_they_lie_and_come_back_as_its_own(tier, monkeypatch):
+    cupy = ModuleType("cupy")
+    cupy.from_dlpack = lambda there: _OfCupy(np.from_dlpack(there))
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setattr(_OfCupy, "__module__", "cupy")
+    with pb.tier(tier):
+        for _ in range(4):
+            value, gradients = GRADIENT(_OfCupy(W), _OfCupy(X))
+    assert {type(one) for one in (value, *gradients)} == {_OfCupy}
+    expected = GRADIENT(W, X)
+    _agree(value.array, expected[0])
+    for ours, theirs in zip(gradients, expected[1], strict=True):
+        _agree(ours.array, theirs)
+    with pytest.raises(pb.errors.DeviceError, match="w is of cupy, x is of torch: arrays of one call lie in one place"):
+        GRADIENT(_OfCupy(W), torch.tensor(X))
+    x = _OfCupy(X.copy())
+    address = pb.put(x, "cpu").tensor.data_ptr()
+    assert address == x.array.ctypes.data
 
 
 def test_python_numbers_and_unused_arguments_get_gradients_like_themselves():
@@ -251,3 +291,94 @@ def test_what_cannot_be_is_refused_in_one_sentence(call, error, sentence):
 def test_a_device_that_is_not_there_is_refused_where_it_is_named():
     with pytest.raises(pb.errors.DeviceError, match="cuda is not there"), pb.device("cuda"):
         raise AssertionError("inside the block")
+
+
+@pytest.mark.parametrize(
+    ("name", "cuda", "sentence"),
+    [
+        (
+            "cuda",
+            {"is_available": lambda: False},
+            "cuda is not there: CUDA finds no GPU and driver that PyTorch .* can use",
+        ),
+        ("cuda:2", {}, "cuda:2 is not there: CUDA sees 2 devices, numbered from 0"),
+        ("cuda:1", {}, "cuda:1 has compute capability 7.5; 8.0 is the least that is supported"),
+    ],
+    ids=["no driver", "no such number", "too old"],
+)
+def test_a_device_that_cannot_compute_is_refused_where_it_is_named(name, cuda, sentence, monkeypatch):
+    """As `CUDA_VISIBLE_DEVICES` that names none is: CUDA finds none then."""
+    there = {"is_available": lambda: True, "device_count": lambda: 2, "get_device_capability": lambda _: (7, 5)}
+    monkeypatch.setattr(torch, "cuda", SimpleNamespace(**there | cuda))
+    monkeypatch.setattr(torch, "version", SimpleNamespace(cuda="12.8"))
+    device_named.cache_clear()
+    with pytest.raises(pb.errors.DeviceError, match=sentence) as raised:
+        pb.put(X, name)
+    assert "\n" not in str(raised.value)
+
+
+def test_without_pytorch_one_sentence_says_what_to_install(monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("pullback.devices.cuda")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr("pullback.devices.cuda", raising=False)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(pb.errors.DeviceError, match="^arrays on devices need PyTorch, .*; pip install torch$"):
+        pb.put(X, "cuda")
+
+
+def test_arrays_on_two_devices_are_refused_by_argument():
+    with FakeTensorMode():
+        w, x = torch.empty(3, 4, device="cuda:0"), torch.empty(4, device="cuda:1")
+        with pytest.raises(
+            pb.errors.DeviceError, match="^w is on cuda:0, x is on cuda:1: arrays of one call lie in one"
+        ):
+            GRADIENT(w, x)
+        with pytest.raises(
+            pb.errors.DeviceError, match="matmul got arrays on cuda:0 and cuda:1; put them on one device"
+        ):
+            np.matmul(adopted(w), adopted(x))
+
+
+@pytest.mark.parametrize("tier", ["unfused", "fused", "stateful", "native"])
+def test_a_tensor_whose_memory_was_freed_is_refused(tier):
+    x = torch.tensor(X)
+    with pb.tier(tier):
+        GRADIENT(torch.tensor(W), x)
+        x.untyped_storage().resize_(0)
+        with pytest.raises(pb.errors.DeviceError, match=r"a tensor of shape \(4,\) was freed by its owner"):
+            GRADIENT(torch.tensor(W), x)
+
+
+@pytest.mark.parametrize("tier", ["unfused", "fused", "stateful", "native"])
+def test_arguments_may_overlap(tier):
+    """The same memory twice, parts that share elements, windows of which each element is in two."""
+    whole = np.linspace(-1, 1, 9)
+    loss = pb.value_and_grad(lambda a, b, c: np.sum(np.sin(a) * b) + np.sum(c**2), wrt=(0, 1, 2))
+    tensor, windows = torch.tensor(whole), np.lib.stride_tricks.sliding_window_view(whole, 2)
+    expected = loss(whole[:6], whole[3:], windows)
+    with pb.tier(tier):
+        for _ in range(4):
+            found = loss(tensor[:6], tensor[3:], tensor.as_strided((8, 2), (1, 1)))
+            for ours, theirs in zip((found[0], *found[1]), (expected[0], *expected[1]), strict=True):
+                _agree(ours, theirs)
+    assert tensor.tolist() == whole.tolist()
+
+
+@pytest.mark.parametrize("tier", ["unfused", "fused", "stateful", "native"])
+def test_sums_of_half_precision_overflow_where_numpys_do_and_complex_arrays_have_their_gradients(tier):
+    def computed(function, *args):
+        plan = function if tier == "unfused" else pb.compile(function, tier=tier)
+        for _ in range(4):
+            found = pb.fetch(plan(*pb.put(args, "cpu")))
+        return found
+
+    half = np.full(70_000, 1, np.float16)
+    with np.errstate(over="ignore"):
+        for function in (np.sum, np.mean, lambda x: np.sum(x.astype("f4"))):
+            ours, theirs = computed(function, half), function(half)
+            assert (np.asarray(ours).dtype, float(ours)) == (np.asarray(theirs).dtype, float(theirs))
+    z = np.linspace(-1, 1, 6) + 1j * np.linspace(2, 0, 6)
+    loss = pb.value_and_grad(lambda z: np.sum(np.abs(np.exp(z) * z) ** 2))
+    expected = loss(z)
+    for ours, theirs in zip(computed(loss, z), expected, strict=True):
+        _agree(ours, theirs)

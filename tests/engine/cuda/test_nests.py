@@ -138,6 +138,38 @@ def test_indices_are_wide_where_there_are_more_elements_than_narrow_ones_count()
     assert index_type(2**20) == "i64"
 
 
+def _are_lines_far_apart_right():
+    """True if lines of an array of more than 2**32 elements are copied to another one, and all elements of each are looked at."""
+    b, apart = np.dtype("?"), (2**31, 1)
+    nest = Nest(
+        (3, 8), (Read(0, apart, b),), (), (Write(0, 1, apart, b),), (Reduction(0, "any", frozenset({1}), 2, (1, 0), b),)
+    )
+    kernels = write_kernels(nest, [Place(k, 0) for k in range(3)])
+    x, y = (np.zeros(2 * 2**31 + 8, np.uint8) for _ in range(2))  # pages that nobody touches take no memory
+    some = np.zeros(3, np.uint8)
+    x[2**31 + 3] = x[2 * 2**31 + 7] = 1
+    Emulator(kernels).run([x.ctypes.data, y.ctypes.data, some.ctypes.data])
+    lines = [y[line * 2**31 :][:8].tolist() for line in range(3)]
+    return some.tolist() == [0, 1, 1] and lines == [[0] * 8, [0, 0, 0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0, 1]]
+
+
+def test_an_array_may_have_more_than_2_to_the_32_elements():
+    assert _are_lines_far_apart_right()
+
+
+def test_an_index_that_is_too_narrow_is_found(monkeypatch):
+    monkeypatch.setattr(kernel_text, "_index_type", lambda nest: "i32")
+    child = os.fork()
+    if not child:
+        signal.signal(signal.SIGSEGV, signal.SIG_DFL)
+        found = 1
+        try:
+            found = 1 - _are_lines_far_apart_right()
+        finally:
+            os._exit(found)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) in (1, -signal.SIGSEGV)
+
+
 def test_many_terms_are_summed_as_exactly_as_by_the_native_tier():
     """One block would give an accumulator 3,000 terms: splits are summed by a kernel of their own."""
     f4 = np.dtype("f4")

@@ -7,6 +7,7 @@ import pytest
 from tests.engine.cuda.kernels_of import check_places, kernels_of
 from tests.engine.cuda.random_nests import random_readers, random_subject
 
+from pullback.backends.cuda.emulation import Emulator
 from pullback.backends.cuda.kernels.kernel_text import write_kernels
 from pullback.backends.cuda.kernels.phases import Place
 from pullback.backends.nests.nest import Nest, Read, Step, Write
@@ -48,6 +49,13 @@ def test_two_pointers_of_one_piece_are_found():
     aliased = replace(kernel, parameters=tuple(replace(one, piece=0) for one in kernel.parameters))
     with pytest.raises(AssertionError, match="two pointers of one piece"):
         check_places(replace(kernels, kernels=(aliased,)))
+
+
+def test_two_pieces_at_one_address_are_found_where_kernels_run():
+    kernels = write_kernels(in_place(), [Place(0, 0), Place(1, 0)])
+    x = np.ones(64, "f4")
+    with pytest.raises(AssertionError, match="has two pointers of one piece"):
+        Emulator(kernels).run([x.ctypes.data] * 2)
 
 
 def test_a_read_only_pointer_that_is_written_by_is_found():

@@ -8,11 +8,12 @@ import pytest
 import pullback as pb
 from pullback import control, nn, rules
 from pullback.core.cases import ALL
+from pullback.rules import special
 from pullback.transforms import elementwise_maps
 
 torch = pytest.importorskip("torch", reason="NO TESTS OF DEVICE ARRAYS: PyTorch is not installed")
 
-assert all((rules, control, elementwise_maps, nn))  # importing them fills the table
+assert all((rules, special, control, elementwise_maps, nn))  # importing them fills the table
 
 #: Where the arrays lie: "cuda" on a machine that has one.
 DEVICE = os.environ.get("PULLBACK_TEST_DEVICE", "cpu")

@@ -36,6 +36,7 @@ READING = {
     "rows": (X, lambda x, p, q: np.sum(np.sin(x[p]) ** 2)),
     "columns": (X, lambda x, p, q: np.sum(x[:, np.stack([q, q[::-1]])] ** 2)),
     "elements": (X, lambda x, p, q: np.sum(np.exp(x[p, q]))),
+    "with cotangents of the host": (X, lambda x, p, q: np.sum(x[p, q]) + np.sum(x[p])),
     "of a grid": (X, lambda x, p, q: np.sum(x[p[:, None], q] ** 3)),
     "beside numbers and slices": (Y, lambda y, p, q: np.sum(y[p, 3:0:-2, -1] ** 2)),
     "apart": (Y, lambda y, p, q: np.sum(y[p, :, q % 3] ** 2)),

@@ -95,6 +95,22 @@ def test_a_program_launches_by_the_driver_what_the_emulator_runs(loading):
     assert {library.launched["stream"] for library in libraries} == {7}
 
 
+def test_the_page_of_a_plan_has_ptx_and_what_the_driver_made_of_it(loading):
+    plan, arguments = pb.compile(LAYER, tier="fused"), pb.put((W, X, B), "cpu")
+    plan(*arguments)
+    text = plan.explain()
+    assert "# kernels: nest" in text
+    assert ".target sm_90" in text
+    assert " registers, " not in text  # the emulator has none
+    library = Library()
+    loading(lambda kernels: OnDevice(Driver(library), 0, "sm_90", lambda: 0)(kernels))
+    plan = pb.compile(LAYER, tier="fused")
+    plan(*arguments)
+    text = plan.explain()
+    assert " bytes of shared memory, 40 registers, 0 bytes of stack" in text
+    assert text.count(" bytes of stack") == len(library.entries) == text.count(".entry ")
+
+
 def test_a_kernel_that_is_wrong_is_found(monkeypatch):
     monkeypatch.setattr(PhaseWriter, "_accumulate", lambda *_: None)
     with pytest.raises(AssertionError):

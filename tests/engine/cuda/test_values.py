@@ -8,12 +8,13 @@ import pytest
 import pullback as pb
 from pullback import control, nn, rules
 from pullback.core.cases import ALL, Case
+from pullback.rules import special
 from pullback.transforms import elementwise_maps
 
 torch = pytest.importorskip("torch", reason="NO TESTS OF DEVICE ARRAYS: PyTorch is not installed")
 eager = pytest.importorskip("pullback.devices.cuda.eager")
 
-assert all((rules, control, elementwise_maps, nn))  # importing them fills the table
+assert all((rules, special, control, elementwise_maps, nn))  # importing them fills the table
 
 #: Where the arrays lie: "cuda" on a machine that has one.
 DEVICE = os.environ.get("PULLBACK_TEST_DEVICE", "cpu")
@@ -160,6 +161,7 @@ def test_dtypes_of_results_are_those_of_numpy(function, dtype):
         2, -1, (slice(None), 1), slice(4, 0, -2), (..., None, slice(None, None, -1)), (slice(1, 1), 0), (None, 3),
         (np.array([0, 2, 2, -1]),), (slice(None), np.array([[1], [0]])), (np.array([1, 3]), slice(None, None, -2), 1),
         (np.array([1, 3]), 0), (slice(3, 0, -1), np.array([2, 2, 0])), (1, slice(None), np.array([0, 1])),
+        (slice(None), None, np.array([0, 3])), (np.array([1, 3]), None, np.array([2, -1])), (None, np.array([4, 1]), slice(1, 3)),
     ],
     ids=str,
 )  # fmt: skip
@@ -185,5 +187,7 @@ def test_a_position_out_of_bounds_is_numpys_error():
     x = pb.put(np.ones((2, 3)), DEVICE)
     with pytest.raises(IndexError, match="index 3 is out of bounds for axis 1 with size 3"):
         x[:, np.array([0, 3])]
+    with pytest.raises(IndexError, match="index 3 is out of bounds for axis 1 with size 3"):
+        x[:, None, np.array([0, 3])]
     with pytest.raises(IndexError, match="index -4 is out of bounds"):
         np.take_along_axis(x, pb.put(np.array([[-4], [0]]), DEVICE), 1)

@@ -30,7 +30,10 @@ def _wrong(late, plan, scales=(1, 2, 3)):
     """True if one of several calls, all queued before any is awaited, gives something else than NumPy."""
     expected = [pb.grad(_loss)(X * scale) for scale in scales]
     results = [plan(late.put(X * scale)) for scale in scales]
-    return not all(np.allclose(late.take(ours), theirs) for ours, theirs in zip(results, expected, strict=True))
+    try:
+        return not all(np.allclose(late.take(ours), theirs) for ours, theirs in zip(results, expected, strict=True))
+    except AssertionError:  # of the emulator, which is given one piece of memory by two pointers
+        return True
 
 
 @pytest.mark.parametrize("tier", TIERS)

@@ -35,6 +35,7 @@ from pullback.backends.cuda.entrance import Entered, Entrance, Launch
 from pullback.backends.cuda.state import memory_count
 from pullback.backends.interpreter import Changed
 from pullback.devices.cuda.eager import DEVICE, DeviceArray
+from pullback.devices.cuda.failures import SOURCE
 from pullback.errors import DeviceError
 
 #: Graphs of one frame, as many as frames are tried for the tier `native` of the host.
@@ -45,9 +46,6 @@ WARM_RUNS = 2
 
 #: Bytes that the beginning of an array is a multiple of, where kernels read it.
 ALIGNMENT = 16
-
-#: The name of a program's text, by which lines are found in tracebacks.
-SOURCE = "<pullback program>"
 
 
 class Graph(Protocol):

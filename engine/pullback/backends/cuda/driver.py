@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+from pullback.devices.cuda.failures import LASTING, lasting
 from pullback.errors import DeviceError
 
 #: Threads of a block, bytes of shared memory that a block has without asking, and blocks of a grid: limits of all devices from 8.0 on.
@@ -34,6 +35,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuModuleLoadDataEx": (_POINTER, _POINTER, _UNSIGNED, _POINTER, _POINTER),
     "cuModuleUnload": (_POINTER,),
     "cuModuleGetFunction": (_POINTER, _POINTER, ctypes.c_char_p),
+    "cuFuncGetAttribute": (_POINTER, _INT, _POINTER),
     "cuLaunchKernel": (_POINTER, *([_UNSIGNED] * 7), _POINTER, _POINTER, _POINTER),
     "cuStreamCreate": (_POINTER, _UNSIGNED),
     "cuStreamBeginCapture_v2": (_POINTER, _INT),
@@ -60,8 +62,8 @@ _REMEDIES = {
     701: "a kernel takes more registers than the device has; please report it",
 }
 
-#: Errors after which a process cannot use the device any more.
-_LASTING = frozenset({700, 702, 709, 710, 714, 715, 716, 717, 718, 719})
+#: Attributes of a kernel: bytes of its stack, its registers.
+_STACK_BYTES, _REGISTERS = 3, 4
 
 # Options of cuModuleLoadDataEx: where the driver says what is wrong with PTX, and how many bytes it may say.
 _ERROR_LOG, _ERROR_LOG_BYTES = 5, 6
@@ -150,6 +152,15 @@ class Driver:
         self._call("cuModuleGetFunction", ctypes.byref(found), module, name.encode())
         return found.value or 0
 
+    def taken(self, function: int) -> tuple[int, int]:
+        """Registers and bytes of stack of a thread of a kernel."""
+        number = ctypes.c_int()
+        found = []
+        for attribute in (_REGISTERS, _STACK_BYTES):
+            self._call("cuFuncGetAttribute", ctypes.byref(number), attribute, function)
+            found.append(number.value)
+        return found[0], found[1]
+
     def launch(self, function: int, blocks: int, threads: int, addresses: Sequence[int], stream: int) -> None:
         """Put a kernel on a stream of the current context, with pointers for its parameters."""
         parameters, _values = _pointers(addresses)
@@ -229,8 +240,8 @@ class Driver:
     def _error(self, name: str, code: int, said: str = "") -> DeviceError:
         told = ": ".join(filter(None, [f"{name} failed with {self._text('cuGetErrorName', code)}", said]))
         told += f" ({self._text('cuGetErrorString', code)})"
-        if code in _LASTING:
-            return DeviceError(f"{told}; this process cannot use the device any more: start another")
+        if code in LASTING:
+            return lasting(told)
         remedy = _REMEDIES.get(code)
         return DeviceError(f"{told}; {remedy}" if remedy else told)
 

@@ -63,6 +63,9 @@ class Emulator:
         memory: Callable[[int], np.ndarray] = _garbage,
     ) -> None:
         """Run one kernel with these addresses for its parameters."""
+        for one, address in zip(kernel.parameters, parameters, strict=True):  # on a GPU they are promised to be apart
+            if one.is_written and address and parameters.count(address) > 1:
+                raise AssertionError(f"{kernel.name} has two pointers of one piece")
         table = np.array(parameters, np.int64)
         shared = memory(kernel.shared_bytes)
         for block in _order(kernel.grid.blocks, rng):

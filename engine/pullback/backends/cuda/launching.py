@@ -30,6 +30,20 @@ def emulated(kernels: Kernels) -> Launch:
     return launch
 
 
+def listing(kernels: Kernels, launch: Launch, architecture: str) -> str:
+    """The kernels of a launch: their threads, what these take where a driver has loaded them, and PTX."""
+    heads = [
+        f"{kernel.name}: {kernel.grid.blocks} blocks of {kernel.grid.threads} threads, {kernel.shared_bytes} bytes of shared memory"
+        for kernel in kernels.kernels
+    ]
+    if isinstance(launch, _Module):
+        heads = [
+            f"{head}, {registers} registers, {stack} bytes of stack"
+            for head, (registers, stack) in zip(heads, launch.taken(), strict=True)
+        ]
+    return "\n".join([*heads, ptx_of(kernels, architecture).strip()])
+
+
 class OnDevice:
     """A loader of kernels on a GPU, which launches them on the stream that `stream` gives."""
 
@@ -69,6 +83,11 @@ class _Module:
 
     def __call__(self, addresses: Sequence[int]) -> None:
         self._each(addresses, lambda _: None)
+
+    def taken(self) -> list[tuple[int, int]]:
+        """Registers and bytes of stack of a thread of each kernel."""
+        with self._driver.current(self._context):
+            return [self._driver.taken(function) for function, *_ in self._launches]
 
     def captured(self, addresses: Sequence[int]) -> list[int]:
         """Launch where the stream is captured; gives the nodes."""

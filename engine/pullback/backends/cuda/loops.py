@@ -56,6 +56,8 @@ class Body:
     moved_bytes: int
     fallbacks: tuple[str, ...]
     transient: frozenset[str]
+    listings: tuple[tuple[str, Callable[[], str]], ...]
+    """By name in the text the kernels of a launch."""
 
     def tensors(self, block: Tensor) -> list[Any]:
         """The tensors that it works in, with None in the places of results."""

@@ -117,7 +117,7 @@ class _Bounding:
     def is_read(self, node: Node) -> bool:
         """True if a nest reads by the positions of a node, which are looked at."""
         array, *positions = node.inputs
-        if why_not_picked(node) is not None or not self.is_computed(node, array):
+        if why_not_picked(node) is not None or array not in self.there or not self.is_computed(node, array):
             return False
         picks = picked_by(node, array.type.shape, [places(one.type.shape) for one in positions]).picks
         return self.look_along([(positions[pick.operand], pick.axis, pick.size) for pick in picks], node.source)
@@ -134,9 +134,11 @@ class _Bounding:
         return True
 
     def is_computed(self, node: Node, moved: Atom) -> bool:
-        """True if nests compute with the elements that a node moves."""
-        atoms = (moved, *node.outputs)
-        return all(atom in self.there and atom.type.dtype in DTYPES and atom.type.size for atom in atoms)
+        """True if nests compute with the elements that a node moves, of which those that are added up may be the host's."""
+        results_are_there = self.there.keys() >= {*node.outputs}
+        return results_are_there and all(
+            atom.type.dtype in DTYPES and bool(atom.type.size) for atom in (moved, *node.outputs)
+        )
 
     def look_along(self, along: Sequence[tuple[Atom, int, int]], source: str) -> bool:
         """Look at positions along axes, of which the number and the size are given; False where that is left to the rule."""

@@ -40,7 +40,6 @@ import torch
 
 from pullback.backends.cuda.capture import (
     ALIGNMENT,
-    SOURCE,
     ByDriver,
     Graphs,
     InMemory,
@@ -53,7 +52,7 @@ from pullback.backends.cuda.capture import (
 from pullback.backends.cuda.kernels.grids import keeps_rows
 from pullback.backends.cuda.kernels.kernel_text import MOST_STEPS, write_kernels, write_together
 from pullback.backends.cuda.kernels.phases import Place
-from pullback.backends.cuda.launching import Loader, OnDevice, emulated
+from pullback.backends.cuda.launching import Loader, OnDevice, emulated, listing
 from pullback.backends.cuda.loops import (
     MOST_BRANCH_BYTES,
     MOST_NODES,
@@ -87,6 +86,7 @@ from pullback.core.primitive import Effect, Primitive
 from pullback.core.types import ArrayType, Shape
 from pullback.dataclass import dataclass
 from pullback.devices.cuda.eager import DEVICE, DeviceArray, is_composed
+from pullback.devices.cuda.failures import SOURCE, TEXT, is_blocking
 from pullback.devices.cuda.rows.into import into_at_numbers, row_into
 from pullback.devices.cuda.rows.table import row_for
 from pullback.devices.cuda.tensor_calls import row_application
@@ -132,6 +132,8 @@ class Written:
     """The rules that make arrays although it keeps its memory."""
     replayed: Replayed | None
     """The program, if it is one that is captured."""
+    listings: tuple[tuple[str, Callable[[], str]], ...]
+    """By name in the text the kernels of a launch, written when they are asked for."""
     looks: bool = False
     """True if it waits at the end of a call, to look at positions (`positions.py`)."""
 
@@ -168,11 +170,13 @@ def _written(
 
     if tier != "native":
         return attempt(captures=False, reasons=reasons)
-    try:
-        return attempt(captures=True, reasons=reasons)
-    except NotCapturedError as reason:
-        told = f"runs step by step, not as a CUDA graph: {reason}"
-        return attempt(captures=False, reasons=(*reasons, told))
+    why: object = "CUDA_LAUNCH_BLOCKING is 1, so that each kernel is waited for"
+    if not is_blocking():
+        try:
+            return attempt(captures=True, reasons=reasons)
+        except NotCapturedError as reason:
+            why = reason
+    return attempt(captures=False, reasons=(*reasons, f"runs step by step, not as a CUDA graph: {why}"))
 
 
 @cache
@@ -184,8 +188,12 @@ def loader_for(device: torch.device) -> Loader:
         return emulated
     from pullback.backends.cuda.driver import driver  # noqa: PLC0415 - a library that machines without a GPU do not have
 
-    major, _ = torch.cuda.get_device_capability(device)
-    return OnDevice(driver(), device.index, "sm_90" if major >= 9 else "sm_80", stream_of(device))
+    return OnDevice(driver(), device.index, architecture_of(device), stream_of(device))
+
+
+def architecture_of(device: torch.device) -> str:
+    """The architecture that kernels for a device are written for; in memory of the host the newest."""
+    return "sm_80" if device.type != "cpu" and torch.cuda.get_device_capability(device)[0] < 9 else "sm_90"
 
 
 def stream_of(device: torch.device) -> Callable[[], int]:
@@ -257,6 +265,7 @@ class _Writer:
         self.text = Text()
         self.bodies: list[str] = []
         """The texts of the bodies of loops and branches."""
+        self.listings: list[tuple[str, Callable[[], str]]] = []
         self.rows: set[Var] = set()
         """Whole numbers of the host by step, which a loop gives and others read row by row."""
         self.kernels = 0
@@ -319,6 +328,7 @@ class _Writer:
             tuple((name, type_, name in seen) for name, type_ in text.kept.items()),
             tuple(sorted(self.transient)),
             replayed,
+            tuple(self.listings),
         )
 
     def parameters(self) -> list[str]:
@@ -376,6 +386,7 @@ class _Writer:
             self.moved_bytes,
             tuple(self.fallbacks),
             frozenset(self.transient),
+            tuple(self.listings),
         )
 
     def compiled(self, functions: dict[str, Sequence[str]], head: str) -> str:
@@ -384,6 +395,7 @@ class _Writer:
             "\n".join([f"def {name}({head}):", *(f"    {line}" for line in body)]) + "\n"
             for name, body in functions.items()
         )
+        self.namespace[TEXT] = written
         exec(compile(written, SOURCE, "exec"), self.namespace)  # noqa: S102 (our own text, of the names above)
         return written
 
@@ -551,6 +563,7 @@ class _Writer:
         function = f"{what}{len(self.namespace)}"
         kernels = write_kernels(*placed[0]) if len(placed) == 1 else write_together(placed)
         launch = loader(kernels)
+        self.listings.append((function, partial(listing, kernels, launch, architecture_of(self.device))))
         targets = tuple(self.name(var) for var in made)
         self.ordered.update(targets)
         self.own.update(made)
@@ -968,6 +981,7 @@ class _Writer:
         self.ordered.update(own)
         self.own.update(var for var in node.outputs if var not in self.rows)
         self.bodies += [f"# of {function}\n{body.text}" for body in bodies]
+        self.listings += [(f"{name} of {function}", text) for body in bodies for name, text in body.listings]
         self.fallbacks += [reason for body in bodies for reason in body.fallbacks]
         if self.keeps:
             self.transient.update(*(body.transient for body in bodies))

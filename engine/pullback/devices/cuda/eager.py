@@ -11,6 +11,7 @@ import torch
 from pullback.core.kinds import Scalar
 from pullback.core.primitive import Effect, Primitive, Trace
 from pullback.core.types import ArrayType, type_of
+from pullback.devices.cuda.failures import raise_told
 from pullback.devices.cuda.tensor_calls import row_application
 from pullback.devices.cuda.values import DeviceArray, device_named, tensor_of
 from pullback.errors import DeviceError
@@ -37,7 +38,10 @@ class DeviceTrace(Trace):
         types = [ArrayType(x.shape, x.dtype) if type(x) is DeviceArray else type_of(x) for x in operands]
         application = row_application(primitive, types, params, device)
         if application is not None:
-            made = application(*(x.tensor if type(x) is DeviceArray else x for x in operands))
+            try:
+                made = application(*(x.tensor if type(x) is DeviceArray else x for x in operands))
+            except RuntimeError as error:
+                raise_told(error, primitive.name)
             return DeviceArray(self, made)
         if primitive.lower is not None:
             return primitive.lower(*operands, **params)
@@ -80,12 +84,19 @@ def adopted(array: Any) -> DeviceArray:
     tensor = array.detach() if isinstance(array, torch.Tensor) else torch.from_dlpack(array)
     if tensor.layout is not torch.strided or tensor.device.type not in ("cpu", "cuda"):
         raise DeviceError(f"a {tensor.layout} tensor on {tensor.device} is not taken; pass a dense one on cuda or cpu")
+    if tensor.numel() and not tensor.untyped_storage().nbytes():
+        raise DeviceError(
+            f"the memory of a tensor of shape {tuple(tensor.shape)} was freed by its owner (its storage has no bytes); pass one that has its memory"
+        )
     return given(DeviceArray(DEVICE, tensor))
 
 
 def put(value: Any, device: torch.device) -> DeviceArray:
     """A NumPy array of the caller's on a device."""
-    return given(DEVICE.array(value, device))
+    try:
+        return given(DEVICE.array(value, device))
+    except RuntimeError as error:
+        raise_told(error, f"an array of {np.asarray(value).nbytes} bytes")
 
 
 def handed_over(array: DeviceArray, kind: str) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from pullback.core.primitive import Trace, Traced
+from pullback.devices.cuda.failures import raise_told
 from pullback.errors import DeviceError, TracingError
 from pullback.numpy_api.call_sites import refusal
 from pullback.numpy_api.tracer import Tracer, class_of
@@ -117,7 +118,10 @@ class DeviceArray(Tracer):
 
     def fetched(self) -> Any:
         """A NumPy array of the elements; without axes a NumPy scalar."""
-        host = self.held().resolve_conj().resolve_neg().cpu().numpy()
+        try:
+            host = self.held().resolve_conj().resolve_neg().cpu().numpy()
+        except RuntimeError as error:
+            raise_told(error, f"fetching {self!r}")
         return np.array(host)[()]
 
     def _known(self, kind: str) -> Any:

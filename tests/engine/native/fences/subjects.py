@@ -14,10 +14,11 @@ from tests.engine.passes.loops.test_loop_passes import PASSES
 import pullback as pb
 from pullback import control, nn, rules, trees
 from pullback.core.cases import ALL
+from pullback.rules import special
 from pullback.transforms import elementwise_maps
 from pullback_runners.workloads.registry import known_workloads
 
-assert all((rules, control, nn, elementwise_maps))  # importing them fills the table of cases
+assert all((rules, special, control, nn, elementwise_maps))  # importing them fills the table of cases
 
 
 @dataclass(frozen=True)

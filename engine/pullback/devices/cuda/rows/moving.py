@@ -153,11 +153,12 @@ def _lines(shape: Shape, positions: Sequence[Tensor], key: Any, device: torch.de
     arrays = iter(positions)
     line = torch.arange(prod(shape), device=device).reshape(shape)
     index: list[Any] = []
-    for axis, part in enumerate(key):
-        if isinstance(part, slice):
-            line = read(line, (*[slice(None)] * axis, part))
+    for number, part in enumerate(key):
+        if part is None or isinstance(part, slice):
+            line = read(line, (*[slice(None)] * number, part))
             index.append(slice(None))
         else:
+            axis = number - sum(before is None for before in key[:number])
             own = next(arrays).to(device, torch.int64) if isinstance(part, str) else torch.tensor(part, device=device)
             index.append(_checked(own, shape[axis], axis).reshape(own.shape or (1,)))
     return line[tuple(index)].reshape(selected)
