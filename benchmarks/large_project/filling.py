@@ -289,6 +289,7 @@ def _ending(point: MadePoint, variant: str, metric: str) -> Iterator[object]:
     """The measured columns of a point, in the order of COLUMNS."""
     yield point.value
     yield f"{{{','.join(map(str, _processes(point)))}}}" if metric == "time" else _UNKNOWN
+    yield from (_UNKNOWN, _UNKNOWN)  # no count differs from call to call
     yield _UNKNOWN if point.log_ratio is None or variant == BASELINE else BASELINE
     for value in (point.log_ratio, point.low, point.high, point.groups, point.outcome):
         yield _UNKNOWN if value is None else value

@@ -208,12 +208,12 @@ def _lines_of_cases(
                 if name == shape.BASELINE
                 else b"unfused\t%r\t%r\t%r\t20\tfaster" % (float(middle), float(middle - 0.004), float(middle + 0.004))
             )
-            yield b"%r\t{%b}\t%b\tcpu\t%b" % (float(medians[case, variant]), processes, paired, program)
+            yield b"%r\t{%b}\t\\N\t\\N\t%b\tcpu\t%b" % (float(medians[case, variant]), processes, paired, program)
             count = int(counts[case, variant])
             for metric in range(1, len(shape.METRICS)):
                 value = count >> (3 * metric)
                 against = paired if name == shape.BASELINE else b"unfused\t%r\t\\N\t\\N\t\\N\tless" % (float(middle),)
-                yield b"%d\t\\N\t%b\tnep49\t%b" % (value, against, program)
+                yield b"%d\t\\N\t\\N\t\\N\t%b\tnep49\t%b" % (value, against, program)
 
 
 def _small_body(number: int, machine: str, report: UUID, at: datetime) -> bytes:
