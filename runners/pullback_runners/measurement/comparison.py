@@ -1,12 +1,14 @@
 """Two engines on the same case: the candidate against the reference, taking turns in the same groups.
 
 The reference takes part twice, as a run's baseline does: what lies between its twins is noise, and their mean is a better
-reference than either.
+reference than either. So does the candidate where the two have an interpreter each: twins are forked from one process, and
+lie at the same addresses, by which a processor predicts branches: of three the one without a twin is slower by 0.4 % (docs/decisions/0197).
 """
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from statistics import fmean
 
 from pullback_runners.errors import VariantError
 from pullback_runners.measurement.examination import Examination, examine
@@ -24,7 +26,7 @@ from pullback_runners.measurement.worker_process import Surroundings
 from pullback_runners.suites import Suite
 from pullback_runners.workloads import Case
 
-REFERENCE, CANDIDATE, TWIN = "reference", "candidate", "reference twin"
+REFERENCE, CANDIDATE, TWIN, CANDIDATE_TWIN = "reference", "candidate", "reference twin", "candidate twin"
 
 EARLY_CONFIDENCE = 0.999
 """Confidence that ends a comparison before its planned number of groups. Each early look may be wrong by chance once in a
@@ -48,8 +50,11 @@ class Comparison:
         """The members of the next group: both commits, or none."""
         if REFERENCE in self.failures or CANDIDATE in self.failures:
             return []
-        twin = [Member(self.reference.variant, self.reference.subject, TWIN)]
-        return [self.reference, self.candidate, *(twin if self.with_twin and TWIN not in self.failures else [])]
+        twins = {TWIN: self.reference} if self.with_twin else {}
+        if self.with_twin and self.reference.subject.interpreter != self.candidate.subject.interpreter:
+            twins[CANDIDATE_TWIN] = self.candidate
+        named = (replace(twin, role=name) for name, twin in twins.items() if name not in self.failures)
+        return [self.reference, self.candidate, *named]
 
     def estimate(self, confidence: float | None = None) -> RatioEstimate | None:
         """ln(candidate / reference), once there are two groups."""
@@ -58,9 +63,12 @@ class Comparison:
         return ratio_estimate(self.log_ratios(), confidence)
 
     def log_ratios(self) -> list[float]:
-        """ln(candidate / reference), group by group."""
+        """ln(candidate / reference), group by group; of two candidates the mean."""
         return [
-            pair_log_ratio(*paired_slices(self.case, [group.timings[CANDIDATE], *self._references(group)]))
+            fmean(
+                pair_log_ratio(*paired_slices(self.case, [candidate, *self._references(group)]))
+                for candidate in _timings(group, CANDIDATE, CANDIDATE_TWIN)
+            )
             for group in self.groups
         ]
 
@@ -104,7 +112,11 @@ class Comparison:
         return {self.reference.variant: failure["message"]} if failure and "unavailable" in kinds else {}
 
     def _references(self, group: Group) -> list[Timing]:
-        return [group.timings[name] for name in (REFERENCE, TWIN) if name in group.timings]
+        return _timings(group, REFERENCE, TWIN)
+
+
+def _timings(group: Group, *names: str) -> list[Timing]:
+    return [group.timings[name] for name in names if name in group.timings]
 
 
 def compare_members(

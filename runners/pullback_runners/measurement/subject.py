@@ -39,6 +39,11 @@ class Subject:
         """True if the engine itself is measured."""
         return "pullback" in self.imports
 
+    @property
+    def interpreter(self) -> tuple[Path | None, Path | None]:
+        """The Python that it runs on, with our packages: members of one are forked from one process."""
+        return self.python, self.harness
+
     def document(self) -> dict[str, Any]:
         """The subject as a worker's orders describe it."""
         return {

@@ -169,7 +169,7 @@ class Zygotes:
     ) -> None:
         by_interpreter: dict[tuple[Path | None, Path | None], list[Member]] = {}
         for member in members:
-            by_interpreter.setdefault((member.subject.python, member.subject.harness), []).append(member)
+            by_interpreter.setdefault(member.subject.interpreter, []).append(member)
         draw = Draw.of(surroundings.rng)  # one for all, or interpreters would differ by it
         self._zygotes = [Zygote(case, alike, surroundings, task, draw) for alike in by_interpreter.values()]
         workers = {name: worker for zygote in self._zygotes for name, worker in zygote.workers.items()}

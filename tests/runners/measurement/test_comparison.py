@@ -1,8 +1,23 @@
-"""A comparison's minute, by a clock that only the examination moves."""
+"""Who takes part in a comparison, and its minute, by a clock that only the examination moves."""
 
+from math import log
+from pathlib import Path
+
+import pytest
+
+from pullback_runners.errors import VariantError
 from pullback_runners.measurement import comparison
-from pullback_runners.measurement.comparison import CANDIDATE, REFERENCE, Comparison, compare_members
+from pullback_runners.measurement.comparison import (
+    CANDIDATE,
+    CANDIDATE_TWIN,
+    REFERENCE,
+    TWIN,
+    Comparison,
+    compare_members,
+)
+from pullback_runners.measurement.lockstep import Group, Timing
 from pullback_runners.measurement.member import Member
+from pullback_runners.measurement.subject import Subject
 from pullback_runners.measurement.worker_process import Surroundings
 from pullback_runners.suites import find_suite
 
@@ -21,3 +36,37 @@ def test_checking_and_counting_are_part_of_the_minute(monkeypatch, sound_case):
     compared = Comparison(sound_case, Member("right", role=REFERENCE), Member("right", role=CANDIDATE), with_twin=True)
     compare_members(compared, find_suite("standard"), Surroundings(), lambda _number, _wanted: None)
     assert asked["deadline"] - now[0] == 48.0
+
+
+def between(case, *pythons, with_twin=True):
+    """A comparison of two subjects that run on these interpreters."""
+    subjects = [Subject(python=python) for python in pythons]
+    members = (Member("right", subject, role) for subject, role in zip(subjects, (REFERENCE, CANDIDATE), strict=True))
+    return Comparison(case, *members, with_twin=with_twin)
+
+
+def timing(seconds):
+    """Twenty slices of a call that takes so long, by the clock that decides."""
+    return Timing(calls=1, cpu_s=[seconds] * 20, wall_s=[seconds] * 20, waited_s=[0.0] * 20)
+
+
+def test_of_two_interpreters_each_has_twins_and_of_one_the_reference_alone(sound_case):
+    here, there = Path("/a/python"), Path("/b/python")
+    assert [each.name for each in between(sound_case, here, here).members()] == [REFERENCE, CANDIDATE, TWIN]
+    compared = between(sound_case, here, there)
+    assert [each.name for each in compared.members()] == [REFERENCE, CANDIDATE, TWIN, CANDIDATE_TWIN]
+    assert [each.subject.python for each in compared.members()] == [here, there, here, there]
+    assert len(between(sound_case, here, there, with_twin=False).members()) == 2
+    compared.failures[CANDIDATE_TWIN] = VariantError("crash", "it ended")
+    assert [each.name for each in compared.members()] == [REFERENCE, CANDIDATE, TWIN]
+    assert compared.failure() is None
+
+
+def test_the_ratio_of_a_group_is_the_mean_of_both_candidates_against_both_references(sound_case):
+    compared = between(sound_case, Path("/a/python"), Path("/b/python"))
+    seconds = {REFERENCE: 1.0, TWIN: 1.1, CANDIDATE: 1.2, CANDIDATE_TWIN: 1.3}
+    compared.groups.append(Group({name: timing(each) for name, each in seconds.items()}, {}))
+    assert compared.log_ratios() == pytest.approx([(log(1.2) + log(1.3) - log(1.0) - log(1.1)) / 2])
+    assert compared.twin_log_ratios() == pytest.approx([log(1.1)])
+    del compared.groups[0].timings[CANDIDATE_TWIN]
+    assert compared.log_ratios() == pytest.approx([log(1.2) - (log(1.0) + log(1.1)) / 2])
