@@ -15,7 +15,6 @@ from pullback.compiling.rule_sources import hash_of_rules
 from pullback.core.primitive import Effect, Traced
 from pullback.core.types import ArrayType
 from pullback.dataclass import dataclass
-from pullback.devices.cuda.failures import raise_told
 from pullback.ir.graph import Graph, Var, with_guards_of, with_guards_returned
 from pullback.ir.printer import format_graph
 from pullback.passes.pipeline import NATIVE, WHOLLY_NATIVE, Stages
@@ -125,6 +124,8 @@ class _OnDevice(Compiled):
         try:
             return Compiled.run(self, values)
         except RuntimeError as error:
+            from pullback.devices.cuda.failures import raise_told  # noqa: PLC0415 - which programs on the CPU never need
+
             raise_told(error, "memory for a plan", peak_bytes=self.counts["peak_bytes"])
 
 
