@@ -1,5 +1,6 @@
 """The changes between commits that `run --commits` measured one after another, by the rule that pages judge by."""
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -158,7 +159,8 @@ def _series(report: Report) -> Iterator[tuple[tuple[str, str, str], _Series]]:
                 if value is None or name in BESIDE:  # which is shown, and accuses nobody
                     continue
                 ratio = paired.get((variant["variant"], name), {})
-                least, most = metric.get("range", (None, None))
+                unknown = (-math.inf, math.inf) if metric.get("differs") else (None, None)
+                least, most = metric.get("range") or unknown
                 point = MeasuredPoint(
                     value,
                     processes or None,

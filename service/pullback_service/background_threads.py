@@ -61,7 +61,12 @@ class Aside:
         if not self._places.acquire(blocking=False):
             raise _busy()
         self._take_place(payer, 1)
-        done = self._threads.submit(copy_context().run, partial(counted, work, *args, **kwargs))
+        left = [partial(counted, work, *args, **kwargs)]
+
+        def begin() -> T:
+            return left.pop()()
+
+        done = self._threads.submit(copy_context().run, begin)
         done.add_done_callback(lambda _: self._leave(payer))  # not before, although whoever asked may have left
         answer = asyncio.wrap_future(done)
         try:
@@ -70,7 +75,9 @@ class Aside:
                 raise _busy()
             return await answer
         finally:
-            done.cancel()
+            if done.cancel():
+                left.clear()  # the threads keep what was cancelled until its turn, and a report may be large
+            answer.cancel()
 
     def _leave(self, payer: str | None) -> None:
         self._places.release()

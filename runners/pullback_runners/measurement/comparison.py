@@ -24,7 +24,7 @@ from pullback_runners.measurement.statistics import (
 )
 from pullback_runners.measurement.worker_process import Surroundings
 from pullback_runners.suites import Suite
-from pullback_runners.workloads import Case
+from pullback_runners.workloads import CPU, Case
 
 REFERENCE, CANDIDATE, TWIN, CANDIDATE_TWIN = "reference", "candidate", "reference twin", "candidate twin"
 
@@ -51,10 +51,11 @@ class Comparison:
         if REFERENCE in self.failures or CANDIDATE in self.failures:
             return []
         twins = {TWIN: self.reference} if self.with_twin else {}
-        if self.with_twin and self.reference.subject.interpreter != self.candidate.subject.interpreter:
+        if self.with_twin and self._are_forked_apart():
             twins[CANDIDATE_TWIN] = self.candidate
-        named = (replace(twin, role=name) for name, twin in twins.items() if name not in self.failures)
-        return [self.reference, self.candidate, *named]
+        if self.failures.keys() & twins.keys():  # one alone would be compared with two
+            twins = {}
+        return [self.reference, self.candidate, *(replace(twin, role=name) for name, twin in twins.items())]
 
     def estimate(self, confidence: float | None = None) -> RatioEstimate | None:
         """ln(candidate / reference), once there are two groups."""
@@ -110,6 +111,10 @@ class Comparison:
         failure = self.failure()
         kinds = {self.failures[name].kind for name in (REFERENCE, CANDIDATE) if name in self.failures}
         return {self.reference.variant: failure["message"]} if failure and "unavailable" in kinds else {}
+
+    def _are_forked_apart(self) -> bool:
+        """True if the processes of the two come from two zygotes; on a device, which has the memory of all, it makes no difference."""
+        return self.case.device == CPU and self.reference.subject.interpreter != self.candidate.subject.interpreter
 
     def _references(self, group: Group) -> list[Timing]:
         return _timings(group, REFERENCE, TWIN)

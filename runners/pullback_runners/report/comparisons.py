@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pullback_runners.measurement.comparison import CANDIDATE, REFERENCE, TWIN, Comparison
+from pullback_runners.measurement.comparison import CANDIDATE, CANDIDATE_TWIN, REFERENCE, TWIN, Comparison
 from pullback_runners.measurement.lockstep import Group
 from pullback_runners.measurement.statistics import interquartile_mean
 from pullback_runners.report.document import (
@@ -62,10 +62,13 @@ def comparison_rows(comparison: Comparison, *, may_say_same: bool, is_busy: bool
         }
     ours, theirs = comparison.examinations[CANDIDATE].counts, comparison.examinations[REFERENCE].counts
     twin = comparison.examinations[TWIN].counts if TWIN in comparison.examinations else theirs
+    our_twin = comparison.examinations[CANDIDATE_TWIN].counts if CANDIDATE_TWIN in comparison.examinations else ours
     for metric, count in ours.items():
         if metric in theirs and count["value"] is not None and theirs[metric]["value"] is not None:
             said = counts_document(count, theirs[metric])
-            if said["outcome"] != "equal" and not are_apart(count, theirs[metric], twin[metric]):
+            others = theirs[metric], twin[metric]
+            is_apart = are_apart(count, *others) and all(are_apart(one, count, our_twin[metric]) for one in others)
+            if said["outcome"] != "equal" and not is_apart:
                 said["outcome"] = "ambiguous"  # two processes of one engine do not count alike either
             yield {**row, "metric": metric, **said, "values": [theirs[metric]["value"], count["value"]]}
 

@@ -255,7 +255,7 @@ def finish(held: HeldAttempt) -> None:
     gives_result = held.gives_result
     if held.is_active:
         _end(held.attempt, "done", None, None)
-    elif held.attempt.state != "done":
+    elif held.attempt.state != "done" and not (held.attempt.failure_message or "").endswith(CAME_LATE):
         held.attempt.failure_message = f"{held.attempt.failure_message} {CAME_LATE}"
     if gives_result:
         _finish(held.job, "done", None, None)
@@ -341,7 +341,7 @@ async def _finish_by_late_result(session: AsyncSession, job: Job) -> bool:
     )
     accepted = await session.scalar(
         update(Report)
-        .where(Report.id == late.scalar_subquery())
+        .where(Report.id == late.scalar_subquery(), Report.status == "late")  # it may have been withdrawn meanwhile
         .values(status="accepted", detected_at=None)
         .returning(Report.id)
         .execution_options(synchronize_session=False)

@@ -58,7 +58,10 @@ def test_of_two_interpreters_each_has_twins_and_of_one_the_reference_alone(sound
     assert [each.subject.python for each in compared.members()] == [here, there, here, there]
     assert len(between(sound_case, here, there, with_twin=False).members()) == 2
     compared.failures[CANDIDATE_TWIN] = VariantError("crash", "it ended")
-    assert [each.name for each in compared.members()] == [REFERENCE, CANDIDATE, TWIN]
+    assert [each.name for each in compared.members()] == [
+        REFERENCE,
+        CANDIDATE,
+    ]  # or one would have two to be compared with
     assert compared.failure() is None
 
 
