@@ -1,8 +1,8 @@
 """Two engines on the same case: the candidate against the reference, taking turns in the same groups.
 
 The reference takes part twice, as a run's baseline does: what lies between its twins is noise, and their mean is a better
-reference than either. So does the candidate where the two have an interpreter each: twins are forked from one process, and
-lie at the same addresses, by which a processor predicts branches: of three the one without a twin is slower by 0.4 % (docs/decisions/0197).
+reference than either. So does the candidate where the two have an interpreter each: of three processes the one that is forked
+apart from two twins was slower by 0.4 % on one machine, with nothing to be slower for (docs/decisions/0197).
 """
 
 import time

@@ -1,4 +1,4 @@
-"""What no CPU runs, read off the text: numbers of thread and block, barriers, shared memory, and how operations round."""
+"""Parts of kernels that no CPU runs, read off the text: numbers of thread and block, barriers, shared memory, rounding."""
 
 import re
 
@@ -58,7 +58,7 @@ def test_kernels_of_random_nests_have_threads_blocks_and_barriers(seed):
 
 @pytest.mark.parametrize("architecture", ptx.PTX_OF)
 def test_what_has_to_round_by_itself_is_not_contracted_by_the_assembler(architecture):
-    """What the text does not flag, as steps that find out what an earlier rounding has lost. Without flags that is all there is."""
+    """Steps that find out what an earlier rounding has lost: without flags in the text the assembler contracts none of them."""
     texts = (device_text(kernels_of(random_subject(seed))) for seed in range(100))
     text = next(text for text in texts if re.search(r"= f(?:add|sub|mul) (?!contract)", text) and " contract " in text)
     assert CONTRACTED.search(ptx._made(text, architecture))
