@@ -59,12 +59,12 @@ async def run_once(
     incident_minutes: float = MINUTES_A_DAY,
     outside: Outside = NOWHERE_ELSE,
 ) -> None:
-    """Run the chores that wait, and return; what others hold up, or is to be tried later, is left.
+    """Run the chores that wait and what they defer, and return; what others hold up, or is to be tried later, is left.
 
     Procrastinate's own way ends when nothing can begin at a moment, also when that is for a lock which it holds itself.
     """
-    before = -1
-    while (waiting := await _waiting(url)) not in {0, before}:
+    before: frozenset[int] = frozenset()
+    while (waiting := await _waiting(url)) not in {frozenset(), before}:
         before = waiting
         await _work(url, _Context(idle_noise_hours, incident_minutes, outside), wait=False)
 
@@ -132,7 +132,7 @@ def _say_what_is_lost(url: str, error: Exception, told: str | None) -> str | Non
     return found.remedy
 
 
-async def _waiting(url: str) -> int:
+async def _waiting(url: str) -> frozenset[int]:
     database = Database(url, pool_size=1)
     try:
         async with database.reading() as session:

@@ -70,12 +70,12 @@ async def live_workers(session: AsyncSession, *, within_s: float) -> int:
     return int(found or 0)
 
 
-async def ready_chores(session: AsyncSession) -> int:
-    """Chores that wait and could have begun."""
-    found = await session.scalar(
+async def ready_chores(session: AsyncSession) -> frozenset[int]:
+    """Chores that wait and could have begun, by their ids."""
+    found = await session.scalars(
         text(
-            "SELECT count(*) FROM procrastinate.procrastinate_jobs "
+            "SELECT id FROM procrastinate.procrastinate_jobs "
             "WHERE status = 'todo' AND (scheduled_at IS NULL OR scheduled_at <= now())"
         )
     )
-    return int(found or 0)
+    return frozenset(found)

@@ -1,5 +1,7 @@
 """Every upload is followed up, also the one whose chore was lost."""
 
+import asyncio
+
 import pytest
 from sqlalchemy import func, select, text
 
@@ -62,6 +64,20 @@ async def test_following_up_twice_changes_nothing(client, report, session):
         await session.execute(select(Project.points, Project.last_report_at, Report.followed_up_at).join(Report))
     ).one()
     assert before == after
+
+
+async def test_one_round_of_work_does_what_its_chores_defer(client, report, database_url, session, monkeypatch):
+    """The number of chores that wait is the same after the first of them, but it is another one that waits."""
+    follow_up = following_up.follow_up
+
+    async def follow_up_slowly(*args):
+        await follow_up(*args)
+        await asyncio.sleep(0.5)  # the worker finds nothing meanwhile, and ends
+
+    monkeypatch.setattr(following_up, "follow_up", follow_up_slowly)
+    await client.post("/api/v1/reports", json=report)
+    await worker.run_once(database_url)
+    assert await waiting(session) == 0
 
 
 async def test_done_chores_leave_no_rows(client, report, database_url, session):
