@@ -251,15 +251,21 @@ async def list_points_of_series(
     project_id = ProjectId((await project_by_name(session, choice.project)).id)
     window = await asked.found(session, project_id)
 
-    async def read(session: AsyncSession, at: WalkPlace | None) -> tuple[Sequence[ExportedPoint], WalkPlace | None]:
-        found, following = await points_of_series(session, choice, window, at=at, limit=POINTS_AT_ONCE, raw=raw)
-        return [row for stored, point in found for row in exported(stored, [point], raw=raw)], following
+    async def read(
+        session: AsyncSession, place: tuple[WalkPlace, int] | None
+    ) -> tuple[Sequence[ExportedPoint], tuple[WalkPlace, int] | None]:
+        at, series = place or (None, None)
+        found, following, series = await points_of_series(
+            session, choice, window, at=at, limit=POINTS_AT_ONCE, raw=raw, series=series
+        )
+        rows = [row for stored, point in found for row in exported(stored, [point], raw=raw)]
+        return rows, None if following is None else (following, series)
 
     if form is not None:
         table = RAW_POINTS if raw else POINTS
         return await send(form, table, in_batches(session, opened, read), name=choice.project, headers=answer.headers)
     at = read_cursor(cursor, SeriesPointPlace)
-    found, following = await points_of_series(session, choice, window, at=at, limit=limit, raw=raw)
+    found, following, _ = await points_of_series(session, choice, window, at=at, limit=limit, raw=raw)
     series = {stored.series.id: plain_series(stored) for stored, _ in found}
     return answer.plain(
         {

@@ -19,22 +19,29 @@ WalkPlace: TypeAlias = tuple[int, tuple[datetime, int] | None]
 
 
 async def points_of_series(
-    session: AsyncSession, choice: SeriesChoice, window: Window, *, at: WalkPlace | None, limit: int, raw: bool = False
-) -> tuple[Sequence[tuple[StoredSeries, PooledPoint]], WalkPlace | None]:
-    """Up to `limit` points of the chosen series, by series and then oldest commit first, and where to go on.
+    session: AsyncSession,
+    choice: SeriesChoice,
+    window: Window,
+    *,
+    at: WalkPlace | None,
+    limit: int,
+    raw: bool = False,
+    series: int | None = None,
+) -> tuple[Sequence[tuple[StoredSeries, PooledPoint]], WalkPlace | None, int]:
+    """Up to `limit` points of the chosen series, by series and then oldest commit first, where to go on, and with how many series.
 
     There may be fewer, even none, with more to come: not many more series than points are looked into, so that a page ends
     soon where hardly any has points in the window. Index: as `list_series`, then as `points_in` and `first_points`.
     """
     found: list[tuple[StoredSeries, PooledPoint]] = []
-    series = FEWEST_SERIES
+    series = series or FEWEST_SERIES
     while True:
         some, at = await _points_of_some(
             session, choice, window, at=at, series=series, limit=limit - len(found), raw=raw
         )
         found += some
         if at is None or len(found) == limit or series >= limit:
-            return found, at
+            return found, at, series
         series = min(4 * series, limit)
 
 

@@ -160,12 +160,13 @@ async def test_series_take_one_statement_together_for_their_counts_and_one_for_t
     everywhere, nowhere = Window(), Window(start=datetime(2030, 1, 1, tzinfo=UTC))
     choice = SeriesChoice(project="demo")
     async with count_statements() as statements:
-        found, following = await points_of_series(session, choice, everywhere, at=None, limit=1000)
+        found, following, series = await points_of_series(session, choice, everywhere, at=None, limit=1000)
     assert ([stored.series.id for stored, _ in found], following) == ([*range(1, 401)], None)
     # Of 50, 200 and 150 series: the project, its series, how many points each has, the points, and of what they are.
     assert len(statements) == 3 * 5
+    assert series == 800
     async with count_statements() as statements:
-        assert await points_of_series(session, choice, nowhere, at=None, limit=10) == ([], (51, None))
+        assert await points_of_series(session, choice, nowhere, at=None, limit=10) == ([], (51, None), 50)
     assert len(statements) == 3
 
 
@@ -179,7 +180,7 @@ async def test_pages_of_many_series_hold_the_points_of_one_series_after_the_othe
         each = [await points_in(session, id_, window, after=None, limit=1000, raw=True) for id_ in series]
         walked, pages, at = [], 0, None
         while at is not None or not pages:
-            page, at = await points_of_series(session, choice, window, at=at, limit=limit, raw=True)
+            page, at, _ = await points_of_series(session, choice, window, at=at, limit=limit, raw=True)
             assert len(page) <= limit
             assert all(stored.series.id == point.reading.series_id for stored, point in page)
             walked, pages = [*walked, *(point for _, point in page)], pages + 1
