@@ -13,6 +13,7 @@ from pullback_dashboards import links
 from pullback_dashboards.address_errors import ErrorView, error_view
 from pullback_dashboards.login.view import login_view
 from pullback_dashboards.rendering import page
+from pullback_service.background_threads import MadeAside
 from pullback_service.caller import Caller
 from pullback_service.errors import NotSignedInError
 
@@ -54,7 +55,7 @@ def _styled(handler: _Handler) -> _Handler:
         if view.status == HTTPStatus.UNAUTHORIZED:
             refusal = None if isinstance(error, NotSignedInError) else view.sentence
             form = login_view(_address(request), needed=True, refusal=refusal, in_place=True)
-            shown: Response = page(request, "login.html", title="Sign in", view=form, status=view.status)
+            shown = page(request, "login.html", title="Sign in", view=form, status=view.status).at_once()
             shown.headers["www-authenticate"] = answer.headers.get("www-authenticate", "Bearer")
             return shown
         if view.status == HTTPStatus.FORBIDDEN or (view.status == HTTPStatus.NOT_FOUND and _may_be_hidden(request)):
@@ -68,8 +69,9 @@ def _styled(handler: _Handler) -> _Handler:
     return styled
 
 
-def _page(request: Request, view: ErrorView) -> Response:
-    return page(request, "error.html", title=view.title, view=view, status=view.status, coming_from=view.project)
+def _page(request: Request, view: ErrorView) -> MadeAside:
+    made = page(request, "error.html", title=view.title, view=view, status=view.status, coming_from=view.project)
+    return made.at_once()  # that no thread is free is an error, too
 
 
 def _may_be_hidden(request: Request) -> bool:

@@ -5,13 +5,14 @@ event loop has to wait for each of them before it may go on (`SWITCH_INTERVAL_S`
 """
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
 from threading import BoundedSemaphore, Lock
-from typing import Final, ParamSpec, TypeVar
+from typing import Final, ParamSpec, Self, TypeVar
 
 from fastapi import Response
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -26,8 +27,8 @@ MOST_WAITING: Final = 64
 MOST_OF_ONE: Final = 16
 """Of these so many for one caller, who leaves room for others; more than a browser asks for at a time."""
 MOST_LARGE_WAITING: Final = 3
-MOST_WAIT_S: Final = 1.5
-"""Work that has not begun by then is given up: a page waits twice, to be read and to be written, and answers within 5 s."""
+MOST_WAIT_S: Final = 2.0
+"""The time that one request may wait for threads, however often it needs one; it is answered 503 where it would wait longer."""
 COME_AGAIN_S: Final = 5
 
 P = ParamSpec("P")
@@ -62,15 +63,19 @@ class Aside:
             raise _busy()
         self._take_place(payer, 1)
         left = [partial(counted, work, *args, **kwargs)]
+        came = time.monotonic()
+        may_wait_s = MOST_WAIT_S - (0 if request is None else request.waited_s)
 
         def begin() -> T:
+            if request is not None:
+                request.waited_s += time.monotonic() - came
             return left.pop()()
 
         done = self._threads.submit(copy_context().run, begin)
         done.add_done_callback(lambda _: self._leave(payer))  # not before, although whoever asked may have left
         answer = asyncio.wrap_future(done)
         try:
-            await asyncio.wait((answer,), timeout=MOST_WAIT_S)
+            await asyncio.wait((answer,), timeout=max(may_wait_s, 0))
             if done.cancel():  # it has not begun
                 raise _busy()
             return await answer
@@ -114,6 +119,12 @@ class MadeAside(Response):
     def __init__(self, make: Callable[[], str | bytes], **told: object) -> None:
         super().__init__(None, **told)  # type: ignore[arg-type]  # status, headers and media type, as Starlette has them
         self._make = make
+        self._is_made = False
+
+    def at_once(self) -> Self:
+        """The same answer, made here: for what is small, and is told also where no thread is free."""
+        self._take(self.made())
+        return self
 
     def made(self) -> bytes:
         """The content."""
@@ -121,6 +132,10 @@ class MadeAside(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Make it, then send it."""
-        self.body = await aside(self.made)
-        self.headers["content-length"] = str(len(self.body))
+        if not self._is_made:
+            self._take(await aside(self.made))
         await super().__call__(scope, receive, send)
+
+    def _take(self, body: bytes) -> None:
+        self.body, self._is_made = body, True
+        self.headers["content-length"] = str(len(body))

@@ -16,7 +16,7 @@
         ├── TooLargeError            413
         ├── OffsetError              416
         ├── TooManyRequestsError     429
-        ├── BusyError                503, so many wait already that nobody else is let in
+        ├── BusyError                503, too many wait for the same, or it waited too long
         └── InvalidInputError        422, the document was read but does not hold
             ├── UnreadableBodyError  400, the body is not the JSON it claims to be
             └── IncompleteRequestError  400, the file leaves something unsaid that the address must say
@@ -197,7 +197,7 @@ class TooManyRequestsError(RequestError):
 
 
 class BusyError(RequestError):
-    """So many callers wait for the same that one more would wait too long."""
+    """Too many callers wait for the same, or this one has waited too long."""
 
     status = 503
     slug = "busy"

@@ -27,10 +27,12 @@ Pay = Callable[[float], object]
 class Work:
     """The work of one request, in seconds, as far as it is done."""
 
-    __slots__ = ("_pay", "_unpaid_s", "payer", "refused", "seconds")
+    __slots__ = ("_pay", "_unpaid_s", "payer", "refused", "seconds", "waited_s")
 
     def __init__(self) -> None:
         self.seconds = 0.0
+        self.waited_s = 0.0
+        """The time that it waited for threads."""
         self.payer: str | None = None
         """Who pays; None where nobody has to."""
         self.refused: str | None = None

@@ -15,6 +15,7 @@ from pullback_service import background_threads as asides
 from pullback_service.background_threads import Aside
 from pullback_service.errors import BusyError
 from pullback_service.settings import Settings
+from pullback_service.work import Work, serve
 
 pytestmark = pytest.mark.anyio
 
@@ -52,8 +53,9 @@ def named(reports, count):
 
 
 async def test_health_pages_and_uploads_are_answered_while_more_pages_are_made_than_there_are_threads(
-    pages, reports, held
+    pages, reports, held, monkeypatch
 ):
+    monkeypatch.setattr(asides, "MOST_WAIT_S", 300)
     go_on, begun = held
     report = reports.report(1)
     await pages.post("/api/v1/reports", json=report)
@@ -84,6 +86,25 @@ async def test_whoever_comes_when_too_many_wait_is_told_to_come_again(pages, rep
     go_on.set()
     assert (await first).status_code == (await second).status_code == 200
     assert (await pages.get(address)).status_code == 200
+
+
+async def test_errors_are_pages_also_while_no_thread_is_free(pages, reports, held, monkeypatch):
+    monkeypatch.setattr(asides, "MOST_WAIT_S", 0.1)
+    go_on, begun = held
+    report = reports.report(1)
+    await pages.post("/api/v1/reports", json=report)
+    address = f"/reports/{report['id']}"
+    slow = [asyncio.create_task(pages.get(f"{address}.md")) for _ in range(asides.MOST_AT_ONCE)]
+    for _ in range(asides.MOST_AT_ONCE):
+        assert await asyncio.to_thread(begun.acquire, timeout=30)
+    html = {"accept": "text/html"}
+    answers = [await pages.get(path, headers=html) for path in (address, "/nowhere")]
+    answers.append(await pages.get("/settings", headers={**html, "authorization": "Bearer unknown"}))
+    assert [answer.status_code for answer in answers] == [503, 404, 401]
+    assert answers[0].headers["retry-after"] == str(asides.COME_AGAIN_S)
+    assert all("<h1" in answer.text for answer in answers)
+    go_on.set()
+    assert {answer.status_code for answer in await asyncio.gather(*slow)} == {200}
 
 
 async def test_errors_of_the_work_are_errors_of_whoever_asked_and_take_no_turn_for_ever():
@@ -122,6 +143,28 @@ async def test_work_that_has_not_begun_in_time_is_given_up_and_what_has_begun_is
     assert await begun
     assert await turns(lambda: "next") == "next"
     assert not done
+
+
+async def test_one_request_waits_no_longer_for_two_threads_than_for_one(monkeypatch):
+    monkeypatch.setattr(asides, "MOST_WAIT_S", 60)
+    first, second, turns = threading.Event(), threading.Event(), Aside(1, 3)
+
+    async def twice():
+        assert await turns(lambda: "first") == "first"
+        monkeypatch.setattr(asides, "MOST_WAIT_S", 0.05)
+        await turns(lambda: "second")
+
+    work, tasks = Work(), []
+    for begin in (turns(first.wait, 30), serve(work, twice()), turns(second.wait, 30)):
+        tasks.append(asyncio.create_task(begin))
+        await asyncio.sleep(0.05)
+    first.set()
+    with pytest.raises(BusyError):
+        await tasks[1]
+    assert work.waited_s >= 0.05
+    second.set()
+    assert await tasks[0]
+    assert await tasks[2]
 
 
 async def test_a_report_of_many_cases_comes_in_pages_and_its_csv_as_a_whole(pages, reports):

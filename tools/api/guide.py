@@ -75,7 +75,7 @@ sentence with the remedy, `request_id` as in the logs and in the header `X-Reque
 | 416 | a piece of a log that does not continue where the log ends |
 | 422 | the document was read and does not hold |
 | 429 | more requests than one caller may make: `Retry-After` says when to come back |
-| 503 | the database does not answer, nothing was stored: the same request again, in a moment |
+| 503 | the database does not answer, or the service is busy; nothing was stored: the same request again, in a moment |
 
 **Again.** What is marked *safe to repeat* may be sent again when no answer came: it happens once, and the answer is the
 same. An upload is known by its `Idempotency-Key` and by its content; the same key with another content is 409.

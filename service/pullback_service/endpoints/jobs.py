@@ -317,8 +317,8 @@ async def report_result(
 ) -> JobReceipt:
     """Store the result of an attempt, measured on the machine that was given it.
 
-    One whose lease was lost is stored too; as `late` where another agent is at work on the job, or the job has ended. It becomes the result
-    if that agent brings none.
+    That of an attempt whose lease was lost is stored too: as `late` while another attempt runs, and where the job is done or cancelled;
+    otherwise it is accepted, and the job is done. A late report is accepted when the running attempt ends without a result.
     """
     async with intake.long if await is_long(body) else nullcontext():
         prepared = await in_thread(prepare, body)

@@ -4,8 +4,8 @@
        ↑________________|  a lost lease, or after a pause a passing fault of the machine; `max_attempts` times in all,
                            then lost; at once where it took a second agent with it
 
-    A result that comes after its lease was lost is that of the job where nobody else works on it or no other attempt brings one;
-    unless it was cancelled, the job is done then.
+    The result of an attempt whose lease was lost is stored as `late` while another attempt runs, and where the job is done or
+    cancelled; otherwise it is accepted, and the job is done. A late result is accepted when the running attempt ends without one.
 
 Rules that hold whatever agents and networks do:
 - The job's row is locked before anything about it changes, so its steps happen one after the other.
@@ -255,8 +255,8 @@ def finish(held: HeldAttempt) -> None:
     gives_result = held.gives_result
     if held.is_active:
         _end(held.attempt, "done", None, None)
-    elif held.attempt.state != "done" and not (held.attempt.failure_message or "").endswith(CAME_LATE):
-        held.attempt.failure_message = f"{held.attempt.failure_message} {CAME_LATE}"
+    elif held.attempt.state != "done" and not (told := held.attempt.failure_message or "").endswith(CAME_LATE):
+        held.attempt.failure_message = f"{told} {CAME_LATE}".lstrip()
     if gives_result:
         _finish(held.job, "done", None, None)
 
@@ -333,7 +333,6 @@ async def _finish_by_late_result(session: AsyncSession, job: Job) -> bool:
         .where(
             Report.commit_id == job.commit_id,
             Report.job_id == job.id,
-            Report.attempt > job.max_attempts - ATTEMPTS,  # since it was queued, or queued again by somebody
             Report.status == "late",
         )
         .order_by(Report.received_at.desc())

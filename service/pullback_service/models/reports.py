@@ -23,8 +23,8 @@ class Report(Base):
     `document` is our report that was made from another tool's file, packed alike; it is null where the file itself
     is or holds our report.
 
-    `status` is `accepted`, `late` for what a lost lease measured where another attempt is at work on the job or has finished it, or
-    `withdrawn` for one that was uploaded by mistake: it is kept, and is on no history.
+    `status` is `accepted`, `late` for the result of a lost lease that came while another attempt ran, or to a job that was done or
+    cancelled, or `withdrawn` for one that was uploaded by mistake: it is kept, and is on no history.
     """
 
     __tablename__ = "report"

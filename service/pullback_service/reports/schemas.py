@@ -255,8 +255,8 @@ class _Receipt(BaseModel):
 class ReportReceipt(_Receipt):
     """The receipt of an upload; a replay of it gets the same answer.
 
-    `status` is `late` when the report belongs to a lost lease and the job has another result, or may still get one, and `withdrawn` when
-    it was taken back: it is kept all the same, on no history.
+    `status` is `late` when the report belongs to a lost lease and came while another attempt ran, or to a job that was done or
+    cancelled, and `withdrawn` when it was taken back: it is kept all the same, on no history.
     """
 
     url: str

@@ -462,6 +462,26 @@ async def test_a_late_result_settles_a_job_whose_next_agent_brings_none(
         assert await waiting.scalar(select(Report.detected_at)) is None  # evidence of incidents, which it was not
 
 
+@pytest.mark.parametrize("ends", ["while another attempt runs", "after it failed"])
+async def test_a_result_that_comes_after_a_retry_is_the_jobs_whenever_it_comes(
+    client, enroll, queue, expire, let_pass, reports, ends
+):
+    job = await queue()
+    late = await (await enroll()).take()
+    await let_pass(31)
+    await expire()
+    assert (await (await (await enroll()).take()).fail("workload", retryable=False))["answer"] == "failed"
+    await client.post(f"/api/v1/jobs/{job['id']}/retry")
+    third = await (await enroll()).take()
+    if ends == "while another attempt runs":
+        assert (await late.report(reports.report(1))).json()["status"] == "late"
+        assert (await third.fail("workload", retryable=False))["answer"] == "done"
+    else:
+        assert (await third.fail("workload", retryable=False))["answer"] == "failed"
+        assert (await late.report(reports.report(1))).json()["status"] == "accepted"
+    assert (await client.get(f"/api/v1/jobs/{job['id']}")).json()["state"] == "done"
+
+
 async def test_results_of_two_agents_at_once_leave_one_accepted(enroll, queue, expire, let_pass, reports, session):
     await queue()
     first = await (await enroll()).take()
