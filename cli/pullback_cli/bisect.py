@@ -192,11 +192,9 @@ class _Search:
     def _compare(
         self, reference: int, place: int, cases: Sequence[str], variants: Sequence[str], effort: int
     ) -> Mapping[str, Any]:
-        from pullback_runners.errors import RunnerError
-
         try:
             report = self._build_and_measure(reference, place, cases, variants, effort)
-        except RunnerError as error:
+        except Exception as error:
             if self.stop():  # Ctrl-C has ended what builds a commit, too
                 raise _InterruptedError from error
             raise
@@ -212,11 +210,13 @@ class _Search:
         from pullback_runners.suites import narrowed_suite
 
         name, globs = narrowed_suite(self.suite)
-        older, newer = (
-            build_subject(self.project, self.project.top, self.commits[each], self.tell) for each in (reference, place)
-        )
+        built = []
+        for each in (reference, place, -1):
+            built.append(build_subject(self.project, self.project.top, self.commits[each], self.tell))
+            if self.stop():
+                raise _InterruptedError
+        older, newer, last = built
         tell_refused([said for each in (older, newer) if (said := each.warning())])
-        last = build_subject(self.project, self.project.top, self.commits[-1], self.tell)
         return compare_commits(
             older,
             newer,

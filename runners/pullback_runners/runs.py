@@ -56,7 +56,7 @@ def begin_run(
     *,
     checks_outside: bool,
 ) -> Iterator[tuple[Run, Surroundings]]:
-    """A run and the surroundings of its processes. The gradients that these keep are removed at the end.
+    """A run and the surroundings of its processes, which keep gradients in a folder that is removed at the end.
 
     `checks_outside`: they are checked once more by a process that imports nothing of the commit that is measured.
     """

@@ -51,7 +51,7 @@ class Comparison:
         if REFERENCE in self.failures or CANDIDATE in self.failures:
             return []
         twins = {TWIN: self.reference} if self.with_twin else {}
-        if self.with_twin and self._are_forked_apart():
+        if self.with_twin and self._candidate_needs_twin():
             twins[CANDIDATE_TWIN] = self.candidate
         if self.failures.keys() & twins.keys():  # one alone would be compared with two
             twins = {}
@@ -65,13 +65,14 @@ class Comparison:
 
     def log_ratios(self) -> list[float]:
         """ln(candidate / reference), group by group; of two candidates the mean."""
-        return [
-            fmean(
-                pair_log_ratio(*paired_slices(self.case, [candidate, *self._references(group)]))
-                for candidate in _timings(group, CANDIDATE, CANDIDATE_TWIN)
-            )
-            for group in self.groups
-        ]
+        ratios = []
+        for group in self.groups:
+            references, candidates = self._references(group), _timings(group, CANDIDATE, CANDIDATE_TWIN)
+            if self._candidate_needs_twin() and len(references) != len(candidates):  # the group in which a twin failed
+                references, candidates = references[:1], candidates[:1]
+            pairs = [paired_slices(self.case, [candidate, *references]) for candidate in candidates]
+            ratios.append(fmean(pair_log_ratio(*pair) for pair in pairs))
+        return ratios
 
     def twin_log_ratios(self) -> list[float]:
         """Distances of the twins of the reference from each other, group by group."""
@@ -112,8 +113,8 @@ class Comparison:
         kinds = {self.failures[name].kind for name in (REFERENCE, CANDIDATE) if name in self.failures}
         return {self.reference.variant: failure["message"]} if failure and "unavailable" in kinds else {}
 
-    def _are_forked_apart(self) -> bool:
-        """True if the processes of the two come from two zygotes; on a device, which has the memory of all, it makes no difference."""
+    def _candidate_needs_twin(self) -> bool:
+        """True on the CPU where each commit has an interpreter of its own; on a device this was not measured."""
         return self.case.device == CPU and self.reference.subject.interpreter != self.candidate.subject.interpreter
 
     def _references(self, group: Group) -> list[Timing]:

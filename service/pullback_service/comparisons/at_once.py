@@ -71,7 +71,7 @@ _IS_UNCHANGED = np.array([outcome in UNCHANGED for outcome in OUTCOMES])
 class ReadingColumns(NamedTuple):
     """Readings as columns. NaN where there is no number; texts are codes, equal ones of equal texts and 0 of none.
 
-    `extent` is the distance of the ends of the ratio's interval. Of a count that is `consistent` all calls counted the same as well.
+    `extent` is the distance of the ends of the ratio's interval. `consistent` is false also for a count that varies from call to call.
     """
 
     value: Numbers

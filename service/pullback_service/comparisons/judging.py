@@ -105,7 +105,7 @@ BELOW_RESOLUTION: Final = "Measured at different times; by the noise of this ser
 WITHOUT_RATIO: Final = "A value is zero or less, so there is no ratio."
 _LIKELY: Final[Mapping[str, Outcome]] = {"faster": "likely_faster", "slower": "likely_slower"}
 LIKELY: Final[frozenset[Outcome]] = frozenset(_LIKELY.values())
-CALLS_DIFFER: Final = "Calls of one commit count differently, and some as calls of the other."
+CALLS_DIFFER: Final = "The count varies from call to call, and the ranges of the two commits overlap."
 COUNTED_APART: Final = (
     "Counted in two sessions. Counts of this kind depend on what else a process does, and are compared only within one "
     "session."

@@ -83,7 +83,7 @@ class Spread:
 class Pooled(NamedTuple):
     """The pooled points of a series at a commit.
 
-    `consistent`: all processes of all reports counted the same, or may have, where calls differ. `quality` is `busy` where no report is clean.
+    `consistent`: all processes of all reports agree on one count; where calls differ, their ranges overlap. `quality` is `busy` where no report is clean.
     """
 
     quality: str
@@ -155,7 +155,7 @@ def _is_consistent(points: Sequence[MeasuredPoint]) -> bool:
 
 
 def _counts_in_common(point: MeasuredPoint) -> tuple[float, float]:
-    """The least and the most that all processes of a report may have counted; the other way round where there is no such count."""
+    """The least and the most that all processes of a report may have counted; low > high where there is none."""
     known = [each for each in (point.process_low, point.process_high) if each is not None]
     if point.process_count is None and known:
         return min(known), max(known)

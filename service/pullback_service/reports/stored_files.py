@@ -26,7 +26,7 @@ LONG_FILE_BYTES: Final = 1024 * 1024
 LARGE_PACKED_BYTES: Final = 512 * 1024
 """Of a stored file, which may hold thousands of cases: unpacked it takes ten times as much, as objects a hundred times."""
 
-# An error, or a gradient that is not right; a name with an escape in it may be one of these.
+# An error, or a gradient that is not right; either name may be spelled with an escape.
 _MAY_HAVE_FAILED: Final = re.compile(rb'"error"\s*:\s*\{|"ok"\s*:\s*false|\\u')
 
 

@@ -23,7 +23,7 @@ WORDS: Final = {
     ),
     "candidate_counts_differ": "Counts differ between reports of the candidate.",
     "reference_counts_differ": "Counts differ between reports of the reference.",
-    "calls_differ": "Calls of one commit count differently, and some as calls of the other.",
+    "calls_differ": "The count varies from call to call, and the ranges of the two commits overlap.",
     "processes_differ": "Counts differ between processes of one program.",
     "contradiction": "Reports contradict each other.",
     "failed_once": "Reports contradict each other: the candidate failed in one of them.",
