@@ -195,7 +195,7 @@ class _Search:
         try:
             report = self._build_and_measure(reference, place, cases, variants, effort)
         except Exception as error:
-            if self.stop():  # Ctrl-C has ended what builds a commit, too
+            if self.stop():
                 raise _InterruptedError from error
             raise
         if self.stop():

@@ -3,6 +3,7 @@
 import json
 import sys
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ from pullback_cli.usage_errors import RefusalError, needs
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from pullback_cli.measuring_commands import Interrupts
     from pullback_runners.progress import Progress
     from pullback_runners.projects.configuration import ProjectFile
     from pullback_runners.projects.subjects import BuiltCommit
@@ -75,7 +77,7 @@ def compare(
     pullback compare --against HEAD --dirty --suite quick --json
     """
     from pullback_runners.comparing import compare_commits, failures, regressions
-    from pullback_runners.errors import BuildError, UsageError
+    from pullback_runners.errors import UsageError
     from pullback_runners.projects.subjects import build_subject
     from pullback_runners.report import write_report
     from pullback_runners.revisions import find_commit, require_project
@@ -86,29 +88,30 @@ def compare(
         check_output(output)
     name, globs = narrowed_suite(suite)
     reference_commit = find_commit(project.top, against)
-    with tempfile.TemporaryDirectory(prefix="pullback-") as temporary, progress(quiet=quiet) as tell:
-        try:
+    with (
+        tempfile.TemporaryDirectory(prefix="pullback-") as temporary,
+        progress(quiet=quiet) as tell,
+        interrupts() as stop,
+    ):
+        with _build_errors(stop):
             judged = _candidate(project, candidate, Path(temporary), tell, dirty=dirty)
             files = workloads or project.workload_files(judged.files, project.top)
             built = build_subject(project, project.top, reference_commit, tell)
-        except BuildError as error:
-            raise RefusalError(str(error)) from error
         tell_refused([said for each in (built, judged) if (said := each.warning())])
         tell_refused([] if candidate or dirty else _unused_workloads(project, files, judged))
-        with interrupts() as stop:
-            report = compare_commits(
-                built,
-                judged,
-                name,
-                [*(case or ()), *globs],
-                device=device,
-                variants=variant or project.measure.variants,
-                project=project.name,
-                workload_files=files,
-                on_refused=telling_once(),
-                on_progress=tell,
-                stop=stop,
-            )
+        report = compare_commits(
+            built,
+            judged,
+            name,
+            [*(case or ()), *globs],
+            device=device,
+            variants=variant or project.measure.variants,
+            project=project.name,
+            workload_files=files,
+            on_refused=telling_once(),
+            on_progress=tell,
+            stop=stop,
+        )
     written = output
     try:
         if output is not None:
@@ -129,6 +132,19 @@ def compare(
         raise typer.Exit(USAGE)
     if failures(report):
         raise typer.Exit(FAILED)
+
+
+@contextmanager
+def _build_errors(stop: "Interrupts") -> "Iterator[None]":
+    """Refuse what cannot be built; end where that is for a signal."""
+    from pullback_runners.errors import BuildError
+
+    try:
+        yield
+    except BuildError as error:
+        if stop():
+            raise typer.Exit(stop.status) from error
+        raise RefusalError(str(error)) from error
 
 
 def _candidate(

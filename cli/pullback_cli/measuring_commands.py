@@ -66,11 +66,17 @@ class Interrupts:
 
 @contextlib.contextmanager
 def interrupts() -> Iterator[Interrupts]:
-    """Turn the first Ctrl-C or SIGTERM into a wish to stop, so that what was measured is kept; the second one ends at once."""
+    """Turn the first Ctrl-C or SIGTERM into a wish to stop, so that what was measured is kept; the second one ends at once.
+
+    Commands of a build end with the first one.
+    """
+    from pullback_runners.projects.build_steps import stopped_by
+
     asked = Interrupts()
     previous = {number: signal.signal(number, asked.note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield asked
+        with stopped_by(asked):
+            yield asked
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)

@@ -224,7 +224,7 @@ def _own_project(
     try:
         subject = subject_of_files(project, folder, note, tell)
     except BuildError as error:
-        if stop is not None and stop():  # Ctrl-C has ended what builds it, too
+        if stop is not None and stop():
             raise typer.Exit(stop.status) from error
         raise RefusalError(str(error)) from error
     return {"subject": subject, **_measured(project, describe_commit(project.top))}
@@ -317,7 +317,7 @@ def _built_or_told(
     try:
         built = build_subject(project, project.top, commit, tell)
     except BuildError as error:
-        if stop():  # Ctrl-C has ended what builds it, too
+        if stop():
             return None
         note(str(error))
         if log is not None and error.log:

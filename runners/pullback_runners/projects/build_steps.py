@@ -25,6 +25,24 @@ _build: ContextVar[_Build | None] = ContextVar("_build", default=None)
 """Of this thread: what runs commands lies six calls below what builds a commit."""
 
 
+_stop: ContextVar[Callable[[], bool]] = ContextVar("_stop", default=lambda: False)
+
+
+@contextmanager
+def stopped_by(stop: Callable[[], bool]) -> Iterator[None]:
+    """Commands of builds inside are ended when `stop` says so."""
+    token = _stop.set(stop)
+    try:
+        yield
+    finally:
+        _stop.reset(token)
+
+
+def is_stopped() -> bool:
+    """True if what is built is to end."""
+    return _stop.get()()
+
+
 @contextmanager
 def building(name: str, tell: Callable[[Progress], None]) -> Iterator[None]:
     """Tell of the steps that are taken inside."""

@@ -2,15 +2,19 @@
 
 import hashlib
 import logging
+import os
 import platform
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
 import tempfile
+import time
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -19,9 +23,9 @@ from typing import Any
 
 from pullback_runners.errors import BuildError
 from pullback_runners.git import variables_elsewhere
-from pullback_runners.projects.build_steps import environment_of_it, step
+from pullback_runners.projects.build_steps import environment_of_it, is_stopped, step
 from pullback_runners.projects.configuration import FILE, Build
-from pullback_runners.projects.folder_cache import held_locks, kept_folder
+from pullback_runners.projects.folder_cache import kept_folder
 from pullback_runners.projects.requirements import local_files, local_places, requirement_files
 
 _log = logging.getLogger(__name__)
@@ -29,6 +33,7 @@ _log = logging.getLogger(__name__)
 
 MOST_BYTES = 20 << 30
 _TIMEOUT_S = 3600
+_LOOK_EVERY_S = 0.2
 _LISTS_PACKAGES = """
 import sys
 from importlib.metadata import distributions
@@ -118,31 +123,60 @@ def _packages_of(python: Path) -> tuple[str, ...]:
 def run_logged(command: Sequence[str] | str, where: Path, what: str, variables: dict[str, str] | None = None) -> None:
     """Run a command of a build; where it fails BuildError says which it was and ends with the last lines of its output."""
     _log.info("$ %s", command if isinstance(command, str) else shlex.join(command))
-    with (
-        tempfile.TemporaryFile() as output
-    ):  # a pipe would be waited for as long as a server that the command started runs
-        try:
-            with step(what.rstrip(",")):
-                done = subprocess.run(  # noqa: S603 - commands of the project's own file
-                    command,
-                    cwd=where,
-                    env=own_variables() if variables is None else variables,
-                    shell=isinstance(command, str),
-                    check=False,
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    timeout=_TIMEOUT_S,
-                    pass_fds=() if isinstance(command, str) else held_locks(),  # a shell may leave servers running
-                )
-        except subprocess.TimeoutExpired as error:
-            raise BuildError(f"{what} did not end in {_TIMEOUT_S} s") from error
+    # Into a file: a pipe would be waited for as long as a server runs that has left the session.
+    with tempfile.TemporaryFile() as output:
+        with step(what.rstrip(",")):
+            process = subprocess.Popen(  # noqa: S603 - commands of the project's own file
+                command,
+                cwd=where,
+                env=own_variables() if variables is None else variables,
+                shell=isinstance(command, str),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            with _ended_as_a_whole(process):
+                status = _wait(process, what)
         output.seek(0)
         written = output.read().decode(errors="replace")
     _log.info("%s", written.rstrip())
-    if done.returncode != 0:
+    if status != 0:
         log = "".join(f"\n  {line}" for line in written.strip().splitlines()[-_LAST_LINES:])
-        raise BuildError(f"{what} ended with exit status {done.returncode}{log}", written)
+        raise BuildError(f"{what} ended with exit status {status}{log}", written)
+
+
+@contextmanager
+def _ended_as_a_whole(process: "subprocess.Popen[bytes]") -> Iterator[None]:
+    """End at the end all that the leader of a session has started there, also where this process is killed meanwhile.
+
+    What goes on would write into the folder of the next build of the same commit, or run beside what is measured.
+    """
+    # Another process: it reads to its end a pipe that nobody else holds open.
+    watch = ["/bin/sh", "-c", 'read -r _; kill -s KILL -- "-$0"', str(process.pid)]
+    with subprocess.Popen(  # noqa: S603 - our own words
+        watch, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    ) as watching:
+        try:
+            yield
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            watching.kill()
+
+
+def _wait(process: "subprocess.Popen[bytes]", what: str) -> int:
+    """The exit status of a command of a build, unless that is interrupted or takes too long."""
+    began = time.monotonic()
+    while True:
+        try:
+            return process.wait(_LOOK_EVERY_S)
+        except subprocess.TimeoutExpired as error:
+            if is_stopped():
+                raise BuildError(f"{what} was interrupted") from error
+            if time.monotonic() - began > _TIMEOUT_S:
+                raise BuildError(f"{what} did not end in {_TIMEOUT_S} s") from error
 
 
 def begin_environment(base: Path, folder: Path, *, has_pip: bool) -> None:

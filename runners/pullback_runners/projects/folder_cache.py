@@ -65,11 +65,6 @@ def _take(lock: int, kind: int) -> None:
             fcntl.flock(lock, kind)
 
 
-def held_locks() -> tuple[int, ...]:
-    """Descriptors of the locks, for what is installing: where this process is killed it goes on, and nobody is to make the folder meanwhile."""
-    return tuple(_in_use.values())
-
-
 def _make_whole(place: Path, make: Callable[[Path], None]) -> None:
     """Make a folder, or leave none."""
     shutil.rmtree(place, ignore_errors=True)

@@ -7,8 +7,10 @@ import sys
 import sysconfig
 import venv
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 from tests.runners.projects.conftest import LIBRARY, PROJECT
 
@@ -222,6 +224,36 @@ def test_a_build_that_is_interrupted_is_no_failure_of_its_commit(command, reposi
     done = command(*asked, "--suite", "trial", folder=repository.folder)
     assert done.returncode == 130
     assert "cannot be built" not in done.stderr
+
+
+def at_work(*, session):
+    """The processes of a session that have not ended."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(ProcessLookupError, psutil.NoSuchProcess):
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+@pytest.mark.parametrize(("number", "status"), [("INT", 130), ("TERM", 143)])
+@pytest.mark.parametrize("asked", [("run", "--commits", "HEAD"), ("compare", "--against", "HEAD")], ids=" ".join)
+def test_a_signal_to_the_command_alone_ends_a_build_with_all_it_has_started(
+    command, repository, tmp_path, asked, number, status
+):
+    hangs = f"echo $$ > {tmp_path}/pid; sleep 300 & kill -{number} $PPID; (sleep 300); true"
+    repository.write("pullback.toml", f'[build]\ncommands = ["{hangs}"]\n[measure]\nworkloads = ["bench/total.py"]\n')
+    repository.commit("first")
+    done = command(*asked, "--suite", "trial", folder=repository.folder)
+    assert (done.returncode, "cannot be built" in done.stderr) == (status, False)
+    assert not at_work(session=int((tmp_path / "pid").read_text()))
+
+
+def test_what_a_build_leaves_running_is_ended(repository, tmp_path):
+    repository.write("pullback.toml", f'[build]\ncommands = ["sleep 300 & echo $$ > {tmp_path}/pid"]\n')
+    repository.commit("first")
+    built(repository)
+    assert not at_work(session=int((tmp_path / "pid").read_text()))
 
 
 def test_commands_are_run_once_a_commit(repository, tmp_path):
