@@ -1,8 +1,9 @@
 """The rule of outcomes. Pure; the same for the report, the terminal and the service."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from pullback_runners.measurement.statistics import RatioEstimate
 
@@ -70,3 +71,19 @@ def exact_outcome(variant: int, baseline: int) -> ExactOutcome:
 def exact_log_ratio(variant: int, baseline: int) -> float | None:
     """ln(variant / baseline), or None where one of them is 0 and there is no ratio."""
     return math.log(variant / baseline) if variant > 0 and baseline > 0 else None
+
+
+def are_apart(ours: Sequence[Mapping[str, Any]], theirs: Sequence[Mapping[str, Any]]) -> bool:
+    """True if all calls of all our processes counted more, or all less, than all of theirs did."""
+    low, high = _range(ours)
+    least, most = _range(theirs)
+    return low > most or high < least
+
+
+def _range(counts: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
+    """The least and the most that a call counted; anything, where calls differ and it is not told by how much."""
+    ends = []
+    for count in counts:
+        unknown = (-math.inf, math.inf) if count.get("differs") else (count["value"], count["value"])
+        ends.append(count.get("range", unknown))
+    return min(low for low, _ in ends), max(high for _, high in ends)

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pullback_runners.measurement.comparison import CANDIDATE, CANDIDATE_TWIN, REFERENCE, TWIN, Comparison
+from pullback_runners.measurement.comparison import CANDIDATE, REFERENCE, Comparison
 from pullback_runners.measurement.lockstep import Group
+from pullback_runners.measurement.outcomes import are_apart
 from pullback_runners.measurement.statistics import interquartile_mean
 from pullback_runners.report.document import (
-    are_apart,
     counts_document,
     failed_variant,
     gradient_document,
@@ -60,17 +60,11 @@ def comparison_rows(comparison: Comparison, *, may_say_same: bool, is_busy: bool
                 seconds(interquartile_mean(_slices(comparison.case, group))) for group in comparison.groups
             ],
         }
-    ours, theirs = comparison.examinations[CANDIDATE].counts, comparison.examinations[REFERENCE].counts
-    twin = comparison.examinations[TWIN].counts if TWIN in comparison.examinations else theirs
-    our_twin = comparison.examinations[CANDIDATE_TWIN].counts if CANDIDATE_TWIN in comparison.examinations else ours
-    for metric, count in ours.items():
-        if metric in theirs and count["value"] is not None and theirs[metric]["value"] is not None:
-            said = counts_document(count, theirs[metric])
-            others = theirs[metric], twin[metric]
-            is_apart = are_apart(count, *others) and all(are_apart(one, count, our_twin[metric]) for one in others)
-            if said["outcome"] != "equal" and not is_apart:
-                said["outcome"] = "ambiguous"  # two processes of one engine do not count alike either
-            yield {**row, "metric": metric, **said, "values": [theirs[metric]["value"], count["value"]]}
+    for metric, (theirs, ours) in comparison.counts().items():
+        said = counts_document(ours[0], theirs[0])
+        if said["outcome"] != "equal" and not are_apart(ours, theirs):
+            said["outcome"] = "ambiguous"  # two processes of one commit do not count alike either
+        yield {**row, "metric": metric, **said, "values": [theirs[0]["value"], ours[0]["value"]]}
 
 
 def _slices(case: Case, group: Group) -> list[float]:

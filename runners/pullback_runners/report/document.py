@@ -10,7 +10,14 @@ from pullback_runners.measurement.clocks import clock_of
 from pullback_runners.measurement.examination import Examination
 from pullback_runners.measurement.lockstep import Group, Timing, paired_slices
 from pullback_runners.measurement.member import Member
-from pullback_runners.measurement.outcomes import Margins, exact_log_ratio, exact_outcome, margins, noisy_outcome
+from pullback_runners.measurement.outcomes import (
+    Margins,
+    are_apart,
+    exact_log_ratio,
+    exact_outcome,
+    margins,
+    noisy_outcome,
+)
 from pullback_runners.measurement.statistics import (
     RatioEstimate,
     interquartile_mean,
@@ -352,7 +359,7 @@ def counts_document(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[
     """The entry of an exact metric. Calls of one program that differ hide a difference unless none comes near the other's."""
     ratio = exact_log_ratio(ours["value"], theirs["value"])
     outcome: str = exact_outcome(ours["value"], theirs["value"])
-    if outcome != "equal" and not are_apart(ours, theirs):
+    if outcome != "equal" and not are_apart([ours], [theirs]):
         outcome = "ambiguous"
     if ratio is not None and abs(ratio) <= max(ours.get("tolerance", 0), theirs.get("tolerance", 0)):
         outcome = "equal"
@@ -365,20 +372,6 @@ def counts_document(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[
         "outcome": outcome,
         "difference": ours["value"] - theirs["value"],
     }
-
-
-def are_apart(ours: Mapping[str, Any], *theirs: Mapping[str, Any]) -> bool:
-    """True if all calls counted more, or all less, than all of the others did."""
-    low, high = _range(ours)
-    ranges = [_range(each) for each in theirs]
-    return low > max(most for _, most in ranges) or high < min(least for least, _ in ranges)
-
-
-def _range(count: Mapping[str, Any]) -> tuple[float, float]:
-    """The least and the most that a call counted; anything, where calls differ and it is not told by how much."""
-    unknown = (-math.inf, math.inf) if count.get("differs") else (count["value"], count["value"])
-    least, most = count.get("range", unknown)
-    return least, most
 
 
 def _rounded(log_ratio: float) -> float:

@@ -15,11 +15,41 @@ from pullback_runners.measurement.comparison import (
     Comparison,
     compare_members,
 )
+from pullback_runners.measurement.examination import Examination
 from pullback_runners.measurement.lockstep import Group, Timing
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.subject import Subject
 from pullback_runners.measurement.worker_process import Surroundings
+from pullback_runners.report.comparisons import comparison_rows
 from pullback_runners.suites import find_suite
+
+
+def examined(members, **counts):
+    """Examinations of members, with one count of each that is named."""
+    known = {name: {"array_bytes": {"value": count}} for name, count in counts.items()}
+    return {each.name: Examination({}, known.get(each.name, {}), None) for each in members}
+
+
+@pytest.mark.parametrize(
+    ("candidate", "recounts", "is_claimed"),
+    [([2, 2, 2, 2], 3, True), ([2, 1], 1, False), ([2, 2, 1], 2, False), ([1], 0, False)],
+)
+def test_a_count_is_claimed_to_differ_when_all_of_four_processes_of_each_say_so(
+    monkeypatch, sound_case, candidate, recounts, is_claimed
+):
+    drawn = iter(candidate)
+
+    def examine(case, members, surroundings):
+        return examined(members, reference=1, candidate=next(drawn)), {}
+
+    monkeypatch.setattr(comparison, "examine", examine)
+    monkeypatch.setattr(comparison, "collect_groups", lambda *_args, **_options: None)
+    compared = Comparison(sound_case, Member("right", role=REFERENCE), Member("right", role=CANDIDATE), with_twin=False)
+    compare_members(compared, find_suite("quick"), Surroundings(), lambda _number, _wanted: None)
+    assert (len(compared.recounts), compared.counts_are_apart()) == (recounts, is_claimed)
+    (row,) = comparison_rows(compared, may_say_same=False, is_busy=False)
+    assert row["outcome"] == ("more" if is_claimed else "equal" if candidate == [1] else "ambiguous")
+    assert row["values"] == [1, candidate[0]]
 
 
 def test_checking_and_counting_are_part_of_the_minute(monkeypatch, sound_case):
@@ -28,7 +58,7 @@ def test_checking_and_counting_are_part_of_the_minute(monkeypatch, sound_case):
 
     def examine(case, members, surroundings):
         now[0] += 12.0
-        return {}, {}
+        return examined(members), {}
 
     monkeypatch.setattr(comparison.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(comparison, "examine", examine)
