@@ -14,8 +14,8 @@ from pullback.errors import DeviceError
 #: The name of a program's text, by which its lines are found in tracebacks.
 SOURCE = "<pullback program>"
 
-#: The name that a program has its text by.
-TEXT = "text_of_program"
+#: The name that a program has the lines of its listing by, which are those of `plan.explain()`.
+LINES = "lines_of_program"
 
 #: Errors after which a process cannot use the device any more, by the driver's code, in the driver's words.
 LASTING = {
@@ -53,7 +53,7 @@ def raise_told(error: RuntimeError, where: str = "", *, peak_bytes: int | None =
 
     `where` says what was computed, if no line of a program does; `peak_bytes` is the most memory that the program needs at once.
     """
-    line, said = _line_of(error.__traceback__), " ".join(str(error).split())
+    line, said = line_of(error.__traceback__), " ".join(str(error).split())
     if isinstance(error, DeviceError):
         if not line or said.startswith("line "):
             raise error
@@ -73,11 +73,11 @@ def raise_told(error: RuntimeError, where: str = "", *, peak_bytes: int | None =
     raise error
 
 
-def _line_of(tb: TracebackType | None) -> str:
+def line_of(tb: TracebackType | None) -> str:
     """The innermost line of a program that an error is of, in words; nothing if it is of none."""
     found = ""
     for frame, number in traceback.walk_tb(tb):
-        if frame.f_code.co_filename == SOURCE and TEXT in frame.f_globals:
-            line = frame.f_globals[TEXT].splitlines()[number - 1].partition("  # ")[0].strip()
+        if frame.f_code.co_filename == SOURCE and LINES in frame.f_globals:
+            line = frame.f_globals[LINES][number - 1].partition("  # ")[0].strip()
             found = f"line {number} of the program, `{line}`"
     return found
