@@ -89,7 +89,9 @@ class Compiled:
     interpreted: int = 0
     """Steps that the interpreter does between them."""
     kernel_stages: Callable[[], Sequence[tuple[str, str]]] = tuple
-    """The kernels of its native programs after each pass over kernels, or PTX of each launch on a device, for `plan.explain()`."""
+    """The kernels of its native programs after each pass over kernels, for `plan.explain()`."""
+    launches: Callable[[], Sequence[tuple[str, str]]] = tuple
+    """PTX of each launch on a device by its name in the text, for `plan.explain()`."""
     replayed: Any = None
     """The program, if it is captured as a CUDA graph (`backends/cuda/capture.py`)."""
 
@@ -183,7 +185,7 @@ def _on_device(graph: Graph, values: Sequence[Any], *, tier: str) -> Compiled:
         (),
         counts,
         poisoned=False,
-        kernel_stages=lambda: [(name, text()) for name, text in written.listings],
+        launches=lambda: [(name, text()) for name, text in written.listings],
         replayed=written.replayed,
     )
 

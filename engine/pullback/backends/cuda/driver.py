@@ -152,7 +152,7 @@ class Driver:
         self._call("cuModuleGetFunction", ctypes.byref(found), module, name.encode())
         return found.value or 0
 
-    def taken(self, function: int) -> tuple[int, int]:
+    def resources(self, function: int) -> tuple[int, int]:
         """Registers and bytes of stack of a thread of a kernel."""
         number = ctypes.c_int()
         found = []
