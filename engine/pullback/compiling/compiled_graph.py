@@ -126,9 +126,9 @@ class _OnDevice(Compiled):
         try:
             return Compiled.run(self, values)
         except RuntimeError as error:
-            from pullback.devices.cuda.failures import raise_told  # noqa: PLC0415 - which programs on the CPU never need
+            from pullback.devices.cuda.failures import raise_device_error  # noqa: PLC0415 - which programs on the CPU never need
 
-            raise_told(error, "memory for a plan", peak_bytes=self.counts["peak_bytes"])
+            raise_device_error(error, peak_bytes=self.counts["peak_bytes"])
 
 
 def compile_graph(
