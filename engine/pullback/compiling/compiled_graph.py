@@ -89,7 +89,9 @@ class Compiled:
     interpreted: int = 0
     """Steps that the interpreter does between them."""
     kernel_stages: Callable[[], Sequence[tuple[str, str]]] = tuple
-    """The kernels of its native programs after each pass over kernels, or PTX of each launch on a device, for `plan.explain()`."""
+    """The kernels of its native programs after each pass over kernels, for `plan.explain()`."""
+    launches: Callable[[], Sequence[tuple[str, str]]] = tuple
+    """PTX of each launch on a device by its name in the text, for `plan.explain()`."""
     replayed: Any = None
     """The program, if it is captured as a CUDA graph (`backends/cuda/capture.py`)."""
 
@@ -124,9 +126,9 @@ class _OnDevice(Compiled):
         try:
             return Compiled.run(self, values)
         except RuntimeError as error:
-            from pullback.devices.cuda.failures import raise_told  # noqa: PLC0415 - which programs on the CPU never need
+            from pullback.devices.cuda.failures import raise_device_error  # noqa: PLC0415 - which programs on the CPU never need
 
-            raise_told(error, "memory for a plan", peak_bytes=self.counts["peak_bytes"])
+            raise_device_error(error, peak_bytes=self.counts["peak_bytes"])
 
 
 def compile_graph(
@@ -183,7 +185,7 @@ def _on_device(graph: Graph, values: Sequence[Any], *, tier: str) -> Compiled:
         (),
         counts,
         poisoned=False,
-        kernel_stages=lambda: [(name, text()) for name, text in written.listings],
+        launches=lambda: [(name, text()) for name, text in written.listings],
         replayed=written.replayed,
     )
 

@@ -42,8 +42,9 @@ def passes(stages: Stages) -> Iterator[str]:
 
 
 def kernel_passes(compiled: Compiled, prefix: str = "") -> Iterator[str]:
-    """The kernels of native programs after each pass over kernels."""
-    return _stages((f"kernels: {prefix}{name}", kernels) for name, kernels in compiled.kernel_stages())
+    """The kernels of native programs after each pass over kernels, and those of each launch on a device."""
+    yield from _stages((f"kernels: {prefix}{name}", kernels) for name, kernels in compiled.kernel_stages())
+    yield from (_section(f"kernels: {prefix}{name}", kernels) for name, kernels in compiled.launches())
 
 
 def _stages(stages: Iterable[tuple[str, str]]) -> Iterator[str]:

@@ -5,6 +5,7 @@ On the late device, with our `libcuda`, which refuses in a capture what CUDA ref
 
 import gc
 import os
+import re
 import threading
 
 import numpy as np
@@ -34,6 +35,15 @@ def _stored(x):
     y = np.exp(x)
     y[np.argsort(x[0])] = x
     return np.sum(y)
+
+
+def _stored_in_a_loop(x):
+    def step(c, row):
+        y = np.exp(row)
+        y[np.argsort(c)] = row
+        return np.tanh(y), None
+
+    return np.sum(pb.scan(step, x[0], x)[0])
 
 
 def _agree(ours, theirs):
@@ -163,8 +173,9 @@ def test_results_that_share_memory_are_copied_apart(late):
         (lambda x: np.sum(x**2) if np.sum(x) > -100 else np.sum(x), "looks at a value that is on the device"),
         (lambda x: np.sum(pb.scipy.special.gamma(x * x + 1)), "gamma runs on the host"),
         (_stored, "waiting is not permitted when stream is capturing (line"),
+        (_stored_in_a_loop, "waiting is not permitted when stream is capturing (line"),
     ],
-    ids=["guard", "host", "positions"],
+    ids=["guard", "host", "positions", "positions in a loop"],
 )
 def test_what_cannot_be_captured_runs_step_by_step_and_the_summary_says_why(late, function, said):
     plan = pb.compile(function, tier="native")
@@ -175,6 +186,12 @@ def test_what_cannot_be_captured_runs_step_by_step_and_the_summary_says_why(late
     assert "runs step by step, not as a CUDA graph" in told
     assert said in told
     assert said in plan.explain()
+    lines, listing = (
+        re.findall(r"\(line (\d+) of the program, `(.*)`\)", told),
+        plan.explain().partition("# program\n")[2],
+    )
+    assert len(lines) == said.count("(line")
+    assert all(text in listing.splitlines()[int(number) - 1] for number, text in lines)
     assert late.library.capturing == {}
     assert late.library.executables == {}
 

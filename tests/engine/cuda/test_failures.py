@@ -1,5 +1,7 @@
-"""Errors of a device, of memory that it does not have and of what a kernel left behind: one sentence, and the next call works."""
+"""Errors of a device, of memory that it does not have and of kernels: one sentence, and the next call works."""
 
+import itertools
+import re
 import weakref
 
 import numpy as np
@@ -24,7 +26,7 @@ NO_MEMORY = (
     "allocated memory 7.00 GiB is allocated by PyTorch, and 1.00 GiB is reserved by PyTorch but unallocated. If reserved but "
     "unallocated memory is large try setting PYTORCH_ALLOC_CONF=expandable_segments:True to avoid fragmentation."
 )
-LEFT_BEHIND = (
+ASYNCHRONOUS = (
     "CUDA error: an illegal memory access was encountered\nCUDA kernel errors might be asynchronously reported at some other "
     "API call, so the stacktrace below might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1"
 )
@@ -109,24 +111,58 @@ def test_what_a_failed_call_made_is_let_go_while_its_error_is_held(monkeypatch):
     assert held.__cause__ is not None
 
 
+def _looping(x):
+    c, _ = pb.scan(lambda c, row: (np.tanh(c @ x) + row, None), x @ x, x)
+    return c @ x
+
+
+@pytest.mark.parametrize("failing", [0, 2, 7], ids=["before the loop", "in the loop", "after the loop"])
+@pytest.mark.parametrize("tier", TIERS[1:])
+def test_the_line_of_an_error_is_that_line_of_the_page_of_the_plan(tier, failing, monkeypatch):
+    plan, x, products = pb.compile(_looping, tier=tier), torch.tensor(X), itertools.count()
+    plan(x)
+
+    def product(multiply):
+        return lambda *args, **keywords: (
+            _raising(torch.OutOfMemoryError(NO_MEMORY)) if next(products) == failing else multiply
+        )(*args, **keywords)
+
+    for name in ("matmul", "mm"):
+        monkeypatch.setattr(torch, name, product(getattr(torch, name)))
+    with pytest.raises(pb.errors.DeviceError) as raised:
+        plan(x)
+    number, text = re.match(r"line (\d+) of the program, `(.*matmul\d+\(.*\))`: ", str(raised.value)).groups()
+    listing = plan.explain().partition("# program\n")[2].splitlines()
+    assert text in listing[int(number) - 1]
+
+
 def test_arrays_that_do_not_fit_are_told_where_they_are_put(monkeypatch):
     monkeypatch.setattr("pullback.devices.cuda.eager.tensor_of", _raising(torch.OutOfMemoryError(NO_MEMORY)))
     with pytest.raises(pb.errors.DeviceError, match=f"^an array of 288 bytes: {TOLD}"):
         pb.put(X, "cpu")
 
 
-def test_what_a_kernel_left_behind_is_not_blamed_on_who_notices_it(monkeypatch):
+def test_an_asynchronous_error_is_not_blamed_on_who_notices_it(monkeypatch):
     (x,) = pb.put((X,), "cpu")
-    said = r"an illegal memory access was encountered, which a kernel that was queued before left behind" + UNUSABLE
-    monkeypatch.setattr(torch.Tensor, "cpu", _raising(RuntimeError(LEFT_BEHIND)))
+    said = (
+        r"an illegal memory access was encountered, an asynchronous error of a kernel that was queued before" + UNUSABLE
+    )
+    monkeypatch.setattr(torch.Tensor, "cpu", _raising(RuntimeError(ASYNCHRONOUS)))
     with pytest.raises(
         pb.errors.DeviceError, match=rf"^fetching <array float64\[6, 6\] on cpu>: CUDA error: {said}"
     ) as raised:
         pb.fetch(x)
     _one_sentence(raised)
-    monkeypatch.setattr(torch, "matmul", _raising(RuntimeError(LEFT_BEHIND)))
+    monkeypatch.setattr(torch, "matmul", _raising(RuntimeError(ASYNCHRONOUS)))
     with pytest.raises(pb.errors.DeviceError, match=f"^matmul: CUDA error: {said}"):
         np.matmul(x, x)
+
+
+def test_an_asynchronous_error_beside_the_lines_of_a_plan_is_not_told_as_one_of_memory(monkeypatch):
+    plan, x = pb.compile(pb.grad(_loss), tier="stateful"), torch.tensor(X)
+    monkeypatch.setattr(state.DeviceState, "_empty", _raising(RuntimeError(ASYNCHRONOUS)))
+    with pytest.raises(pb.errors.DeviceError, match=r"^CUDA error: an illegal memory access was encountered, "):
+        plan(x)
 
 
 @pytest.mark.parametrize("blocking", [False, True])
@@ -138,7 +174,7 @@ def test_an_error_of_a_launch_names_its_line_and_blames_it_only_where_launches_a
     plan, x = pb.compile(lambda x: np.sum(np.tanh(x) * x), tier="native"), torch.tensor(X)
     plan(x)
     library.failing["cuLaunchKernel"] = 700
-    before = "" if blocking else ", which a kernel that was queued before left behind"
+    before = "" if blocking else ", an asynchronous error of a kernel that was queued before"
     said = rf"^line \d+ of the program, `nest\d+\(.*\)`: cuLaunchKernel failed with CUDA_ERROR_ILLEGAL_ADDRESS .*\){before}{UNUSABLE}"
     with pytest.raises(pb.errors.DeviceError, match=said):
         plan(x)
@@ -146,6 +182,8 @@ def test_an_error_of_a_launch_names_its_line_and_blames_it_only_where_launches_a
     assert bool(fallbacks) is blocking
     if blocking:
         assert "CUDA_LAUNCH_BLOCKING is 1, so that each kernel is waited for" in fallbacks[0]
+    library.failing["cuFuncGetAttribute"] = 700  # as everything that the driver is asked from then on
+    assert ", 40 registers, 0 bytes of stack" in plan.explain()
 
 
 def test_other_errors_stay_what_they_are(monkeypatch):

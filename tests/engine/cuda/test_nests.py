@@ -2,6 +2,7 @@
 
 import os
 import signal
+import traceback
 
 import numpy as np
 import pytest
@@ -95,15 +96,29 @@ def test_nothing_is_read_at_a_position_out_of_bounds(dtype, far):
     assert _out_of_bounds(np.dtype(dtype), far) == [3, 1]
 
 
-def test_a_read_out_of_bounds_is_found(monkeypatch):
-    """It ends the process, at the page behind the array."""
-    monkeypatch.setattr(PhaseWriter, "_inside", lambda writer, position, dtype, size: position)
+def _status_of(is_right):
+    """The exit status of a process that calls a function: 0 if that gives True, 1 if False, 2 if it raises."""
     child = os.fork()
     if not child:
         signal.signal(signal.SIGSEGV, signal.SIG_DFL)
-        _out_of_bounds(np.dtype("i4"), 100)
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGSEGV
+        status = 2
+        try:
+            status = 0 if is_right() else 1
+        except BaseException:  # noqa: BLE001 - the process ends here, whatever it is
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_process_that_raises_is_told_from_one_that_finds_something():
+    assert [_status_of(one) for one in (lambda: True, lambda: False, lambda: 1 // 0)] == [0, 1, 2]
+
+
+def test_a_read_out_of_bounds_is_found(monkeypatch):
+    """It ends the process, at the page behind the array."""
+    monkeypatch.setattr(PhaseWriter, "_inside", lambda writer, position, dtype, size: position)
+    assert _status_of(lambda: _out_of_bounds(np.dtype("i4"), 100) == [3, 1]) == -signal.SIGSEGV
 
 
 def test_long_nests_are_several_kernels_of_the_same_values(monkeypatch):
@@ -159,15 +174,7 @@ def test_an_array_may_have_more_than_2_to_the_32_elements():
 
 def test_an_index_that_is_too_narrow_is_found(monkeypatch):
     monkeypatch.setattr(kernel_text, "_index_type", lambda nest: "i32")
-    child = os.fork()
-    if not child:
-        signal.signal(signal.SIGSEGV, signal.SIG_DFL)
-        found = 1
-        try:
-            found = 1 - _are_lines_far_apart_right()
-        finally:
-            os._exit(found)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) in (1, -signal.SIGSEGV)
+    assert _status_of(_are_lines_far_apart_right) in (1, -signal.SIGSEGV)
 
 
 def test_many_terms_are_summed_as_exactly_as_by_the_native_tier():

@@ -7,7 +7,7 @@ import pytest
 from tests.engine.cuda.kernels_of import check_places, kernels_of
 from tests.engine.cuda.random_nests import random_readers, random_subject
 
-from pullback.backends.cuda.emulation import Emulator
+from pullback.backends.cuda.emulation import Emulator, SharedPieceError
 from pullback.backends.cuda.kernels.kernel_text import write_kernels
 from pullback.backends.cuda.kernels.phases import Place
 from pullback.backends.nests.nest import Nest, Read, Step, Write
@@ -54,7 +54,7 @@ def test_two_pointers_of_one_piece_are_found():
 def test_two_pieces_at_one_address_are_found_where_kernels_run():
     kernels = write_kernels(in_place(), [Place(0, 0), Place(1, 0)])
     x = np.ones(64, "f4")
-    with pytest.raises(AssertionError, match="has two pointers of one piece"):
+    with pytest.raises(SharedPieceError, match="has two pointers of one piece"):
         Emulator(kernels).run([x.ctypes.data] * 2)
 
 

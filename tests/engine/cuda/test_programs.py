@@ -111,6 +111,13 @@ def test_the_page_of_a_plan_has_ptx_and_what_the_driver_made_of_it(loading):
     assert text.count(" bytes of stack") == len(library.entries) == text.count(".entry ")
 
 
+def test_the_page_of_a_plan_has_the_kernels_of_every_launch_though_two_are_the_same():
+    plan = pb.compile(lambda w, x: np.tanh(w @ np.tanh(w @ x)), tier="fused")
+    plan(*pb.put((W[:20], X), "cpu"))
+    text = plan.explain()
+    assert text.count(".entry ") == text.count("# kernels: nest") == 2
+
+
 def test_a_kernel_that_is_wrong_is_found(monkeypatch):
     monkeypatch.setattr(PhaseWriter, "_accumulate", lambda *_: None)
     with pytest.raises(AssertionError):

@@ -20,7 +20,6 @@ import gc
 import os
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Protocol
@@ -35,7 +34,7 @@ from pullback.backends.cuda.entrance import Entered, Entrance, Launch
 from pullback.backends.cuda.state import memory_count
 from pullback.backends.interpreter import Changed
 from pullback.devices.cuda.eager import DEVICE, DeviceArray
-from pullback.devices.cuda.failures import SOURCE
+from pullback.devices.cuda.failures import line_of
 from pullback.errors import DeviceError
 
 #: Graphs of one frame, as many as frames are tried for the tier `native` of the host.
@@ -518,7 +517,9 @@ class Replayed:
         try:
             self._graphs.capture(lambda graph: setattr(one, "graph", graph), lambda: self._run(there, pieces[:inputs]))
         except RuntimeError as error:
-            self.reasons = (f"runs step by step, not as a CUDA graph: {_first_line(error)}{_line_of(error)}",)
+            line = line_of(error.__traceback__)
+            where = f" ({line})" if line else ""
+            self.reasons = (f"runs step by step, not as a CUDA graph: {_first_line(error)}{where}",)
             return None
         finally:
             _here.captured = None
@@ -543,12 +544,6 @@ def _like(sets: Sets, name: str, x: Tensor) -> Tensor:
 
 def _copied(sets: Sets, name: str, x: Tensor) -> Tensor:
     return _like(sets, name, x).copy_(x)
-
-
-def _line_of(error: BaseException) -> str:
-    """The line of a program that an error is of."""
-    lines = [one.lineno for one in traceback.extract_tb(error.__traceback__) if one.filename == SOURCE]
-    return f" (line {lines[-1]} of the program)" if lines else ""
 
 
 def _first_line(error: BaseException) -> str:

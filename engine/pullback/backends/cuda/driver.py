@@ -2,7 +2,7 @@
 
 PTX becomes machine code in the driver, which keeps what it made on disk. Everything happens in the primary context of a
 device, which is the one that PyTorch computes in, and on the stream that a launch names. A call that fails is a `DeviceError`
-of one sentence; of errors after which the driver refuses every further call it says so.
+of one sentence; of sticky errors, after which the driver refuses every further call, it says so.
 """
 
 import ctypes
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from pullback.devices.cuda.failures import LASTING, lasting
+from pullback.devices.cuda.failures import STICKY, sticky_error
 from pullback.errors import DeviceError
 
 #: Threads of a block, bytes of shared memory that a block has without asking, and blocks of a grid: limits of all devices from 8.0 on.
@@ -152,7 +152,7 @@ class Driver:
         self._call("cuModuleGetFunction", ctypes.byref(found), module, name.encode())
         return found.value or 0
 
-    def taken(self, function: int) -> tuple[int, int]:
+    def resources(self, function: int) -> tuple[int, int]:
         """Registers and bytes of stack of a thread of a kernel."""
         number = ctypes.c_int()
         found = []
@@ -240,8 +240,8 @@ class Driver:
     def _error(self, name: str, code: int, said: str = "") -> DeviceError:
         told = ": ".join(filter(None, [f"{name} failed with {self._text('cuGetErrorName', code)}", said]))
         told += f" ({self._text('cuGetErrorString', code)})"
-        if code in LASTING:
-            return lasting(told)
+        if code in STICKY:
+            return sticky_error(told)
         remedy = _REMEDIES.get(code)
         return DeviceError(f"{told}; {remedy}" if remedy else told)
 

@@ -29,6 +29,10 @@ def _garbage(nbytes: int) -> np.ndarray:
     return np.full(max(nbytes, 1), GARBAGE, np.uint8)
 
 
+class SharedPieceError(AssertionError):
+    """A kernel was given two pointers of one piece of memory, of which it writes by one."""
+
+
 class Emulator:
     """The kernels of a nest as functions of the CPU."""
 
@@ -65,7 +69,7 @@ class Emulator:
         """Run one kernel with these addresses for its parameters."""
         for one, address in zip(kernel.parameters, parameters, strict=True):  # on a GPU they are promised to be apart
             if one.is_written and address and parameters.count(address) > 1:
-                raise AssertionError(f"{kernel.name} has two pointers of one piece")
+                raise SharedPieceError(f"{kernel.name} has two pointers of one piece")
         table = np.array(parameters, np.int64)
         shared = memory(kernel.shared_bytes)
         for block in _order(kernel.grid.blocks, rng):

@@ -39,7 +39,7 @@ def listing(kernels: Kernels, launch: Launch, architecture: str) -> str:
     if isinstance(launch, _Module):
         heads = [
             f"{head}, {registers} registers, {stack} bytes of stack"
-            for head, (registers, stack) in zip(heads, launch.taken(), strict=True)
+            for head, (registers, stack) in zip(heads, launch.resources, strict=True)
         ]
     return "\n".join([*heads, ptx_of(kernels, architecture).strip()])
 
@@ -80,14 +80,12 @@ class _Module:
             )
             for kernel in kernels.kernels
         ]
+        with driver.current(context):
+            self.resources = [driver.resources(function) for function, *_ in self._launches]
+            """Registers and bytes of stack of a thread of each kernel; after an error the driver would not tell them."""
 
     def __call__(self, addresses: Sequence[int]) -> None:
         self._each(addresses, lambda _: None)
-
-    def taken(self) -> list[tuple[int, int]]:
-        """Registers and bytes of stack of a thread of each kernel."""
-        with self._driver.current(self._context):
-            return [self._driver.taken(function) for function, *_ in self._launches]
 
     def captured(self, addresses: Sequence[int]) -> list[int]:
         """Launch where the stream is captured; gives the nodes."""

@@ -43,7 +43,6 @@ class Body:
     graph: Graph
     program: Callable[..., Sequence[Any]]
     """`program(tensors, *inputs)` writes the results that are on the device, and gives the others."""
-    text: str
     there: tuple[bool, ...]
     """The inputs on the device."""
     kept: tuple[ArrayType, ...]

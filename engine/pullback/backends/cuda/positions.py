@@ -134,7 +134,7 @@ class _Bounding:
         return True
 
     def is_computed(self, node: Node, moved: Atom) -> bool:
-        """True if nests compute with the elements that a node moves, of which those that are added up may be the host's."""
+        """True if nests compute with the elements that a node moves, wherever those lie, which `is_read` checks."""
         results_are_there = self.there.keys() >= {*node.outputs}
         return results_are_there and all(
             atom.type.dtype in DTYPES and bool(atom.type.size) for atom in (moved, *node.outputs)

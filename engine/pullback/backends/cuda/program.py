@@ -86,7 +86,7 @@ from pullback.core.primitive import Effect, Primitive
 from pullback.core.types import ArrayType, Shape
 from pullback.dataclass import dataclass
 from pullback.devices.cuda.eager import DEVICE, DeviceArray, is_composed
-from pullback.devices.cuda.failures import SOURCE, TEXT, is_blocking
+from pullback.devices.cuda.failures import LINES, SOURCE, is_blocking
 from pullback.devices.cuda.rows.into import into_at_numbers, row_into
 from pullback.devices.cuda.rows.table import row_for
 from pullback.devices.cuda.tensor_calls import row_application
@@ -235,8 +235,9 @@ class _Writer:
         keeps: bool,
         captures: bool,
         results: Sequence[bool] | None = None,
+        lines: list[str] | None = None,
     ) -> None:
-        """`results` are given for a body alone: the outputs that it writes into memory of the device."""
+        """For a body alone `results` are given, the outputs that it writes into memory of the device, and the `lines` before it."""
         self.bounds = bounds
         self.graph = bounds.graph
         self.device = device
@@ -263,8 +264,8 @@ class _Writer:
         self.on_both: dict[Var, str] = {}
         """By value of the host, the name of the same on the device."""
         self.text = Text()
-        self.bodies: list[str] = []
-        """The texts of the bodies of loops and branches."""
+        self.lines: list[str] = [] if lines is None else lines
+        """The lines of the listing so far: bodies of loops and branches come before what runs them."""
         self.listings: list[tuple[str, Callable[[], str]]] = []
         self.rows: set[Var] = set()
         """Whole numbers of the host by step, which a loop gives and others read row by row."""
@@ -303,7 +304,7 @@ class _Writer:
         else:
             functions = {"program": [*lines, ends]}
         head = ", ".join(["frame"] * self.keeps + parameters)
-        written = "\n".join([*self.bodies, self.compiled(functions, head)])
+        self.define(functions, head)
         seen = {text.root(name) for name in outputs}
         state = None
         if self.keeps:
@@ -317,7 +318,7 @@ class _Writer:
         replayed = self.replayed(outputs, there) if self.captures else None
         return Written(
             replayed or self.namespace["program"],
-            written,
+            "\n".join(self.lines),
             tuple(var.type for one in text.statements for var in one.made),
             self.kernels,
             self.copies,
@@ -371,12 +372,11 @@ class _Writer:
         of_host = [name for name, is_there in zip(outputs, self.results, strict=True) if not is_there]
         lines = [*text.lines(outputs, poisons=is_poisoning()), f"return ({''.join(f'{name}, ' for name in of_host)})"]
         head = ", ".join(["frame", *(f"in{position}" for position in range(len(graph.inputs)))])
-        written = self.compiled({"body": lines}, head)
+        self.define({"body": lines}, head)
         places = {name: place for place, name in enumerate(text.kept)}
         return Body(
             graph,
             self.namespace["body"],
-            "\n".join([*self.bodies, written]),
             tuple(var in self.there for var in graph.inputs),
             tuple(text.kept.values()),
             text.arena(outputs),
@@ -389,15 +389,16 @@ class _Writer:
             tuple(self.listings),
         )
 
-    def compiled(self, functions: dict[str, Sequence[str]], head: str) -> str:
-        """Define functions of these lines; gives their text."""
+    def define(self, functions: dict[str, Sequence[str]], head: str) -> None:
+        """Define functions of these lines, numbered as in the listing, which they are added to."""
         written = "\n".join(
             "\n".join([f"def {name}({head}):", *(f"    {line}" for line in body)]) + "\n"
             for name, body in functions.items()
         )
-        self.namespace[TEXT] = written
-        exec(compile(written, SOURCE, "exec"), self.namespace)  # noqa: S102 (our own text, of the names above)
-        return written
+        before = "\n" * len(self.lines)
+        exec(compile(before + written, SOURCE, "exec"), self.namespace)  # noqa: S102 (our own text, of the names above)
+        self.lines += written.split("\n")
+        self.namespace[LINES] = self.lines
 
     def replayed(self, outputs: Sequence[str], there: Sequence[bool]) -> Replayed:
         """The program in two parts as one that is captured."""
@@ -853,20 +854,20 @@ class _Writer:
     # --- loops and branches -----------------------------------------------------------------------------------------------
     def with_bodies(self, node: Node) -> None:
         """The statement that runs a loop, a branch, or a body once."""
-        params = dict(node.params)
+        params, function = dict(node.params), f"{node.primitive.name}{len(self.namespace)}"
         if node.primitive is scan:
-            self.scan(node, Layout(params))
+            self.scan(node, function, Layout(params))
         elif node.primitive is while_:
-            self.while_(node, params["condition"], params["body"], params["consts"])
+            self.while_(node, function, params["condition"], params["body"], params["consts"])
         elif node.primitive is switch:
-            self.switch(node, params["branches"])
+            self.switch(node, function, params["branches"])
         elif node.primitive is checkpointed:
-            bodies = [self.body_of(params["body"], self.of_host(node.inputs))]
-            self.run(node, Branches(bodies), bodies, node.inputs)
+            bodies = [self.body_of(function, params["body"], self.of_host(node.inputs))]
+            self.run(node, function, Branches(bodies), bodies, node.inputs)
         else:
             raise NoProgramError(f"{node.primitive.name} has no program on a device yet")
 
-    def scan(self, node: Node, layout: Layout) -> None:
+    def scan(self, node: Node, function: str, layout: Layout) -> None:
         """A scan: its body once, whatever the number of steps."""
         of_host = self.of_host(node.inputs, layout.x_inputs)
         results = self.settle(layout.body, of_host, layout.carry_inputs)
@@ -876,29 +877,29 @@ class _Writer:
             if not made[number] and var.type.dtype.kind in "iu" and self.is_read_by_rows(var):
                 results[number] = False
                 self.rows.add(var)
-        body = self.body_of(layout.body, of_host, results)
+        body = self.body_of(function, layout.body, of_host, results)
         nodes = layout.length * body.launches
         if self.captures and nodes > MOST_NODES:
             raise NotCapturedError(
                 f"a scan of {layout.length} steps would be {nodes} nodes of a graph, which has at most {MOST_NODES}"
             )
-        self.run(node, Scan(layout, body), [body], node.inputs, steps=layout.length)
+        self.run(node, function, Scan(layout, body), [body], node.inputs, steps=layout.length)
 
-    def while_(self, node: Node, condition: Graph, body: Graph, consts: int) -> None:
+    def while_(self, node: Node, function: str, condition: Graph, body: Graph, consts: int) -> None:
         """A while loop, which looks at its condition before each step."""
         if self.captures:
             raise NotCapturedError("a while loop looks at its condition before each step")
         of_host = self.of_host(node.inputs)
         results = self.settle(body, of_host, range(consts, len(node.inputs)))
-        test = self.body_of(condition, of_host, _results_of(condition, of_host))
-        bodies = [test, self.body_of(body, of_host, results)]
-        self.run(node, While(consts, *bodies), bodies, node.inputs)
+        test = self.body_of(function, condition, of_host, _results_of(condition, of_host))
+        bodies = [test, self.body_of(function, body, of_host, results)]
+        self.run(node, function, While(consts, *bodies), bodies, node.inputs)
 
-    def switch(self, node: Node, branches: Sequence[Graph]) -> None:
+    def switch(self, node: Node, function: str, branches: Sequence[Graph]) -> None:
         """A branch that is chosen by a look; of a graph both, if there are two and they move little."""
         index, *operands = node.inputs
         of_host = self.of_host(operands)
-        bodies = [self.body_of(branch, of_host) for branch in branches]
+        bodies = [self.body_of(function, branch, of_host) for branch in branches]
         if isinstance(index, Var) and index in self.there and self.captures:
             is_condition = index.type.dtype.kind == "b" and len(bodies) == 2
             if not is_condition or sum(body.moved_bytes for body in bodies) > MOST_BRANCH_BYTES:
@@ -906,11 +907,11 @@ class _Writer:
                     "a branch is chosen by a value that is on the device; a graph runs both branches of pb.cond, if "
                     f"they move at most {MOST_BRANCH_BYTES >> 20} MiB together"
                 )
-            self.run(node, BothBranches(bodies), bodies, operands, index=index)
+            self.run(node, function, BothBranches(bodies), bodies, operands, index=index)
             return
         if self.captures and self.results is None:
             self.take_no_number(replace(node, inputs=(index,)))
-        self.run(node, Branches(bodies), bodies, operands, index=index)
+        self.run(node, function, Branches(bodies), bodies, operands, index=index)
 
     def of_host(self, operands: Sequence[Atom], rows: Collection[int] = ()) -> set[int]:
         """The positions of whole numbers that the host has, in a graph the same in every run, and of arrays of which each row is one."""
@@ -946,17 +947,30 @@ class _Writer:
                 return [number >= len(carried) or carried[number] not in of_host for number in range(len(made))]
             of_host -= unknown
 
-    def body_of(self, graph: Graph, of_host: Collection[int], results: Sequence[bool] | None = None) -> Body:
-        """The program of a body whose inputs are on the device but for those of the host."""
+    def body_of(
+        self, function: str, graph: Graph, of_host: Collection[int], results: Sequence[bool] | None = None
+    ) -> Body:
+        """The program of a body of a function, whose inputs are on the device but for those of the host."""
+        self.lines.append(f"# of {function}")
         there = [number not in of_host for number in range(len(graph.inputs))]
         own = [True] * len(graph.outputs) if results is None else results
-        return _Writer(
-            Bounds(graph), there, self.device, self.loader, (), keeps=True, captures=self.captures, results=own
-        ).body()
+        writer = _Writer(
+            Bounds(graph),
+            there,
+            self.device,
+            self.loader,
+            (),
+            keeps=True,
+            captures=self.captures,
+            results=own,
+            lines=self.lines,
+        )
+        return writer.body()
 
     def run(
         self,
         node: Node,
+        function: str,
         runner: Scan | While | Branches,
         bodies: Sequence[Body],
         operands: Sequence[Atom],
@@ -964,8 +978,7 @@ class _Writer:
         index: Atom | None = None,
         steps: int = 1,
     ) -> None:
-        """The statement that calls a runner with operands, and the index of a branch."""
-        function = f"{node.primitive.name}{len(self.namespace)}"
+        """The statement that calls a runner by the name of its function, with operands, and the index of a branch."""
         given = [
             self.given(atom) if is_there else self.had(atom)
             for atom, is_there in zip(operands, bodies[-1].there, strict=True)
@@ -980,7 +993,6 @@ class _Writer:
         of_host = [name for name in targets if name not in own]
         self.ordered.update(own)
         self.own.update(var for var in node.outputs if var not in self.rows)
-        self.bodies += [f"# of {function}\n{body.text}" for body in bodies]
         self.listings += [(f"{name} of {function}", text) for body in bodies for name, text in body.listings]
         self.fallbacks += [reason for body in bodies for reason in body.fallbacks]
         if self.keeps:

@@ -11,7 +11,7 @@ import torch
 from pullback.core.kinds import Scalar
 from pullback.core.primitive import Effect, Primitive, Trace
 from pullback.core.types import ArrayType, type_of
-from pullback.devices.cuda.failures import raise_told
+from pullback.devices.cuda.failures import raise_device_error
 from pullback.devices.cuda.tensor_calls import row_application
 from pullback.devices.cuda.values import DeviceArray, device_named, tensor_of
 from pullback.errors import DeviceError
@@ -41,7 +41,7 @@ class DeviceTrace(Trace):
             try:
                 made = application(*(x.tensor if type(x) is DeviceArray else x for x in operands))
             except RuntimeError as error:
-                raise_told(error, primitive.name)
+                raise_device_error(error, primitive.name)
             return DeviceArray(self, made)
         if primitive.lower is not None:
             return primitive.lower(*operands, **params)
@@ -96,7 +96,7 @@ def put(value: Any, device: torch.device) -> DeviceArray:
     try:
         return given(DEVICE.array(value, device))
     except RuntimeError as error:
-        raise_told(error, f"an array of {np.asarray(value).nbytes} bytes")
+        raise_device_error(error, f"an array of {np.asarray(value).nbytes} bytes")
 
 
 def handed_over(array: DeviceArray, kind: str) -> Any:

@@ -1,4 +1,4 @@
-"""Errors of a device in one sentence: memory that it does not have, and what a kernel left behind.
+"""Errors of a device in one sentence: memory that it does not have, and errors of kernels, which are asynchronous and sticky.
 
 A kernel that fails is noticed by whoever asks the device next, which may be another plan, or `pb.fetch`. Where the variable
 `CUDA_LAUNCH_BLOCKING` is 1 each launch waits for its end, and the operation that is named is the one that failed.
@@ -14,11 +14,11 @@ from pullback.errors import DeviceError
 #: The name of a program's text, by which its lines are found in tracebacks.
 SOURCE = "<pullback program>"
 
-#: The name that a program has its text by.
-TEXT = "text_of_program"
+#: The name that a program has the lines of its listing by, which are those of `plan.explain()`.
+LINES = "lines_of_program"
 
-#: Errors after which a process cannot use the device any more, by the driver's code, in the driver's words.
-LASTING = {
+#: Sticky errors, after which a process cannot use the device any more: by the driver's code, in the driver's words.
+STICKY = {
     700: "an illegal memory access was encountered",
     702: "the launch timed out and was terminated",
     709: "context is destroyed",
@@ -37,47 +37,49 @@ def is_blocking() -> bool:
     return os.environ.get("CUDA_LAUNCH_BLOCKING") == "1"
 
 
-def lasting(told: str) -> DeviceError:
+def sticky_error(told: str) -> DeviceError:
     """The error after which a process cannot use the device any more."""
     unusable = "this process cannot use the device any more: start another"
     if is_blocking():
         return DeviceError(f"{told}; {unusable}")
     return DeviceError(
-        f"{told}, which a kernel that was queued before left behind; {unusable}, "
+        f"{told}, an asynchronous error of a kernel that was queued before; {unusable}, "
         "with CUDA_LAUNCH_BLOCKING=1 to be told which operation it was"
     )
 
 
-def raise_told(error: RuntimeError, where: str = "", *, peak_bytes: int | None = None) -> NoReturn:
+def raise_device_error(error: RuntimeError, where: str = "", *, peak_bytes: int | None = None) -> NoReturn:
     """Raise an error of the device in one sentence, any other as it is.
 
-    `where` says what was computed, if no line of a program does; `peak_bytes` is the most memory that the program needs at once.
+    `where` says what was computed, if no line of a program does. `peak_bytes` is the most memory that a program needs at once.
     """
-    line, said = _line_of(error.__traceback__), " ".join(str(error).split())
+    line, said = line_of(error.__traceback__), " ".join(str(error).split())
     if isinstance(error, DeviceError):
         if not line or said.startswith("line "):
             raise error
         raise DeviceError(f"{line}: {said}") from error
     where = line or where
-    head = f"{where}: " if where else ""
     if type(error).__name__ == "OutOfMemoryError":
         traceback.clear_frames(error.__traceback__)  # they hold what the call has made so far
         facts = (
             said.partition(" Of the allocated memory")[0].rstrip(".").replace(". Tried", ", tried").replace(". ", ", ")
         )
         needed = "" if peak_bytes is None else f"; the plan needs {peak_bytes:,} bytes at once"
-        raise DeviceError(f"{head}{facts}{needed}; free arrays, or use a smaller size") from error
-    for words in LASTING.values():
+        raise DeviceError(
+            f"{where or 'memory for a plan'}: {facts}{needed}; free arrays, or use a smaller size"
+        ) from error
+    head = f"{where}: " if where else ""
+    for words in STICKY.values():
         if words in said:
-            raise lasting(f"{head}CUDA error: {words}") from error
+            raise sticky_error(f"{head}CUDA error: {words}") from error
     raise error
 
 
-def _line_of(tb: TracebackType | None) -> str:
+def line_of(tb: TracebackType | None) -> str:
     """The innermost line of a program that an error is of, in words; nothing if it is of none."""
     found = ""
     for frame, number in traceback.walk_tb(tb):
-        if frame.f_code.co_filename == SOURCE and TEXT in frame.f_globals:
-            line = frame.f_globals[TEXT].splitlines()[number - 1].partition("  # ")[0].strip()
+        if frame.f_code.co_filename == SOURCE and LINES in frame.f_globals:
+            line = frame.f_globals[LINES][number - 1].partition("  # ")[0].strip()
             found = f"line {number} of the program, `{line}`"
     return found

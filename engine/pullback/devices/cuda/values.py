@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from pullback.core.primitive import Trace, Traced
-from pullback.devices.cuda.failures import raise_told
+from pullback.devices.cuda.failures import raise_device_error
 from pullback.errors import DeviceError, TracingError
 from pullback.numpy_api.call_sites import refusal
 from pullback.numpy_api.tracer import Tracer, class_of
@@ -121,7 +121,7 @@ class DeviceArray(Tracer):
         try:
             host = self.held().resolve_conj().resolve_neg().cpu().numpy()
         except RuntimeError as error:
-            raise_told(error, f"fetching {self!r}")
+            raise_device_error(error, f"fetching {self!r}")
         return np.array(host)[()]
 
     def _known(self, kind: str) -> Any:
