@@ -1,4 +1,4 @@
-"""Which of two gradients is wrong: differences of the value along what the two differ in decide.
+"""The wrong one of two gradients that differ: differences of the value along what they differ in decide.
 
 Along random directions one wrong element is hidden by the size of all others together. Along d = g - g' over the elements that
 differ by more than is accepted, the two gradients say values that are as far apart as can be, and the value itself changes by
