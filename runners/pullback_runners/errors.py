@@ -30,7 +30,9 @@ class BuildError(RunnerError):
 class VariantError(RunnerError):
     """A variant that cannot be measured on a case, with the kind of reason."""
 
-    def __init__(self, kind: FailureKind, message: str) -> None:
+    def __init__(self, kind: FailureKind, message: str, refuted: tuple[str, str] | None = None) -> None:
+        """`refuted` is the variant that its gradient was compared with, and why that one is not right either."""
         super().__init__(message)
         self.kind: FailureKind = kind
         self.message = message
+        self.refuted = refuted

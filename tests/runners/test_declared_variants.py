@@ -82,6 +82,26 @@ def test_a_wrong_gradient_fails_its_variant(ridge):
     assert [each["error"]["kind"] for each in wrong] == ["gradient"] * 4
 
 
+ONE_ELEMENT_OFF = "(1 + 1e-6 * (w == w[3]))"
+"""Too little for differences along random directions."""
+
+
+def test_a_baseline_is_blamed_for_its_own_wrong_gradient(ridge):
+    late, eager = ridge(ONE_ELEMENT_OFF, options='baseline="late",')["variants"]
+    assert "gradient of w is off by" in late["error"]["message"]
+    assert "from variant eager, and differences of the value agree with that one" in late["error"]["message"]
+    assert eager["error"]["message"] == "not measured, since its baseline late failed"
+
+
+def test_who_agrees_with_a_baseline_that_is_wrong_is_compared_with_the_variant_that_is_right(ridge):
+    wrong = [ONE_ELEMENT_OFF, ONE_ELEMENT_OFF, "(1 + 2e-6 * (w == w[3]))"]
+    case = ridge(*wrong, options='baseline="late",', baseline="none")
+    messages = {each["variant"]: (each["error"] or {}).get("message") for each in case["variants"]}
+    assert messages.pop("eager") is None
+    assert len(messages) == 3
+    assert all("from variant eager" in message for message in messages.values())
+
+
 def test_a_gradient_of_another_precision_fails_its_variant(ridge):
     _, wrong = ridge("w.astype('f8') / w", dtype="f4")["variants"]
     assert "gradient of w is float64" in wrong["error"]["message"]

@@ -4,7 +4,7 @@ Counting hooks change the heap's layout, so a process that counts is never one t
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pullback_runners.errors import VariantError
@@ -25,12 +25,55 @@ class Examination:
     """Versions of what computes on a device, its driver first; empty on the CPU."""
 
 
+@dataclass(frozen=True)
+class _Examined:
+    """The results of members by their names."""
+
+    found: dict[str, Examination] = field(default_factory=dict)
+    failures: dict[str, VariantError] = field(default_factory=dict)
+    refuted: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """The variant that a member was compared with, and why it is wrong or in doubt."""
+
+
 def examine(
     case: Case, members: Sequence[Member], surroundings: Surroundings
 ) -> tuple[dict[str, Examination], dict[str, VariantError]]:
-    """Examine all members for a case side by side; return what was found and what failed, by their names."""
-    found: dict[str, Examination] = {}
-    failures: dict[str, VariantError] = {}
+    """Examine all members for a case side by side; return what was found and what failed, by their names.
+
+    Where one is right and the variant that it was compared with is wrong, the others are compared with that one once more.
+    """
+    examined = _examine(case, members, surroundings)
+    right = {
+        member.subject: member
+        for member in reversed(members)
+        if member.name in examined.found and member.name in examined.refuted
+    }
+    again = [
+        replace(member, reference=right[member.subject].variant)
+        for member in members
+        if member.subject in right
+        and member.variant not in {right[member.subject].variant, examined.refuted[right[member.subject].name][0]}
+        and (member.name in examined.found or examined.failures[member.name].kind == "gradient")
+    ]
+    subjects = {member.name: member.subject for member in members}
+    by = [*examined.found, *examined.failures]  # the reason of one that is right comes first, and counts
+    refuted = [(subjects[name], *examined.refuted[name]) for name in by if name in examined.refuted]
+    found, failures = examined.found, examined.failures
+    if again:
+        once_more = _examine(case, again, surroundings)
+        names = {member.name for member in again}
+        found = {name: each for name, each in found.items() if name not in names} | once_more.found
+        failures = {name: each for name, each in failures.items() if name not in names} | once_more.failures
+        refuted += [(each.subject, *once_more.refuted[each.name]) for each in again if each.name in once_more.refuted]
+    for subject, variant, reason in refuted:
+        for member in members:
+            if (member.subject, member.variant) == (subject, variant) and found.pop(member.name, None) is not None:
+                failures[member.name] = VariantError("gradient", reason)
+    return found, failures
+
+
+def _examine(case: Case, members: Sequence[Member], surroundings: Surroundings) -> _Examined:
+    examined = _Examined()
     driver = None if surroundings.device is None else surroundings.device.driver
     zygote = Zygotes(case, members, surroundings, "examine")
     try:
@@ -39,11 +82,15 @@ def examine(
                 answer = worker.answer()
                 gradient = worker.checked_outside() or answer["gradient"]
                 environment = {} if driver is None else {"driver": driver, **answer["libraries"]}
-                found[name] = Examination(gradient, answer["counts"], answer["plan"], environment)
+                examined.found[name] = Examination(gradient, answer["counts"], answer["plan"], environment)
+                refuted = answer["refuted"]
             except VariantError as error:
-                failures[name] = error
+                examined.failures[name] = error
+                refuted = error.refuted
+            if refuted:
+                examined.refuted[name] = tuple(refuted)
     finally:
         zygote.end()
-    if failures and surroundings.device is not None:
+    if examined.failures and surroundings.device is not None:
         surroundings.device.refuse_lost()  # which is nobody's failure
-    return found, failures
+    return examined

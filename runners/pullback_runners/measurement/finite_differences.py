@@ -19,6 +19,8 @@ from pullback_runners.workloads import Differentiated, Inputs
 TOLERANCE = {"f4": 2e-2, "f8": 1e-6}
 DIRECTIONS = 3
 _ROUNDINGS = 64
+_LONGER = (1, 8, 64)
+"""Steps along a direction that decides, in those that are used otherwise. What the next longer one gives bounds the error of each."""
 
 NAME = "central differences"
 
@@ -40,7 +42,7 @@ class Differences:
                 None, f"gradients of {', '.join(gradients)} where those of {', '.join(self.wrt)} are asked for"
             )
         for name in self.wrt:
-            complaint = _unfit(name, array_of(self.inputs[name]), array_of(gradients[name]))
+            complaint = unfit(name, array_of(self.inputs[name]), array_of(gradients[name]))
             if complaint is not None:
                 return _wrong(None, complaint)
         here = float(array_of(value))
@@ -63,6 +65,28 @@ class Differences:
             worst = max(worst, off)
         return GradientCheck(worst, None, NAME)
 
+    def quotient(self, directions: Mapping[str, Any]) -> tuple[float, float]:
+        """The change of the value along a direction, and how far it may be off; infinitely far where it cannot be computed."""
+        quotients, roundings = [], []
+        for step in (self._step * longer for longer in _LONGER):
+            try:
+                ahead, behind = self.at(directions, step), self.at(directions, -step)
+            except Exception:  # noqa: BLE001 - a function that cannot be computed there tells nothing
+                ahead = behind = float("nan")
+            quotients.append((ahead - behind) / (2 * step))
+            roundings.append(_ROUNDINGS * self._eps * max(abs(ahead), abs(behind)) / step)
+        errors = [
+            abs(here - further) + rounding
+            for here, further, rounding in zip(quotients, quotients[1:], roundings, strict=False)
+        ]
+        told = [pair for pair in zip(quotients, errors, strict=False) if np.isfinite(pair).all()]
+        return min(told, key=lambda pair: pair[1], default=(float("nan"), float("inf")))
+
+    def at(self, directions: Mapping[str, Any], step: float) -> float:
+        """The value so many times a direction away."""
+        moved = {name: _moved(self.inputs[name], step * directions[name]) for name in self.wrt}
+        return float(array_of(self.value_at({**self.inputs, **moved})))
+
     @property
     def _eps(self) -> float:
         return float(np.finfo(self.dtype).eps)
@@ -76,14 +100,11 @@ class Differences:
         """Directions by argument, and the value ahead and behind along each."""
         rng = np.random.default_rng(0)
         drawn = [{name: _direction(rng, self.inputs[name]) for name in self.wrt} for _ in range(DIRECTIONS)]
-        return [(directions, self._at(directions, 1.0), self._at(directions, -1.0)) for directions in drawn]
-
-    def _at(self, directions: Mapping[str, Any], sign: float) -> float:
-        moved = {name: _moved(self.inputs[name], sign * self._step * directions[name]) for name in self.wrt}
-        return float(array_of(self.value_at({**self.inputs, **moved})))
+        step = self._step
+        return [(directions, self.at(directions, step), self.at(directions, -step)) for directions in drawn]
 
 
-def _unfit(name: str, argument: Any, gradient: Any) -> str | None:
+def unfit(name: str, argument: Any, gradient: Any) -> str | None:
     """Why a gradient cannot be that of an argument, or cannot be held against differences; None if it can."""
     if argument.dtype.kind == "c":
         return f"{name} is complex, of which differences say nothing; declare an oracle of the workload"
@@ -98,9 +119,14 @@ def _wrong(error: float | None, complaint: str) -> GradientCheck:
 
 def _direction(rng: np.random.Generator, argument: Any) -> Any:
     """Signs times numbers from 0.5 to 1, of the size of the argument."""
+    shape = array_of(argument).shape
+    return rng.choice([-1.0, 1.0], shape) * rng.uniform(0.5, 1.0, shape) * size_of(argument)
+
+
+def size_of(argument: Any) -> float:
+    """The root mean square of an argument; 1 for zeros."""
     array = array_of(argument).astype(float)
-    size = float(np.sqrt(np.mean(array**2))) if array.size else 0.0
-    return rng.choice([-1.0, 1.0], array.shape) * rng.uniform(0.5, 1.0, array.shape) * (size or 1.0)
+    return (float(np.sqrt(np.mean(array**2))) if array.size else 0.0) or 1.0
 
 
 def _moved(argument: Any, by: Any) -> Any:

@@ -26,6 +26,8 @@ class GradientCheck:
     """None where no error can be given: a wrong shape, a missing gradient, a NaN."""
     complaint: str | None
     oracle: str = CLOSED_FORM
+    refuted: tuple[str, str] | None = None
+    """The variant that it was compared with, and the reason, if that one is wrong or nobody can tell which of the two is."""
 
     @property
     def ok(self) -> bool:

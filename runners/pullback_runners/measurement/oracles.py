@@ -2,7 +2,8 @@
 
 closed form           of the workload, where it declares one
 first gradient        in timed processes of workloads without one: what was checked when the variant was examined
-variant NAME          the workload's baseline, for its other variants: another computation in the same precision
+variant NAME          the workload's baseline, for its other variants: another computation in the same precision. Where the two
+                      gradients differ, `disagreement` says which of them is wrong
 central differences   for the baseline, for a variant without another one, and where the baseline cannot be computed
 """
 
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pullback_runners.measurement.disagreement import settle
 from pullback_runners.measurement.finite_differences import Differences
 from pullback_runners.measurement.gradient_check import AGREEMENT, GradientCheck, array_of, check_gradient
 from pullback_runners.variants import open_variant, value_of
@@ -21,19 +23,32 @@ from pullback_runners.workloads import Case, Differentiated, Inputs, Workload
 Oracle = Callable[[Differentiated], GradientCheck]
 
 
-def oracle_of(variant: str, workload: Workload, case: Case, inputs: Inputs, kept: Path | None) -> Oracle:
-    """The check of what a variant gives for some arguments; `kept` is where its first gradient lies once it was checked."""
+def oracle_of(
+    variant: str, workload: Workload, case: Case, inputs: Inputs, kept: Path | None, reference: str | None = None
+) -> Oracle:
+    """The check of what a variant gives for some arguments; `kept` is where its first gradient lies once it was checked.
+
+    `reference` is the variant that it is compared with in the place of the baseline.
+    """
     if workload.has_oracle:
         closed_form = workload.closed_form(case, inputs)
         return lambda found: check_gradient(found, closed_form, inputs, case.dtype)
     first = read_gradient(kept) if kept is not None and kept.exists() else None
     if first is not None:
         return lambda found: check_gradient(found, first, inputs, case.dtype, "its first gradient", AGREEMENT)
-    other = _differentiated_by(workload.baseline, workload, case, inputs) if workload.baseline != variant else None
-    if other is not None:
-        name = f"variant {workload.baseline}"
-        return lambda found: check_gradient(found, other, inputs, case.dtype, name, AGREEMENT)
-    return Differences(value_of(variant, workload, case), inputs, workload.wrt, case.dtype).check
+    differences = Differences(value_of(variant, workload, case), inputs, workload.wrt, case.dtype)
+    name = reference or workload.baseline
+    other = _differentiated_by(name, workload, case, inputs) if name != variant else None
+    if name is None or other is None:
+        return differences.check
+
+    def compared(found: Differentiated) -> GradientCheck:
+        done = check_gradient(found, other, inputs, case.dtype, f"variant {name}", AGREEMENT)
+        if done.ok:
+            return done
+        return settle(done, {variant: found, name: other}, differences, value_of(name, workload, case))
+
+    return compared
 
 
 def keep_gradient(found: Differentiated, kept: Path) -> None:

@@ -68,7 +68,7 @@ def main() -> int:
                 examined = _examine(prepared, clock)
                 checked.again()
                 libraries = {} if case.device == CPU else {"libraries": _libraries()}
-                answer({"gradient": check.document(), **examined, **libraries})
+                answer({"gradient": check.document(), "refuted": check.refuted, **examined, **libraries})
             elif first["task"] == "instructions":
                 _warm_up(prepared.call, clock)
                 call_counted(prepared.call)
@@ -88,7 +88,7 @@ def main() -> int:
                     answer({**done, "late_ns": late_ns})
                     waited_ns = run_delay_ns()
     except VariantError as error:
-        answer({"failed": {"kind": error.kind, "message": error.message}})
+        answer({"failed": {"kind": error.kind, "message": error.message, "refuted": error.refuted}})
     except UsageError as error:
         answer({"failed": {"kind": "exception", "message": str(error)}})
     except Exception as error:  # noqa: BLE001 - whatever a workload or an engine raises is this case's failure
@@ -141,19 +141,21 @@ def _checked_variant(order: dict[str, Any]) -> Iterator[CheckedVariant]:
     inputs = workload.draw_inputs(case)
     before = bytes_of(inputs)
     kept = Path(order["kept"]) if order.get("kept") else None
-    oracle = oracle_of(order["variant"], workload, case, inputs, kept if order.get("task") == "time" else None)
+    first_kept = kept if order.get("task") == "time" else None
+    oracle = oracle_of(order["variant"], workload, case, inputs, first_kept, order.get("reference"))
     with open_variant(order["variant"], workload, case, inputs) as opened:
         prepared = opened
 
         def check(result: Any, when: str) -> GradientCheck:
             found = prepared.differentiated(result)
             complaint = check_restored(before, inputs)
-            done = oracle(found)
             if complaint:
                 raise VariantError("gradient", f"{complaint}{when}")
+            done = oracle(found)
             if done.complaint:
                 witness = heard(order["variant"], found, workload, case, inputs) if workload.has_oracle else ""
-                raise VariantError("gradient", f"{done.complaint}{when}{witness}")
+                # Who changes an answer that was right has refuted nobody.
+                raise VariantError("gradient", f"{done.complaint}{when}{witness}", None if when else done.refuted)
             if kept is not None and (order["outside"] if workload.has_oracle else order["task"] == "examine"):
                 keep_gradient(found, kept)
             return done

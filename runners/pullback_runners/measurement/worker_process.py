@@ -128,6 +128,7 @@ class WorkerProcess:
                 "task": task,
                 "case": case.document(),
                 "variant": member.variant,
+                "reference": member.reference,
                 "subject": member.subject.document(),
                 "workload_files": [str(path) for path in surroundings.workload_files],
                 "kept": self._kept,
@@ -152,7 +153,8 @@ class WorkerProcess:
         line, _, self._unread = self._unread.partition(b"\n")
         answer: dict[str, Any] = json.loads(line)
         if "failed" in answer:
-            raise VariantError(answer["failed"]["kind"], answer["failed"]["message"])
+            failed = answer["failed"]
+            raise VariantError(failed["kind"], failed["message"], failed.get("refuted"))
         return answer
 
     def has_answer(self) -> bool:

@@ -194,7 +194,12 @@ def _error(result: CaseResult) -> dict[str, Any] | None:
 
 def _variant_document(result: CaseResult, variant: str) -> dict[str, Any]:
     if variant not in result.measured_variants():
-        failure = result.failures.get(variant) or result.failures[str(result.baseline)]
+        baseline = str(result.baseline)
+        failure = result.failures.get(variant)
+        if failure is None:
+            failure = VariantError(
+                result.failures[baseline].kind, f"not measured, since its baseline {baseline} failed"
+            )
         return failed_variant(variant, {"kind": failure.kind, "message": failure.message})
     timings = [group.timings[variant] for group in result.groups]
     member = Member(variant, result.subject)

@@ -116,6 +116,7 @@ def test_without_its_baseline_a_case_has_no_numbers_at_all(result):
     document = case_document(result, may_say_same=False)
     assert [each["metrics"] for each in document["variants"]] == [{}, {}]
     assert [each["error"]["kind"] for each in document["variants"]] == ["crash", "crash"]
+    assert document["variants"][1]["error"]["message"] == "not measured, since its baseline unfused failed"
     assert document["error"] == {"kind": "crash", "message": "unfused: SIGSEGV"}
     assert document["gradient"] == {"ok": False, "max_rel_error": None, "oracle": None}
     assert [row["outcome"] for row in document["paired"]] == ["failed"]
