@@ -32,7 +32,7 @@ class _Examined:
     found: dict[str, Examination] = field(default_factory=dict)
     failures: dict[str, VariantError] = field(default_factory=dict)
     refuted: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """The variant that a member was compared with, and why it is wrong or in doubt."""
+    """The variant that a member was compared with, and why it is wrong."""
 
 
 def examine(

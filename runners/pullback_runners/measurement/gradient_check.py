@@ -27,7 +27,7 @@ class GradientCheck:
     complaint: str | None
     oracle: str = CLOSED_FORM
     refuted: tuple[str, str] | None = None
-    """The variant that it was compared with, and the reason, if that one is wrong or nobody can tell which of the two is."""
+    """The variant that it was compared with, and the reason, if that one is wrong."""
 
     @property
     def ok(self) -> bool:
