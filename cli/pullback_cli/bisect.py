@@ -180,11 +180,11 @@ class _Search:
         return step
 
     def _ask(self, step: "Probe", change: _Change) -> "Answer":
-        from pullback_runners.errors import BuildError
+        from pullback_runners.errors import BuildError, LoadError
 
         try:
             report = self._compare(step.reference, step.place, [change.case], [change.variant], step.effort)
-        except BuildError as error:
+        except (BuildError, LoadError) as error:
             self.passed_over[step.place] = str(error).splitlines()[0]
             return "unusable"
         return self._judge(step.reference, step.place, change, report)
