@@ -11,7 +11,7 @@ import typer
 
 from pullback_cli import completions
 from pullback_cli.measuring_commands import interrupts, progress, tell_refused
-from pullback_cli.options import AsJson, Cases, Clone, Quiet, Variants
+from pullback_cli.options import AsJson, Cases, Clone, ComparedVariants, Quiet
 from pullback_cli.usage_errors import RefusalError, needs, note
 from pullback_service.ratio import Ratio
 
@@ -37,7 +37,7 @@ def bisect(
         ),
     ] = "standard",
     case: Cases = None,
-    variant: Variants = None,
+    variant: ComparedVariants = None,
     repository: Clone = None,
     workloads: Annotated[
         list[Path] | None,

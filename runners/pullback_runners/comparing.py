@@ -47,8 +47,8 @@ def compare_commits(
 
     Commits with equal code are measured with `measure_equal` only: what differs between them is noise.
 
-    `variants` are those to compare, by default what each workload declares, or the tiers; one that a commit does not have is
-    left out unless it was asked for. `workload_files` serve both. `effort` is how many times as long as usual is measured. Everything
+    `variants` are those to compare, by default what each workload declares and tiers (`Chosen.variants`); one that a commit does not
+    have is left out unless it was asked for. `workload_files` serve both. `effort` is how many times as long as usual is measured. Everything
     else as in `run_suite`.
     """
     chosen = find_suite(suite).with_effort(effort)
