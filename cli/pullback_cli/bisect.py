@@ -11,7 +11,7 @@ import typer
 
 from pullback_cli import completions
 from pullback_cli.measuring_commands import interrupts, progress, tell_refused
-from pullback_cli.options import AsJson, Cases, Clone, Quiet, Variants
+from pullback_cli.options import AsJson, Cases, Clone, ComparedVariants, Quiet
 from pullback_cli.usage_errors import RefusalError, needs, note
 from pullback_service.ratio import Ratio
 
@@ -37,7 +37,7 @@ def bisect(
         ),
     ] = "standard",
     case: Cases = None,
-    variant: Variants = None,
+    variant: ComparedVariants = None,
     repository: Clone = None,
     workloads: Annotated[
         list[Path] | None,
@@ -180,11 +180,11 @@ class _Search:
         return step
 
     def _ask(self, step: "Probe", change: _Change) -> "Answer":
-        from pullback_runners.errors import BuildError
+        from pullback_runners.errors import BuildError, LoadError
 
         try:
             report = self._compare(step.reference, step.place, [change.case], [change.variant], step.effort)
-        except BuildError as error:
+        except (BuildError, LoadError) as error:
             self.passed_over[step.place] = str(error).splitlines()[0]
             return "unusable"
         return self._judge(step.reference, step.place, change, report)

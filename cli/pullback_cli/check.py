@@ -9,7 +9,8 @@ import typer
 
 from pullback_cli.checking.ci_context import Surroundings, find_base, find_head, read_surroundings
 from pullback_cli.measuring_commands import check_output, interrupts
-from pullback_cli.options import DEFAULT_SERVER, AsJson, Server, TokenFile
+from pullback_cli.options import AsJson, TokenFile
+from pullback_cli.server_option import DEFAULT_SERVER, Server
 from pullback_cli.usage_errors import RefusalError, needs, note
 from pullback_cli.wording import in_options
 

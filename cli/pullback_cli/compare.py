@@ -11,7 +11,7 @@ import typer
 
 from pullback_cli import completions
 from pullback_cli.measuring_commands import check_output, interrupts, progress, tell_refused, telling_once
-from pullback_cli.options import AsJson, Cases, Clone, Device, Quiet, Variants
+from pullback_cli.options import AsJson, Cases, Clone, ComparedVariants, Device, Quiet
 from pullback_cli.usage_errors import RefusalError, needs
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def compare(
     ] = "standard",
     case: Cases = None,
     device: Device = "cpu",
-    variant: Variants = None,
+    variant: ComparedVariants = None,
     repository: Clone = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write a report that can be uploaded.")] = None,
     workloads: Annotated[

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from pullback_cli.options import DEFAULT_SERVER, Server, TokenFile
+from pullback_cli.options import TokenFile
+from pullback_cli.server_option import DEFAULT_SERVER, Server
 from pullback_cli.usage_errors import RefusalError, needs, note
 
 

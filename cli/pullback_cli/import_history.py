@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pullback_cli.options import DEFAULT_SERVER, AsJson, Server, TokenFile
+from pullback_cli.options import AsJson, TokenFile
+from pullback_cli.server_option import DEFAULT_SERVER, Server
 from pullback_cli.upload import show_receipts
 from pullback_cli.usage_errors import RefusalError, needs
 

@@ -1,6 +1,7 @@
 """`pullback init`: the files that make a repository a project, filled in from what the repository shows."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 CASE_FAILED = 1
 NOTHING = "none"
+_MOST_NAMED = 3
 
 
 @needs("runner")
@@ -72,12 +74,13 @@ def init(
     from pullback_runners.projects.scaffold import require_work_tree
     from pullback_runners.report.attribution import origin_name
 
-    top = require_work_tree((repository or Path.cwd()).resolve())
+    start = (repository or Path.cwd()).resolve()
+    top = require_work_tree(start)
     if (top / FILE).exists() and not force:
         raise RefusalError(f"{top / FILE} is there already; edit it, or overwrite it by --force")
     if engine is not None and engine not in ENGINES:
         raise RefusalError(f"--engine {engine} is not known; give {', '.join(ENGINES)}")
-    guesses = detect(top, origin_name(top))
+    guesses = detect(top, origin_name(top), start, next(iter(_listed(path) or ()), None))
     for table, key, value in (
         ("project", "name", name),
         ("build", "python", python),
@@ -96,7 +99,7 @@ def init(
     keeps = (top / files[0]).exists() and not (force and not workloads)
     typer.echo(f"project in {top}")
     for each in guesses.guesses:
-        shown = each.value if isinstance(each.value, str) else ", ".join(each.value)
+        shown = each.value if isinstance(each.value, str) else ", ".join(each.value) or NOTHING
         typer.echo(f"  {f'{each.table}.{each.key}':<20} {shown:<24} {each.reason}")
     for remark in guesses.notes:
         typer.echo(f"  note: {remark}")
@@ -164,6 +167,8 @@ def _write_and_measure(
             try:
                 with progress(quiet=False) as tell:
                     subject = subject_of_files(project, Path(folder), note, tell)
+                # the files are imported where they lie, and init leaves there what it says that it writes
+                subject = replace(subject, variables={**subject.variables, "PYTHONDONTWRITEBYTECODE": "1"})
             except BuildError as error:
                 failed = str(error)
         if keeps:
@@ -178,12 +183,27 @@ def _write_and_measure(
             )
             told = f"{what.module}.{what.name} of {what.place}" if what.module else example
             typer.echo(f"wrote {project.measure.workloads[0]}: {told}")
+            _hint_at_gradients(project)
             if chosen is not None and not what.module:
                 return CASE_FAILED
         if failed is not None:
             note(failed)
             return CASE_FAILED
         return _measure(project, subject) if measure else 0
+
+
+def _hint_at_gradients(project: "ProjectFile") -> None:
+    """Name functions that look as if they returned a gradient, which the file does not call."""
+    from pullback_runners.projects.functions import gradient_functions
+    from pullback_runners.projects.subjects import paths_of
+
+    found = [each for path in paths_of(project.build, project.top) for each in gradient_functions(project.top / path)]
+    if found:
+        more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+        typer.echo(
+            f"  found {', '.join(found[:_MOST_NAMED])}{more}, by the name a gradient: to measure it, declare it as a variant in the file, "
+            'as docs/engines.md of Pullback shows ("Any callable")'
+        )
 
 
 def _measure(project: "ProjectFile", subject: Any) -> int:

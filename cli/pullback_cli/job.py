@@ -11,7 +11,8 @@ import typer
 from pullback_cli.completions import suites
 from pullback_cli.jobs.completing import ids_that
 from pullback_cli.jobs.showing import show_job, show_jobs, show_json, show_whole
-from pullback_cli.options import DEFAULT_SERVER, AsJson, Server, TokenFile
+from pullback_cli.options import AsJson, TokenFile
+from pullback_cli.server_option import DEFAULT_SERVER, Server
 from pullback_cli.service_commands import asks
 from pullback_cli.suites import refuse_unknown_suite
 from pullback_cli.uploading.gitlog import first_parents, reason_of

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pullback_cli.options import DEFAULT_SERVER, AsJson, Server
+from pullback_cli.options import AsJson
+from pullback_cli.server_option import DEFAULT_SERVER, Server
 from pullback_cli.uploading.gitlog import first_parents, reason_of
 from pullback_cli.usage_errors import RefusalError, needs
 from pullback_cli.wording import in_options

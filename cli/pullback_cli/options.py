@@ -10,8 +10,6 @@ from pullback_cli import completions
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 
-DEFAULT_SERVER = "http://127.0.0.1:8000"
-Server = Annotated[str, typer.Option(envvar="PULLBACK_SERVER", help="Address of the service.")]
 TokenFile = Annotated[
     Path | None, typer.Option(envvar="PULLBACK_TOKEN_FILE", help="File with the token; or set PULLBACK_TOKEN.")
 ]
@@ -24,7 +22,14 @@ Cases = Annotated[
 Variants = Annotated[
     list[str] | None,
     typer.Option(
-        help="A tier or peer; may be repeated; default: all that a workload declares, or the tiers.",
+        help="A tier or peer; may be repeated; default: all that a workload declares, and of a NumPy form all tiers.",
+        autocompletion=completions.variants,
+    ),
+]
+ComparedVariants = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A tier or peer; may be repeated; default: all that a workload declares, and of a NumPy form unfused and native.",
         autocompletion=completions.variants,
     ),
 ]

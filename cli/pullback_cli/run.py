@@ -274,13 +274,15 @@ def _measure_commits(
             break
         typer.echo(f"commit {number} of {len(found)}: {commit['sha'][:10]} {commit['title']}", err=True)
         name = f"{number:03d}-{commit['sha'][:10]}"
-        built = _built_or_told(project, commit, None if folder is None else folder / f"{name}.log", tell, stop)
+        log = None if folder is None else folder / f"{name}.log"
+        built = _built_or_told(project, commit, log, tell, stop)
         if built is None:
             status = max(status, CASE_FAILED)
             continue
         try:
             report = measure(subject=built.subject, **_measured(project, commit))
         except UsageError as error:
+            _write_log(log, error)
             if number == len(found) and not reports:  # what no commit has is asked for wrongly
                 raise
             status = max(status, CASE_FAILED)
@@ -320,11 +322,16 @@ def _built_or_told(
         if stop():
             return None
         note(str(error))
-        if log is not None and error.log:
-            log.write_text(error.log, encoding="utf-8")
+        _write_log(log, error)
         return None
     tell_refused(filter(None, [built.warning()]))
     return built
+
+
+def _write_log(file: Path | None, error: Exception) -> None:
+    """Write what a build wrote, or the traceback of an import, where there is such a log and a folder for it."""
+    if file is not None and (log := getattr(error, "log", "")):
+        file.write_text(log, encoding="utf-8", errors="replace")
 
 
 def _write(report: Report, output: Path | None, html: Path | None, markdown: Path | None) -> None:

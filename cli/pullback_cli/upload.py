@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pullback_cli.log import learnt_in_words
-from pullback_cli.options import DEFAULT_SERVER, AsJson, Server, TokenFile
+from pullback_cli.options import AsJson, TokenFile
 from pullback_cli.receipts import changes_in_words, commit_page
+from pullback_cli.server_option import DEFAULT_SERVER, Server
 from pullback_cli.uploading import checkout
 from pullback_cli.uploading.gitlog import first_parents
 from pullback_cli.uploading.rules import send_rules

@@ -47,7 +47,8 @@ def workloads(
     from pullback_runners.suites import SUITES
     from pullback_runners.workloads import find_workload, known_workloads, load_workload_files
 
-    _, refused = load_workload_files(file or ())
+    _, errors = load_workload_files(file or ())
+    refused = [str(error) for error in errors]
     if name is not None:  # it may be in a file that was refused: then that is the reason
         tell_refused(refused)
     shown = known_workloads() if name is None else [find_workload(name)]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pullback_runners.errors import UsageError
+from pullback_runners.errors import LoadError, UsageError
 from pullback_runners.measurement.comparison import CANDIDATE, REFERENCE, Comparison, compare_members
 from pullback_runners.measurement.device import measured_device
 from pullback_runners.measurement.member import Member
@@ -47,8 +47,8 @@ def compare_commits(
 
     Commits with equal code are measured with `measure_equal` only: what differs between them is noise.
 
-    `variants` are those to compare, by default what each workload declares, or the tiers; one that a commit does not have is
-    left out unless it was asked for. `workload_files` serve both. `effort` is how many times as long as usual is measured. Everything
+    `variants` are those to compare, by default what each workload declares and tiers (`Chosen.variants`); one that a commit does not
+    have is left out unless it was asked for. `workload_files` serve both. `effort` is how many times as long as usual is measured. Everything
     else as in `run_suite`.
     """
     chosen = find_suite(suite).with_effort(effort)
@@ -163,6 +163,9 @@ def _choose_for_both(
     """The cases that both have, their subjects with the modules that have to be theirs, and what cannot be had."""
     try:
         choice = choose_for(candidate.subject, suite, patterns, files, device)
+    except LoadError as error:
+        said = _told(str(error), candidate)
+        raise LoadError(f"commit {_sha(candidate)} cannot be measured: {said}", error.log) from error
     except UsageError as error:
         raise UsageError(_told(str(error), candidate)) from error
     if candidate.subject.has_engine:
@@ -171,9 +174,8 @@ def _choose_for_both(
         older = choose_for(reference.subject, suite, patterns, files, device)
     except UsageError as error:
         said = _told(str(error), candidate).replace(FIX_IT, "")  # the candidate could load it
-        raise UsageError(
-            f"the reference {_sha(reference)} has none of the workloads: {said}; give some that both can run by --workloads"
-        ) from error
+        told = f"the reference {_sha(reference)} has none of the workloads: {said}; give some that both can run by --workloads"
+        raise (LoadError(told, error.log) if isinstance(error, LoadError) else UsageError(told)) from error
     for remark in choice.remarks(candidate.subject):
         raise UsageError(remark)
     for own, other, built in ((choice, older, reference), (older, choice, candidate)):

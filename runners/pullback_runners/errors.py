@@ -2,6 +2,7 @@
 
 RunnerError
 ├── UsageError        the caller asked for something that does not exist: nothing was measured
+│   └── LoadError     what is measured, or its workload files, raised when imported
 ├── BuildError        a commit cannot be made ready to be measured: the other commits go on
 └── VariantError      one variant of one case cannot be measured: the case fails, the others go on
 """
@@ -17,6 +18,14 @@ class RunnerError(Exception):
 
 class UsageError(RunnerError):
     """A suite, case, variant, engine or file that is not there; the message says what to give instead."""
+
+
+class LoadError(UsageError):
+    """Code that cannot be imported; the message names the line, and `log` is the traceback."""
+
+    def __init__(self, message: str, log: str) -> None:
+        super().__init__(message)
+        self.log = log
 
 
 class BuildError(RunnerError):

@@ -82,6 +82,30 @@ def test_a_repository_without_any_function_begins_with_an_example_that_runs(init
     assert "mean_squared_error[n=50,f8,cpu]" in done.stdout
 
 
+def test_gradients_that_the_file_does_not_call_are_named_and_nothing_else_is_left(init, repository):
+    gradients = "def loss_vjp(x):\n    return 0\n\n\ndef grad_of(x):\n    return 0\n\n\ndef graded(x):\n    return 0\n"
+    (repository / "src" / "ridge" / "by_hand.py").write_text(gradients)
+    (repository / "requirements.txt").write_text("numpy>=1\n")
+    done = init(repository)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "  found ridge.by_hand.loss_vjp, ridge.by_hand.grad_of, by the name a gradient: to measure it" in done.stdout
+    assert "build.requirements   none                     requirements.txt is there" in done.stdout
+    assert find_project(repository).build.requirements == ()
+    assert not list(repository.rglob("__pycache__"))
+
+
+def test_the_package_of_a_monorepo_is_the_one_of_the_folder(init, repository):
+    member = repository / "packages" / "tides"
+    (member / "tides").mkdir(parents=True)
+    (member / "pyproject.toml").write_text('[project]\nname = "tides"\n')
+    (member / "tides" / "__init__.py").write_text(LOSSES)
+    done = init(member)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "wrote bench/gradients.py: tides.loss of packages/tides/tides/__init__.py" in done.stdout
+    project = find_project(repository)
+    assert (project.build.path, project.build.imports) == (("packages/tides",), ("tides",))
+
+
 def test_a_workload_file_that_is_there_is_kept(init, repository):
     (repository / "bench").mkdir()
     (repository / "bench" / "gradients.py").write_text("raise RuntimeError('mine')")

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from pullback_cli.options import DEFAULT_SERVER
+from pullback_cli.server_option import server_of_folder
 from pullback_cli.usage_errors import RefusalError
 
 MOST_COMPLETED = 100
@@ -18,7 +18,7 @@ def ids_that(*states: str) -> Callable[[str], list[tuple[str, str]]]:
         from pullback_cli.services import asking
 
         file = os.environ.get("PULLBACK_TOKEN_FILE")
-        server = os.environ.get("PULLBACK_SERVER", DEFAULT_SERVER)
+        server = os.environ.get("PULLBACK_SERVER") or server_of_folder()
         try:
             with asking(server, Path(file) if file else None, timeout_s=COMPLETION_TIMEOUT_S) as service:
                 found = service.list_jobs(limit=MOST_COMPLETED).items

@@ -11,6 +11,7 @@ from pullback_dashboards import links
 from pullback_dashboards.choices import Question, question, questions
 from pullback_dashboards.commit.changes import Changes, changes_of
 from pullback_dashboards.compare.parameters import commit_as_named
+from pullback_dashboards.fleet.view import failure_in_words
 from pullback_dashboards.history import Commit, short_of
 from pullback_dashboards.incident_marks import MOST_MARKS, IncidentMark, marks_of
 from pullback_dashboards.measuring_again import first_measurement
@@ -69,6 +70,8 @@ class JobRow:
     suite: str
     state: str
     created_at: datetime
+    failure: str | None
+    """Why it failed; None in other states."""
 
 
 @dataclass(frozen=True)
@@ -150,10 +153,15 @@ async def _read(project: str, sha: str, session: ReadSession, machine: Machine =
             )
         ),
         reports=tuple(_row(report) for report in stored),
-        jobs=tuple(JobRow(id_, links.job(id_), *about) for id_, *about in jobs.value),
+        jobs=tuple(_job_row(*each) for each in jobs.value),
         fullest=None if fullest is None else await view_of(session, fullest, files.value.get(fullest.report.id)),
         is_measured_here=bool(stored or jobs.value or known.repository) or is_ours.value,
     )
+
+
+def _job_row(id_: int, suite: str, state: str, created_at: datetime, kind: str | None, message: str | None) -> JobRow:
+    failure = failure_in_words(kind, message) if state == "failed" else None
+    return JobRow(id_, links.job(id_), suite, state, created_at, failure)
 
 
 def _fullest(stored: Sequence[StoredReport]) -> StoredReport:

@@ -52,12 +52,16 @@ def main(folder: str, progress_fd: str, parent_pid: str) -> int:
 
     try:
         # Imported here, so that an import that fails becomes a failure with a reason instead of a silent death.
-        from pullback_runners.errors import BuildError, UsageError  # noqa: PLC0415
+        from pullback_runners.errors import BuildError, LoadError, UsageError  # noqa: PLC0415
 
         try:
             report = _measure(job, order, tell)
         except BuildError as error:
             return _give_up(job, "build", str(error))
+        except LoadError as error:
+            with suppress(OSError):
+                print(error.log, flush=True)  # noqa: T201 - the log of the job
+            return _give_up(job, "workload", str(error))
         except UsageError as error:
             return _give_up(job, "workload", str(error))
     except Exception as error:  # noqa: BLE001 - the border of the process: whatever it is, the agent must learn of it

@@ -11,17 +11,19 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pullback_runners.errors import UsageError, VariantError
+from pullback_runners.errors import LoadError, UsageError, VariantError
 from pullback_runners.measurement.subject import Subject
 from pullback_runners.measurement.worker import import_subject, take_standard_output
 from pullback_runners.measurement.worker_process import interpreter, python_environment
 from pullback_runners.variants import TIERS, known_variants
 from pullback_runners.workloads import UNFUSED, Case, Choice, Offer, choose_cases
+from pullback_runners.workloads.place import place_in
 
 _TIMEOUT_S = 300
 
@@ -94,8 +96,10 @@ def choose_for(
         remedy = (
             "" if python == sys.executable else "; install what is missing there, or name it in [build] requirements"
         )
-        raise UsageError(f"{python} cannot load workloads: {said[0]}{remedy}")
+        raise LoadError(f"{python} cannot load workloads: {said[0]}{remedy}", complained)
     answer = json.loads(answered)
+    if "raised" in answer:
+        raise LoadError(f"{answer['failed']}{subject.hint}", answer["raised"])
     if "failed" in answer:
         raise UsageError(f"{answer['failed']}{subject.hint}")
     cases = [Case.of_document(each) for each in answer.pop("cases")]
@@ -138,17 +142,22 @@ def main() -> None:
     """Answer one order."""
     answer = take_standard_output()
     order = json.load(sys.stdin)
+    top = order["subject"]["top"]
     try:
         import_subject(order["subject"])
         files = [Path(path) for path in order["files"]]
-        choice = choose_cases(order["suite"], order["patterns"], files, order["device"])
+        choice = choose_cases(order["suite"], order["patterns"], files, order["device"], top)
     except (UsageError, VariantError) as error:
-        answer({"failed": str(error)})
+        raised = error.__cause__
+        answer({"failed": str(error), **({"raised": _traceback(raised)} if raised is not None else {})})
         return
-    except ImportError as error:
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a commit raises where it is imported
         named = order["subject"]["imports"]
-        where = "" if error.name in named else f", on importing {', '.join(named)}"
-        answer({"failed": f"{error}{where}, which [build] import names"})
+        text = error.msg if isinstance(error, SyntaxError) else str(error)
+        said = text if isinstance(error, ImportError) else f"{type(error).__name__}{f': {text}' if text else ''}"
+        where = "" if getattr(error, "name", None) in named else f", on importing {', '.join(named)}"
+        failed = f"{said}{place_in((), error, top=top)}{where}, which [build] import names"
+        answer({"failed": failed, "raised": _traceback(error)})
         return
     own = [*order["subject"]["paths"], *(str(path.parent) for path in choice.files)]
     if order["checkout"] is not None and (strayed := _strayed(order["checkout"], own)) is not None:
@@ -165,6 +174,10 @@ def main() -> None:
             "modules": _installed(),
         }
     )
+
+
+def _traceback(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))
 
 
 def _known(choice: Choice) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pullback_runners.projects.digests import COMPILED_SOURCES
 from pullback_runners.projects.environments import dependencies_of, table_of
-from pullback_runners.projects.functions import SKIPPED_FOLDERS, imported_by, imported_engines, python_files
+from pullback_runners.projects.functions import SKIPPED_FOLDERS, imported_by, imported_engines, parsed, python_files
 
 _SOURCE_FOLDERS = ("src", "lib", "python", ".")
 _LOCKS = (
@@ -47,8 +47,8 @@ class Guesses:
     engine: str = "numpy"
 
     def of(self, table: str, key: str) -> Any:
-        """The value that was guessed for a key, or None."""
-        return next((each.value for each in self.guesses if (each.table, each.key) == (table, key)), None)
+        """The value that was guessed for a key, or None; none is written of an empty one."""
+        return next((each.value for each in self.guesses if (each.table, each.key) == (table, key)), None) or None
 
     def given(self, table: str, key: str, value: str | tuple[str, ...] | None) -> "Guesses":
         """The same with a value that somebody gave; an empty one takes the guess away, None leaves it."""
@@ -59,21 +59,42 @@ class Guesses:
         return replace(self, guesses=others + mine)
 
 
-def detect(top: Path, origin: str | None = None) -> Guesses:
-    """Guess how the repository with this top folder is built; `origin` is what its remote calls it."""
+def detect(top: Path, origin: str | None = None, start: Path | None = None, path: str | None = None) -> Guesses:
+    """Guess how the repository with this top folder is built; `origin` is what its remote calls it.
+
+    Of several packages with a pyproject.toml or a setup.py each it is the one that the folder `start` is in, or that `path`
+    leads to, which is given and no guess.
+    """
     pyproject, broken = _toml(top / "pyproject.toml")
     guesses = [_name(top, pyproject, origin)]
     notes = [broken] if broken else []
-    source = _source_folder(top, pyproject)
+    member = _member(top, top / path if path else start or top)
+    if member == top and not path and not _packages(top / _source_folder(top, pyproject)):
+        members = _members(top)
+        if len(members) == 1:
+            member = members[0]
+        elif members:
+            folders = [_source_in(top, each) for each in members]
+            notes.append(f"packages lie in {', '.join(folders)}: --path {folders[0]} takes the first of them")
+    if member != top:
+        pyproject, _ = _toml(member / "pyproject.toml")
+    source = path or _source_in(top, member)
     packages = _packages(top / source)
     guesses.append(Guess("build", "path", (source,), _why_source(source, packages)))
     if packages:
-        main = _main_package(packages, str(guesses[0].value), imported_by(top / source))
+        name = guesses[0] if member == top else _name(member, pyproject, None)
+        main = _main_package(packages, str(name.value), imported_by(top / source))
         guesses.append(Guess("build", "import", (main,), "what has to come from the commit that is measured"))
-    requirements, said = _requirements(top, pyproject)
+    requirements, said = _requirements(top, member, pyproject)
     guesses += requirements
     notes += said
-    installation = _installation(top, top / source, packages, pyproject)
+    installation = _installation(member, top / source, packages, pyproject)
+    if installation and member != top:
+        notes.append(
+            f"{installation[0].reason}: a wheel is built at the top of the repository alone, so build {member.relative_to(top)} "
+            "by [build] commands"
+        )
+        installation = []
     guesses += installation
     if source == "." and packages:  # or every other file there would make two commits differ
         code = [name if (top / name).is_dir() else f"{name}.py" for name in packages]
@@ -103,9 +124,52 @@ def _name(top: Path, pyproject: Mapping[str, Any], origin: str | None) -> Guess:
     project = table_of(pyproject, "project").get("name") or table_of(pyproject, "tool", "poetry").get("name")
     if isinstance(project, str) and project:
         return Guess("project", "name", project, "pyproject.toml calls it so")
+    if project := _name_in_setup(top / "setup.py"):
+        return Guess("project", "name", project, "setup.py calls it so")
     if origin:
         return Guess("project", "name", origin, "the remote `origin` calls it so")
     return Guess("project", "name", top.name, "the folder's name")
+
+
+def _name_in_setup(file: Path) -> str | None:
+    """The name that a call of `setup` has as a literal."""
+    for node in ast.walk(parsed(file)):
+        match node:
+            case ast.Call(func=ast.Name(id="setup") | ast.Attribute(attr="setup"), keywords=keywords):
+                for each in keywords:
+                    if (
+                        each.arg == "name"
+                        and isinstance(each.value, ast.Constant)
+                        and isinstance(each.value.value, str)
+                    ):
+                        return each.value.value or None
+    return None
+
+
+def _is_distribution(folder: Path) -> bool:
+    return (folder / "pyproject.toml").is_file() or (folder / "setup.py").is_file()
+
+
+def _member(top: Path, start: Path) -> Path:
+    """The folder with a pyproject.toml or setup.py that another is in, no further up than the top."""
+    below = [each for each in (start, *start.parents) if each.is_relative_to(top)]
+    return next((each for each in below if _is_distribution(each)), top)
+
+
+def _members(top: Path) -> list[Path]:
+    """Folders with a package and a pyproject.toml or setup.py, one or two below the top."""
+    folders = [each for pattern in ("*", "*/*") for each in sorted(top.glob(pattern)) if _is_distribution(each)]
+    return [
+        each
+        for each in folders
+        if not any(part in SKIPPED_FOLDERS or part.startswith(".") for part in each.relative_to(top).parts)
+        and _packages(top / _source_in(top, each))
+    ]
+
+
+def _source_in(top: Path, member: Path) -> str:
+    """The source folder of a member, below the top."""
+    return (member / _source_folder(member, _toml(member / "pyproject.toml")[0])).relative_to(top).as_posix()
 
 
 def _packages(folder: Path) -> list[str]:
@@ -143,27 +207,36 @@ def _main_package(packages: Sequence[str], name: str, importers: Mapping[str, in
     )  # fmt: skip
 
 
-def _requirements(top: Path, pyproject: Mapping[str, Any]) -> tuple[list[Guess], list[str]]:
+def _requirements(top: Path, member: Path, pyproject: Mapping[str, Any]) -> tuple[list[Guess], list[str]]:
     """The file that an environment is made of, where a lock pins it or this environment lacks what it names."""
     notes = []
+    unused: list[str] = []
     if (top / "uv.lock").is_file():
         if shutil.which("uv"):
             return [Guess("build", "requirements", ("uv.lock",), "uv.lock pins the environment of a commit")], []
         notes.append("uv.lock is read by uv, which is not installed: pip install uv, and run this again with --force")
-    for name in _LOCKS:
-        if (top / name).is_file():
-            listed = _distributions((top / name).read_text(encoding="utf-8", errors="replace").splitlines())
+    for file in dict.fromkeys(folder / name for folder in (member, top) for name in _LOCKS):
+        if file.is_file():
+            name = file.relative_to(top).as_posix()
+            listed = _distributions(file.read_text(encoding="utf-8", errors="replace").splitlines())
+            unused += [name] if listed else []
             if listed and all(pinned for _, pinned in listed):
                 return [Guess("build", "requirements", (name,), f"{name} pins the environment of a commit")], notes
             if missing := _missing(each for each, _ in listed):
                 return [
                     Guess("build", "requirements", (name,), f"{', '.join(missing[:3])} of it is not installed here")
                 ], notes
+    declared = (member / "pyproject.toml").relative_to(top).as_posix()
+    unused += [declared] if dependencies_of(pyproject) else []
     if missing := _missing(each for each, _ in _distributions(dependencies_of(pyproject))):
         reason = (
             f"{', '.join(missing[:3])} of its dependencies {'is' if len(missing) == 1 else 'are'} not installed here"
         )
-        return [Guess("build", "requirements", ("pyproject.toml",), reason)], notes
+        return [Guess("build", "requirements", (declared,), reason)], notes
+    if unused:
+        what = "is there" if unused[0] != declared else "has dependencies"
+        reason = f"{unused[0]} {what}: --requirements {unused[0]} measures its changes too"
+        return [Guess("build", "requirements", (), reason)], notes
     return [], notes
 
 

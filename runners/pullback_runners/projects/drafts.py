@@ -16,7 +16,7 @@ def project_text(guesses: Guesses, workloads: Sequence[str]) -> str:
     measured = Guess("measure", "workloads", tuple(workloads), "")
     lines = ["# How Pullback measures this repository; docs/projects.md of Pullback explains each key."]
     for table in _TABLES:
-        keys = [each for each in (*guesses.guesses, measured) if each.table == table]
+        keys = [each for each in (*guesses.guesses, measured) if each.table == table and each.value]
         if keys:
             lines += ["", f"[{table}]", *(f"{each.key} = {_toml(each.value)}" for each in keys)]
     return "\n".join(lines) + "\n"

@@ -111,6 +111,8 @@ _FORBIDDEN = (
     *(ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.With, ast.Try),
     *(ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef, ast.Delete, ast.NamedExpr),
 )
+_GRADIENTS = re.compile(r"(_vjp|_grad)$|gradient|^grad_|^value_and_grad")
+"""Names of functions that look as if they returned a gradient."""
 _LOSSES = re.compile(r"loss|objective|energy|cost|likelihood|log_?p|potential|residual|error|penalty")
 
 
@@ -167,7 +169,7 @@ def imported_engines(folder: Path) -> dict[str, Path]:
     """Engines other than NumPy that files of a folder import, each with the first file that does."""
     found: dict[str, Path] = {}
     for path in python_files(folder):
-        for name in _imports(_parsed(path)).values():
+        for name in _imports(parsed(path)).values():
             engine = _engine_of(name)
             if engine not in {None, "numpy"}:
                 found.setdefault(str(engine), path)
@@ -179,7 +181,7 @@ def imported_by(folder: Path) -> Counter[str]:
     return Counter(
         top
         for path in python_files(folder)
-        for top in {name.partition(".")[0] for name in _imports(_parsed(path)).values()} - {path.stem}
+        for top in {name.partition(".")[0] for name in _imports(parsed(path)).values()} - {path.stem}
     )
 
 
@@ -190,6 +192,17 @@ def plain_functions(folder: Path, top: Path) -> list[PlainFunction]:
         with contextlib.suppress(RecursionError):  # by an expression of a thousand terms, as programs write them
             found += _functions_of(path, folder, top)
     return sorted(found, key=_rank)
+
+
+def gradient_functions(folder: Path) -> list[str]:
+    """Public functions of the modules in a source folder that have names as of gradients, with their modules."""
+    return [
+        f"{'.'.join(parts)}.{node.name}"
+        for path in python_files(folder)
+        if (parts := _module_parts(path, folder))
+        for node in parsed(path).body
+        if isinstance(node, ast.FunctionDef) and _GRADIENTS.search(node.name) and not node.name.startswith("_")
+    ]
 
 
 def _rank(function: PlainFunction) -> tuple[bool, bool, int]:
@@ -204,7 +217,8 @@ def _is_skipped(folder: Path) -> bool:
     return folder.name.startswith(".") or folder.name in SKIPPED_FOLDERS or (folder / "pyvenv.cfg").exists()
 
 
-def _parsed(path: Path) -> ast.Module:
+def parsed(path: Path) -> ast.Module:
+    """The module in a file; an empty one where it cannot be read."""
     try:
         return ast.parse(path.read_text(encoding="utf-8"))
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
@@ -232,12 +246,18 @@ def _engine_of(name: str) -> str | None:
     return next((engine for engine, packages in ENGINES.items() if package in packages), None)
 
 
-def _functions_of(path: Path, folder: Path, top: Path) -> Iterator[PlainFunction]:
+def _module_parts(path: Path, folder: Path) -> tuple[str, ...]:
+    """The parts of the name that a file is imported by; none where it is not."""
     parts = path.relative_to(folder).with_suffix("").parts
     parts = parts[:-1] if parts[-1] == "__init__" else parts
-    if not parts or not all(part.isidentifier() for part in parts) or parts[-1] == "__main__":
+    return parts if parts and parts[-1] != "__main__" and all(part.isidentifier() for part in parts) else ()
+
+
+def _functions_of(path: Path, folder: Path, top: Path) -> Iterator[PlainFunction]:
+    parts = _module_parts(path, folder)
+    if not parts:
         return
-    tree = _parsed(path)
+    tree = parsed(path)
     reader = _Reader(tree)
     for name, node in reader.functions.items():
         engines = reader.engines_of(node) if not name.startswith("_") else None

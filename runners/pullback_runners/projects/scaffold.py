@@ -15,7 +15,7 @@ from pullback_runners.measurement.worker_process import Surroundings
 from pullback_runners.projects.configuration import FILE
 from pullback_runners.projects.drafts import example_for, workload_name, workload_text
 from pullback_runners.projects.functions import PlainFunction
-from pullback_runners.workloads import known_workloads
+from pullback_runners.workloads import FIX_IT, known_workloads
 
 MOST_TRIED = 5
 """Functions tried before an example takes their place; a trial takes a second or two."""
@@ -90,7 +90,7 @@ def why_not(file: Path, subject: Subject) -> str | None:
     try:
         choice = choose_for(subject, "trial", files=[file])
     except UsageError as error:
-        return str(error)
+        return str(error).replace(FIX_IT, "")  # nobody but init has written it
     case = choice.cases[0]
     offer = choice.offers[case.workload]
     members = [Member(name, subject) for name in (offer.variants or ("unfused",))]

@@ -314,11 +314,12 @@ def broken_packages() -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def load_workload_file(path: Path, *, beside_own: bool = True) -> list[str]:
+def load_workload_file(path: Path, *, beside_own: bool = True, top: str | None = None) -> list[str]:
     """Register the workloads of a Python file that is not part of this package, and return their names.
 
     Our own are loaded first, so that none of the file can take a name of theirs. A worker, whose coordinator has done so,
-    goes without: they are forty modules with all that those import, half of the time that it takes to start.
+    goes without: they are forty modules with all that those import, half of the time that it takes to start. Errors name the
+    innermost line of the repository that is measured, which lies at `top`.
     """
     if not path.is_file():
         raise UsageError(f"no workload file {path}; give the path of a Python file that declares workloads")
@@ -332,8 +333,9 @@ def load_workload_file(path: Path, *, beside_own: bool = True) -> list[str]:
         _workloads.update(before)  # what it had declared by then, a worker would not find
         text = error.msg if isinstance(error, SyntaxError) else str(error)
         said = text if isinstance(error, UsageError) else f"{type(error).__name__}{f': {text}' if text else ''}"
-        place = place_in((str(path),), error).replace(f"{path}, ", "")
-        raise UsageError(f"{path} cannot be loaded{place}: {said}{FIX_IT}") from error
+        name = path.relative_to(top) if top and path.is_relative_to(top) else path
+        place = place_in((str(path),), error, top=top).replace(f"({name}, ", "(")
+        raise UsageError(f"{name} cannot be loaded{place}: {said}{FIX_IT}") from error
     names = [name for name, declared in _workloads.items() if before.get(name) is not declared]
     if not names:
         raise UsageError(f"{path} declares no workload; decorate a function with @workload, as docs/workloads.md shows")

@@ -67,13 +67,15 @@ class Choice:
     """What each workload of the cases can be measured by."""
 
 
-def choose_cases(suite: str, patterns: Sequence[str] = (), files: Sequence[Path] = (), device: str = CPU) -> Choice:
+def choose_cases(
+    suite: str, patterns: Sequence[str] = (), files: Sequence[Path] = (), device: str = CPU, top: str | None = None
+) -> Choice:
     """Load workload files and select cases, without patterns all of the files' workloads; others by patterns that match none of these.
 
     What cannot be had is refused in a sentence, and the rest goes on.
-    Where nothing is left to measure, the first sentence is raised.
+    Where nothing is left to measure, the first sentence is raised. The repository that is measured lies at `top`.
     """
-    loaded, refused = load_workload_files(files)
+    loaded, refused = load_workload_files(files, top)
     chosen: set[str] = set()
     declared = [name for names in loaded.values() for name in names]
     everything: list[list[str]] = [] if files else [[]]
@@ -83,9 +85,9 @@ def choose_cases(suite: str, patterns: Sequence[str] = (), files: Sequence[Path]
             theirs = [case for case in found if case.workload in declared]
             chosen |= {case.name for case in theirs or found}
         except UsageError as error:
-            refused.append(str(error))
+            refused.append(error)
     if not chosen and refused:
-        raise UsageError(refused[0])
+        raise refused[0]
     known = [case for workload in known_workloads() for case in workload.cases(suite, device)]
     cases = [case for case in known if case.name in chosen]
     wanted = {case.workload for case in cases}
@@ -96,21 +98,25 @@ def choose_cases(suite: str, patterns: Sequence[str] = (), files: Sequence[Path]
         for each in known_workloads()
         if each.name in wanted
     }
-    return Choice(cases, list(loaded), refused, offers)
+    return Choice(cases, list(loaded), [str(error) for error in refused], offers)
 
 
-def load_workload_files(files: Sequence[Path]) -> tuple[dict[Path, list[str]], list[str]]:
-    """Register the workloads of files: names by file, and a sentence for each file or package that could not be loaded."""
+def load_workload_files(
+    files: Sequence[Path], top: str | None = None
+) -> tuple[dict[Path, list[str]], list[UsageError]]:
+    """Register the workloads of files: names by file, and an error for each file or package that could not be loaded."""
     loaded: dict[Path, list[str]] = {}
-    refused = list(broken_packages())
+    refused = [UsageError(sentence) for sentence in broken_packages()]
     for path in dict.fromkeys(files):
         try:
-            names = load_workload_file(path)
+            names = load_workload_file(path, top=top)
         except UsageError as error:
-            refused.append(str(error))
+            refused.append(error)
             continue
         refused += [
-            f"workload {name} is declared by {other} and by {path}, and the second one is measured; give one of them another name"
+            UsageError(
+                f"workload {name} is declared by {other} and by {path}, and the second one is measured; give one of them another name"
+            )
             for other, theirs in loaded.items()
             for name in names
             if name in theirs

@@ -42,10 +42,12 @@ _Reference = aliased(Commit, name="reference")
 
 
 _AT_COMMIT: LiteralString = """
-SELECT id, suite, state, created_at
+SELECT job.id, job.suite, job.state, job.created_at, newest.failure_kind, newest.failure_message
   FROM job
- WHERE project_id = %(project)s AND commit_id = %(commit)s
- ORDER BY id DESC
+  LEFT JOIN LATERAL (
+       SELECT failure_kind, failure_message FROM attempt WHERE job_id = job.id ORDER BY number DESC LIMIT 1) newest ON true
+ WHERE job.project_id = %(project)s AND job.commit_id = %(commit)s
+ ORDER BY job.id DESC
  LIMIT %(limit)s
 """
 
@@ -195,8 +197,11 @@ async def list_jobs(
 
 
 def jobs_at(project_id: ProjectId, commit_id: int, *, limit: int) -> Query[list[tuple[Any, ...]]]:
-    """Id, suite, state and time of the jobs at a commit, newest first. Index: ix_job_commit."""
-    return Query(_AT_COMMIT, {"project": project_id, "commit": commit_id, "limit": limit}, list, width=4)
+    """Id, suite, state and time of the jobs at a commit, and the failure of the last attempt, newest first.
+
+    Index: ix_job_commit, uq_attempt_job_id_number.
+    """
+    return Query(_AT_COMMIT, {"project": project_id, "commit": commit_id, "limit": limit}, list, width=6)
 
 
 async def waiting_jobs(session: AsyncSession, choice: JobChoice, *, skip: int, limit: int) -> Sequence[StoredJob]:

@@ -201,6 +201,14 @@ def test_what_is_wrong_with_pullback_toml_is_a_failed_build(measured, waves, fil
     assert caught.value.kind == "build"
 
 
+def test_a_commit_that_cannot_be_imported_leaves_its_line_and_in_the_log_the_traceback(measured, folder, waves):
+    waves.write("src/waves.py", "def broken(:\n")
+    sha = waves.commit("broken")
+    with pytest.raises(JobFailedError, match=r"SyntaxError: invalid syntax \(src/waves.py, line 1\)"):
+        measured(waves, sha)
+    assert 'waves.py", line 1\n    def broken(:' in folder.log.read_text()
+
+
 def test_a_suite_that_does_not_exist_is_a_failed_job_with_the_reason(measured, waves):
     with pytest.raises(JobFailedError, match="nonsense") as caught:
         measured(waves, suite="nonsense")

@@ -12,12 +12,12 @@ from pullback_runners.projects.drafts import project_text
 def detected(tmp_path, monkeypatch):
     """The guesses about a repository with these files; uv is installed or not."""
 
-    def detecting(files, *, uv=False, origin=None):
+    def detecting(files, *, uv=False, origin=None, start=None, path=None):
         for name, text in files.items():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_text(text)
         monkeypatch.setattr(detection.shutil, "which", lambda _: "/usr/bin/uv" if uv else None)
-        guesses = detect(tmp_path, origin)
+        guesses = detect(tmp_path, origin, start and tmp_path / start, path)
         parse_project(project_text(guesses, ["bench/gradients.py"]), tmp_path)  # it can be read again
         return guesses
 
@@ -37,6 +37,65 @@ def test_a_folder_without_anything_is_a_project_too(detected, tmp_path):
 def test_names_come_from_pyproject_then_the_remote(detected):
     assert detected({}, origin="ridge-fork").of("project", "name") == "ridge-fork"
     assert detected({"pyproject.toml": '[project]\nname = "ridge"\n'}, origin="x").of("project", "name") == "ridge"
+
+
+def test_the_name_in_setup_py_is_taken_where_it_is_a_literal(detected):
+    assert (
+        detected({"setup.py": "import setuptools\nsetuptools.setup(name='ridge')\n"}).of("project", "name") == "ridge"
+    )
+    assert detected({"setup.py": "setup(name=NAME)\n"}, origin="fork").of("project", "name") == "fork"
+
+
+MEMBERS = {
+    "libs/grads/pyproject.toml": '[project]\nname = "grads"\ndependencies = ["numpy"]\n',
+    "libs/grads/grads/__init__.py": "",
+    "libs/grads/tests/test_grads.py": "",
+    "libs/solvers/setup.py": "setup(name='solve', ext_modules=[])",
+    "libs/solvers/src/solve/__init__.py": "",
+    "web/index.html": "",
+}
+
+
+@pytest.mark.parametrize(
+    ("start", "given", "path", "module"),
+    [
+        ("libs/grads", None, "libs/grads", "grads"),
+        ("libs/grads/tests", None, "libs/grads", "grads"),
+        ("libs/solvers", None, "libs/solvers/src", "solve"),
+        ("web", "libs/grads", "libs/grads", "grads"),
+        ("libs/grads", "libs/solvers/src", "libs/solvers/src", "solve"),
+    ],
+)
+def test_of_several_packages_the_one_is_found_that_one_stands_in_or_names(detected, start, given, path, module):
+    guesses = detected(MEMBERS, start=start, path=given)
+    assert (guesses.of("build", "path"), guesses.of("build", "import")) == ((path,), (module,))
+    assert any("wheel is built at the top" in note for note in guesses.notes) == (module == "solve")
+
+
+def test_at_the_top_of_several_packages_one_is_suggested_and_a_single_one_taken(detected):
+    guesses = detected(MEMBERS, start=".")
+    assert guesses.notes == ("packages lie in libs/grads, libs/solvers/src: --path libs/grads takes the first of them",)
+    assert guesses.of("build", "import") is None
+
+
+def test_a_single_package_below_the_top_is_taken(detected):
+    guesses = detected({name: text for name, text in MEMBERS.items() if "grads" in name}, start=".")
+    assert (guesses.of("build", "path"), guesses.of("build", "import")) == (("libs/grads",), ("grads",))
+    (said,) = (each.reason for each in guesses.guesses if each.key == "requirements")
+    name = "libs/grads/pyproject.toml"
+    assert said == f"{name} has dependencies: --requirements {name} measures its changes too"
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"requirements.txt": "numpy>=2\n"}, "requirements.txt is there: --requirements requirements.txt"),
+        ({"pyproject.toml": '[project]\ndependencies = ["numpy"]\n'}, "pyproject.toml has dependencies"),
+    ],
+)
+def test_requirements_that_are_not_taken_are_said(detected, files, said):
+    (guess,) = (each for each in detected(files).guesses if each.key == "requirements")
+    assert (guess.value, guess.reason.startswith(said)) == ((), True)
 
 
 @pytest.mark.parametrize(

@@ -493,10 +493,40 @@ def test_a_commit_that_cannot_be_imported_stops_no_other_of_a_range(command, rep
     repository.commit("third")
     done = command("run", "--suite", "trial", "--json", "--commits", "HEAD~2..HEAD", folder=repository.folder)
     assert done.returncode == 1, done.stderr
-    assert (
-        f"commit {sha[:10]} cannot be measured: not yet, on importing waves, which [build] import names" in done.stderr
-    )
+    said = "not yet (src/waves.py, line 1), on importing waves, which [build] import names"
+    assert f"commit {sha[:10]} cannot be measured: {said}" in done.stderr
     assert [report["commit"]["title"] for report in json.loads(done.stdout)] == ["third"]
+
+
+@pytest.mark.parametrize("imports", ["", PROJECT])
+def test_a_commit_that_cannot_be_loaded_names_its_line_and_leaves_the_traceback(command, compare, repository, imports):
+    repository.write("pullback.toml", imports or PROJECT.replace('import = ["waves"]', ""))
+    repository.commit("first")
+    repository.write("src/parts.py", "def broken(:\n")
+    repository.write("src/waves.py", "import parts\n")
+    sha = repository.commit("second")
+    place = "src/parts.py, line 1): SyntaxError: invalid syntax"
+    if imports:
+        place = "SyntaxError: invalid syntax (src/parts.py, line 1), on importing waves, which [build] import names"
+    compared = compare(repository.folder, "--against", "HEAD~1")
+    assert compared.returncode == 2
+    assert f"commit {sha[:10]} cannot be measured: " in compared.stderr
+    assert place in compared.stderr
+    ranged = command("run", "--suite", "trial", "--commits", "HEAD~1..HEAD", "-o", "history", folder=repository.folder)
+    assert place in ranged.stderr
+    (log,) = (repository.folder / "history").glob("*.log")
+    assert 'waves.py", line 1, in <module>' in log.read_text()
+
+
+def test_a_commit_that_cannot_be_loaded_ends_no_search(command, repository):
+    repository.commit("first")
+    repository.write("src/waves.py", "def broken(:\n")
+    sha = repository.commit("broken")
+    repository.slow_down(3)
+    repository.commit("slow")
+    done = command("bisect", "--good", "HEAD~2", "--suite", "trial", folder=repository.folder)
+    assert done.returncode == 125, done.stderr
+    assert f"{sha[:10]} unusable, commit {sha[:10]} cannot be measured: SyntaxError" in done.stderr
 
 
 def test_a_range_ends_with_what_changed_between_its_commits(command, repository):
