@@ -20,6 +20,7 @@ from pullback_dashboards.measuring_again import reproduce_command
 from pullback_dashboards.report.view import (
     bigger_is_better,
     gradient_in_words,
+    gradient_of,
     plan_counts,
     samples_in_words,
     value_of,
@@ -253,7 +254,7 @@ def case_view(
         before=steps[0],
         after=steps[1],
         failure=f"{error['kind']}: {error['message']}" if error else None,
-        gradient=gradient_in_words(now.entry.get("gradient")),
+        gradient=gradient_in_words(gradient_of(now.entry)),
         sentences=(*_claimed(claims), *moved),
         moved=bool(moved),
         comparable=any(one.reference is not None and one.candidate is not None for one in judged.values()),

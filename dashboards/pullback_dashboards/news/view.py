@@ -332,6 +332,7 @@ class _Change:
 
 
 _BEYOND = 1e3  # of two positive numbers no ratio has a larger logarithm
+_FAILS = "fails since this commit"
 _AGAIN = "works again since this commit"
 
 
@@ -356,8 +357,9 @@ def _changes(line: Line, history: History, commits: int) -> Iterator[_Change]:
             continue
         if now.failure:
             if last and not last.failure and _tells_of_failures(line, history):
-                text = f"fails since this commit: {now.failure}"
-                yield _Change(place, math.inf, line.case, line.variant, "failed", text, told_with=text)
+                yield _Change(
+                    place, math.inf, line.case, line.variant, "failed", _FAILS, now.failure, told_with=f"{_FAILS}: {now.failure}"
+                )  # fmt: skip
             continue
         if last and last.failure and _tells_of_failures(line, history):
             yield _Change(place, math.inf, line.case, line.variant, "plain", _AGAIN, told_with=_AGAIN)

@@ -459,7 +459,9 @@ def test_what_only_counts_tells_of_its_failures_too(client):
     failed["cases"][0] |= {"error": {"kind": "crash", "message": "broke"}, "variants": [], "paired": []}
     send(client, counting, failed)
     (item,) = client.get("/overview.json", params={"project": "counting"}).json()["news"]
-    assert (item["mark"], item["variant"], item["text"]) == ("✕", "unfused, fused", "fails since this commit: broke")
+    assert (item["mark"], item["variant"], item["text"], item["note"]) == (
+        "✕", "unfused, fused", "fails since this commit", "broke"
+    )  # fmt: skip
 
 
 def test_what_another_report_of_the_commit_counted_is_told_of_the_case(client):

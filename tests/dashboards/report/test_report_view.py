@@ -4,7 +4,7 @@ import pytest
 from pullback_dashboards import links
 from pullback_dashboards.history import Commit, metric_label
 from pullback_dashboards.rendering import _templates
-from pullback_dashboards.report.view import case_blocks, comparison_row, facts_of, left_out, metrics_of
+from pullback_dashboards.report.view import case_blocks, comparison_row, facts_of, failures_of, left_out, metrics_of
 
 
 def document(**entry):
@@ -37,6 +37,14 @@ def test_a_variant_tells_its_ratio_and_what_stands_behind_it():
     assert row.factor == "0.500×"
     assert row.words == "2.0× faster than unfused"
     assert row.samples == "20 processes × 100 slices, 20 groups"
+
+
+def test_a_case_whose_variants_all_failed_is_not_told_as_a_wrong_gradient():
+    failed = variant("function") | {"error": {"kind": "gradient", "message": "its test failed"}}
+    raw = document(variants=[failed], gradient={"ok": False, "max_rel_error": None, "oracle": None})
+    assert (block(raw).gradient, block(raw).failure) == ("", None)
+    (one,) = failures_of(raw["cases"], cases_of_a_page=10)
+    assert (one.variant, one.reason) == ("function", "gradient: its test failed")
 
 
 def test_a_variant_that_lacks_a_metric_of_another_shows_a_dash():
