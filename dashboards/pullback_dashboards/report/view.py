@@ -174,6 +174,11 @@ class ReportView:
         return any(block.compares for block in self.cases)
 
     @property
+    def columns(self) -> Sequence[tuple[str, str]]:
+        """The metrics of all cases, so that their tables have the same columns."""
+        return tuple(dict.fromkeys(column for block in self.cases for column in block.columns))
+
+    @property
     def baseline(self) -> str:
         """The variant that ratios are against, in words."""
         return baseline_in_words(block.baseline for block in self.cases)
