@@ -106,8 +106,9 @@ def lead_of(detail: Detail) -> NamedChange:
             each.change.evidence == "budget",
             0 if each.metric == "time" else 1 if each.unit == "B" else 2,
             (each.reference.id, each.commit.id) != ends,
-            -size,
+            -round(min(size, 1e3), 1),  # of metrics that changed alike the better known one
             place_of_metric(each.metric),
+            -size,
             each.case,
             each.change.variant or "",
             each.machine,
