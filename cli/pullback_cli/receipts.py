@@ -9,12 +9,14 @@ if TYPE_CHECKING:
     from pullback_service.client import Client
 
 WORDS = (
+    ("failed", "failed"),
     ("worse", "worse"),
     ("likely_worse", "likely worse"),
     ("better", "better"),
     ("likely_better", "likely better"),
 )
-"""Trends in the order in which they are told, with their words."""
+"""Trends in the order in which they are told, with their words. A variant of a case that failed is one, whatever it was measured in."""
+_MOST_FAILED = 1000
 _SAID = frozenset({"slower", "more", "likely_slower", "failed", "faster", "less", "likely_faster"})
 
 
@@ -29,8 +31,13 @@ def changes_in_words(client: "Client", project: str, sha: str) -> str | None:
 
     try:
         told = client.compare_commits(project=project, head=sha, limit=1)
-        counts = [(getattr(told.summary, name), words) for name, words in WORDS]
-        if not any(count for count, _ in counts[:2]) and any(count for count, _ in counts[2:]):
+        numbers = {name: getattr(told.summary, name) for name, _ in WORDS}
+        if numbers["failed"]:
+            numbers["worse"] -= numbers["failed"]
+            each = client.compare_commits(project=project, head=sha, limit=_MOST_FAILED, outcome=["failed"]).items
+            numbers["failed"] = len({(one.case.label, one.variant, one.machine) for one in each})
+        counts = [(numbers[name], words) for name, words in WORDS]
+        if not any(count for count, _ in counts[:3]) and any(count for count, _ in counts[3:]):
             told = client.compare_commits(
                 project=project, head=sha, limit=1, outcome=["faster", "less", "likely_faster"]
             )
@@ -57,6 +64,8 @@ def changes_line(
 
 
 def series_in_words(case: str, variant: str, metric: str, outcome: str, log_ratio: float | None) -> str:
-    """A series with its outcome and by how much it changed."""
+    """A series with its outcome and by how much it changed; what failed did so in all its metrics."""
+    if outcome == "failed":
+        return f"{case} {variant}: failed"
     ratio = "" if log_ratio is None else f", {100 * math.expm1(log_ratio):+.1f} %"
     return f"{case} {variant} {metric.replace('_', ' ')}: {outcome.replace('_', ' ')}{ratio}"

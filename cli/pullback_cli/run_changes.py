@@ -64,7 +64,8 @@ class Change:
 
     def line(self) -> str:
         """The change in a line."""
-        counts = Counter(_trend(judgement) for _, judgement in self.judged)
+        counts = Counter(_trend(judgement) for _, judgement in self.judged if judgement.outcome != "failed")
+        counts["failed"] = len({key[:2] for key, judgement in self.judged if judgement.outcome == "failed"})
         named = ""
         if self.found:
             (case, variant, metric), judgement = self.found[0]

@@ -1,6 +1,9 @@
 """A measured ratio: what every comparison of two measurements gives, from the upload to the page."""
 
+from math import exp
 from typing import Final, NamedTuple, TypeAlias
+
+_LARGEST: Final = 700.0  # of logarithms whose exponential is a number
 
 Bounded: TypeAlias = tuple[float, float, float]
 """A log ratio, the lower and the upper end of its interval."""
@@ -31,6 +34,11 @@ class Ratio(NamedTuple):
     def turned(self) -> "Ratio":
         """The ratio of the other one to this one."""
         return Ratio(_negative(self.log_ratio), _negative(self.high), _negative(self.low), self.n)
+
+
+def value_before(after: float, log_ratio: float | None, otherwise: float | None) -> float | None:
+    """The value before a change that is stated by its ratio; `otherwise` where none is."""
+    return otherwise if log_ratio is None else after * exp(max(-_LARGEST, min(_LARGEST, -log_ratio)))
 
 
 def _negative(value: float | None) -> float | None:

@@ -88,9 +88,10 @@ def test_counts_that_differ_from_call_to_call_accuse_nobody():
 
 
 def test_a_variant_that_fails_from_a_commit_on_is_worse_once():
-    reports = [_report("a", ("waves", _counted(1))), *(_report(sha, ("waves", "no such thing")) for sha in "bc")]
+    both = _counted(1) | {"array_allocs": {"unit": "1", "value": 1, "method": "nep49", "differs": False}}
+    reports = [_report("a", ("waves", both)), *(_report(sha, ("waves", "no such thing")) for sha in "bc")]
     assert _lines(*reports) == [
-        "bbbbbbbbbb against aaaaaaaaaa: 1 worse of 1 series (total[n=4,f8,cpu] waves array bytes: failed)",
+        "bbbbbbbbbb against aaaaaaaaaa: 1 failed of 2 series (total[n=4,f8,cpu] waves: failed)",
         "cccccccccc against bbbbbbbbbb: no change found in 0 series",
     ]
 

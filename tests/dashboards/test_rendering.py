@@ -15,6 +15,7 @@ from pullback_dashboards.charts.sparkline import Tick
 from pullback_dashboards.charts.static_chart import Spot
 from pullback_dashboards.charts.strip import Groups
 from pullback_dashboards.choices import Empty
+from pullback_dashboards.overview.view import Tally
 from pullback_dashboards.rendering import _templates, _whole_words, csv_twin, json_twin, page
 from pullback_service.ratio import Ratio
 
@@ -102,7 +103,7 @@ def test_the_overviews_first_sentence_has_spaces_where_a_sentence_has_them():
     source = TEMPLATES[0].with_name("overview.html").read_text(encoding="utf-8")
     macro = re.search(r"{% macro lede\(heat\) %}.*?{% endmacro %}", source, re.DOTALL).group()
     mean = {"variant": "fused", "value": "0.5×", "words": "2× faster", "cases": 1}
-    moved = {"worse": 2, "better": 0}
+    moved = Tally("fused", worse=2, likely_better=1)
     for contaminated, end in ((0, ""), (1, " On a busy machine in 1 of 1 case.")):
         heat = {
             "has_means": True,
@@ -113,4 +114,4 @@ def test_the_overviews_first_sentence_has_spaces_where_a_sentence_has_them():
         }
         shown = _templates().from_string(macro + "{{ lede(heat) }}").render(heat=heat)
         text = " ".join(re.sub("<[^>]*>", "", shown).split())
-        assert text == f"fused 0.5× 2× faster ▲ 2 worse in 10 commits Time, one case.{end}"
+        assert text == f"fused 0.5× 2× faster ▲ 2 worse ▽ 1 likely better in 10 commits Time, one case.{end}"

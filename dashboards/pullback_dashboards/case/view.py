@@ -20,6 +20,7 @@ from pullback_dashboards.measuring_again import reproduce_command
 from pullback_dashboards.report.view import (
     bigger_is_better,
     gradient_in_words,
+    gradient_of,
     plan_counts,
     samples_in_words,
     value_of,
@@ -30,7 +31,7 @@ from pullback_service.claims import BASELINE, COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.judging import UNPAIRED
 from pullback_service.comparisons.queries import Compared
 from pullback_service.measured.code_identity import EQUAL_CODE
-from pullback_service.ratio import NO_RATIO, Bounded, Ratio
+from pullback_service.ratio import NO_RATIO, Bounded, Ratio, value_before
 from pullback_service.reports.ratios import NOTHING_KEPT, Paired, baseline_of, kept_ratios
 
 LAYERS = (
@@ -253,7 +254,7 @@ def case_view(
         before=steps[0],
         after=steps[1],
         failure=f"{error['kind']}: {error['message']}" if error else None,
-        gradient=gradient_in_words(now.entry.get("gradient")),
+        gradient=gradient_in_words(gradient_of(now.entry)),
         sentences=(*_claimed(claims), *moved),
         moved=bool(moved),
         comparable=any(one.reference is not None and one.candidate is not None for one in judged.values()),
@@ -319,7 +320,7 @@ def _variants(
             kind=entry.get("kind", "external"),
             failure=f"{error['kind']}: {error['message']}" if error else None,
             time=_time(entry),
-            time_before=_time(old) if old else "",
+            time_before=_time_before(entry, old, judged.get((name, "time"))) if old else "",
             factor=factors.factor(*ratio) if ratio else "",
             doubt=factors.interval(*ratio[1:]) if ratio else "",
             words=factors.words(ratio[0], metric="time", outcome=outcome, baseline=baseline) if ratio else "",
@@ -522,6 +523,16 @@ def _processes(entry: Mapping[str, Any] | None) -> list[float]:
 def _time(entry: Mapping[str, Any]) -> str:
     time = entry.get("metrics", {}).get("time", {})
     return units.quantity(value_of(time), time.get("unit", "s"))
+
+
+def _time_before(entry: Mapping[str, Any], old: Mapping[str, Any], judged: Compared | None) -> str:
+    """The time before; where both commits were measured in the same groups, by the change that these state."""
+    time = entry.get("metrics", {}).get("time", {})
+    now = value_of(time)
+    if judged is None or judged.judgement.evidence != "paired" or now is None:
+        return _time(old)
+    before = value_before(now, judged.judgement.ratio.log_ratio, value_of(old.get("metrics", {}).get("time", {})))
+    return units.quantity(before, time.get("unit", "s"))
 
 
 def _slices(entry: Mapping[str, Any]) -> str:

@@ -8,7 +8,8 @@ from pullback_dashboards import links
 from pullback_dashboards.charts.strip import Groups
 from pullback_dashboards.history import Commit, History, Reading
 from pullback_dashboards.news.view import AT_A_COMMIT, Move, NewsList, moves, tell
-from pullback_dashboards.wording import units
+from pullback_dashboards.wording import factors, units
+from pullback_service.ratio import value_before
 from pullback_service.series.queries import CommitFacts, MeasuringMachine
 
 _LIKELY = {"likely-worse", "likely-better"}
@@ -18,7 +19,11 @@ MOST_SERIES = 12
 
 @dataclass(frozen=True)
 class ChangedSeries:
-    """A series that changed, before and after: its values, and of what has one the ratio to the baseline with its interval."""
+    """A series that changed, before and after: its values, and of what has one the ratio to the baseline with its interval.
+
+    Both are the ratios themselves where these changed, and where a comparison in the same groups states the change, the value
+    before is the one after without it: those of two sessions need not agree with it.
+    """
 
     case: str
     case_href: str
@@ -78,14 +83,19 @@ def _series(history: History, project: str, *, machine: str | None) -> Iterator[
         before = None if line is None else history.reading_before(line, place, failed=False)[1]
         if line is None or now is None or before is None or now.value is None or before.value is None:
             continue
-        unit = line.metric.unit
+        shown = [
+            units.quantity(value, line.metric.unit)
+            for value in (value_before(now.value, None if line.metric.exact else move.stated, before.value), now.value)
+        ]
+        if move.of_ratios:
+            shown = [factors.shown(each.ratio) for each in (before, now)]
         yield ChangedSeries(
             case=move.case,
             case_href=links.case(project, sha, move.case, machine=machine),
             variant=move.variant,
-            metric=line.metric.label,
-            before=units.quantity(before.value, unit),
-            after=units.quantity(now.value, unit),
+            metric=f"{line.metric.label} against {now.against}" if move.of_ratios else line.metric.label,
+            before=shown[0],
+            after=shown[1],
             amount=move.amount,
             tone=move.tone,
             ratio=_groups(now),

@@ -29,7 +29,7 @@ from pullback_service.comparisons.at_once import OUTCOMES, UNPAIRED_CODES, Flags
 from pullback_service.comparisons.judgements import MetricSummary, Outcomes, Span
 from pullback_service.comparisons.judging import UNCHANGED, UNPAIRED, Evidence, Outcome, Trend
 from pullback_service.comparisons.queries import Names, ShownSeries, ShownSide
-from pullback_service.ratio import Ratio
+from pullback_service.ratio import Ratio, value_before
 from pullback_service.series.filters import PARAM
 
 RELEVANT: tuple[Outcome, ...] = ("failed", "slower", "more", "likely_slower", "likely_faster", "faster", "less")
@@ -343,6 +343,8 @@ def _row(shown: ShownSeries, history_href: str, case_href: str, open_href: str |
     significance = _significance(ratio.log_ratio, threshold)
     older = None if compared.reference is None else compared.reference.value
     newer = None if compared.candidate is None else compared.candidate.value
+    if judgement.evidence == "paired" and not compared.exact and older is not None and newer is not None:
+        older = value_before(newer, ratio.log_ratio, older)
     return Row(
         workload=shown.case.workload,
         case=shown.case.label,

@@ -323,6 +323,7 @@ def _levels(
     first, second = (median(dot.height for dot in some) for some in (before, since))
     yield Level(before[0].place, before[-1].place, first, f"{said(first)} before")
     change = f", {factors.shift(each.change.log_ratio)}" if each.change.log_ratio is not None else ""
+    change += " in the same groups" if change and each.change.evidence == "paired" else ""
     tone = (
         {True: "worse", False: "better"}.get(each.change.worse, "plain") if each.change.worse is not None else "plain"
     )

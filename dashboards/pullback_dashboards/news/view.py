@@ -111,7 +111,11 @@ def _of_one_kind(changes: list["_Change"]) -> Iterator[list["_Change"]]:
 
 @dataclass(frozen=True)
 class Move:
-    """A change of one series at a commit, as a cell shows it; `amount` is by how much, empty of what failed."""
+    """A change of one series at a commit, as a cell shows it; `amount` is by how much, empty of what failed.
+
+    `stated` is the log ratio of what values at both commits need not show: of a comparison in the same groups, or of an incident.
+    `of_ratios`: the ratios to the baseline changed so, not the values.
+    """
 
     case: str
     variant: str
@@ -121,6 +125,8 @@ class Move:
     amount: str
     size: float
     words: str
+    stated: float | None = None
+    of_ratios: bool = False
 
 
 def moves(history: History, commits: int) -> Iterator[Move]:
@@ -136,6 +142,8 @@ def moves(history: History, commits: int) -> Iterator[Move]:
             change.amount,
             change.size,
             f"{words} ({change.note})" if change.note else words,
+            change.stated,
+            change.of_ratios,
         )
 
 
@@ -212,6 +220,7 @@ def _only_said(said: IncidentChange) -> "_Change":
         text if said.state == "likely" else text.removeprefix("likely "),
         _note(said, "" if said.state == "confirmed" else "seen in later uploads, not measured in turns"), metric=metric.name,
         told_with=f"{said.variant} {metric.name} {said.incident} {said.state}", amount=factors.shift(size), worse=said.worse,
+        stated=size,
     )  # fmt: skip
 
 
@@ -329,9 +338,12 @@ class _Change:
     """The commit that it is a change from, where that is not `open_against`."""
     worse: bool | None = None
     """True if it is one for the worse; None where nobody knows, as of what is doubted."""
+    stated: float | None = None
+    of_ratios: bool = False
 
 
 _BEYOND = 1e3  # of two positive numbers no ratio has a larger logarithm
+_FAILS = "fails since this commit"
 _AGAIN = "works again since this commit"
 
 
@@ -343,7 +355,7 @@ def _claimed(claim: Claim) -> _Change:
         claim.place, abs(claim.ratio.log_ratio or 0.0), claim.case, claim.variant, claim.tone,
         claim.words, note, metric=claim.metric, told_with=f"{claim.variant} {claim.metric} {claim.outcome} {claim.reference}",
         amount="" if claim.ratio.log_ratio is None else factors.shift(claim.ratio.log_ratio),
-        against=claim.reference, worse=_is_worse(claim.tone),
+        against=claim.reference, worse=_is_worse(claim.tone), stated=claim.ratio.log_ratio,
     )  # fmt: skip
 
 
@@ -356,8 +368,9 @@ def _changes(line: Line, history: History, commits: int) -> Iterator[_Change]:
             continue
         if now.failure:
             if last and not last.failure and _tells_of_failures(line, history):
-                text = f"fails since this commit: {now.failure}"
-                yield _Change(place, math.inf, line.case, line.variant, "failed", text, told_with=text)
+                yield _Change(
+                    place, math.inf, line.case, line.variant, "failed", _FAILS, now.failure, told_with=f"{_FAILS}: {now.failure}"
+                )  # fmt: skip
             continue
         if last and last.failure and _tells_of_failures(line, history):
             yield _Change(place, math.inf, line.case, line.variant, "plain", _AGAIN, told_with=_AGAIN)
@@ -429,7 +442,7 @@ def _moved(place: int, before: Reading, now: Reading, line: Line, reference: str
         place, abs(change), line.case, line.variant, tone,
         text, note, metric=metric.name, open_against=reference, told_with=f"{line.variant} {metric.name} {judged.outcome}",
         amount=factors.shift(change), is_likely=True, is_external=line.is_external,
-        worse=_is_worse(tone),
+        worse=_is_worse(tone), of_ratios=judged.evidence == "ratios",
     )  # fmt: skip
 
 

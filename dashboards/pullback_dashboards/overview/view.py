@@ -125,11 +125,26 @@ class Group:
 
 @dataclass(frozen=True)
 class Tally:
-    """The number of cases of a variant that became worse and better."""
+    """The number of cases of a variant that became worse and better; of those `failed` some may work again."""
 
     variant: str
-    worse: int
-    better: int
+    worse: int = 0
+    better: int = 0
+    likely_worse: int = 0
+    likely_better: int = 0
+    failed: int = 0
+
+    @property
+    def counts(self) -> Sequence[tuple[str, int, str]]:
+        """Tone, number and words of each kind that there is."""
+        every = (
+            ("failed", self.failed, "failed"),
+            ("worse", self.worse, "worse"),
+            ("likely-worse", self.likely_worse, "likely worse"),
+            ("better", self.better, "better"),
+            ("likely-better", self.likely_better, "likely better"),
+        )
+        return [each for each in every if each[1]]
 
 
 @dataclass(frozen=True)
@@ -149,7 +164,7 @@ class HeatMap:
 
     def moved(self, variant: str) -> Tally:
         """The number of cases of a variant that changed at these."""
-        return next((tally for tally in self.changes if tally.variant == variant), Tally(variant, 0, 0))
+        return next((tally for tally in self.changes if tally.variant == variant), Tally(variant))
 
     @property
     def compares(self) -> bool:
@@ -293,11 +308,16 @@ class _Drawing:
         return [move for move in self.moves.get((case, variant), ()) if fails or move.tone != "failed"]
 
     def tally(self, variant: str) -> Tally:
-        """The number of cases of a variant that are worse and better than before."""
-        tones = [{move.tone for move in self._lasting(*series)} for series in self.moves if series[1] == variant]
-        worse = sum(bool(one & {"worse", "likely-worse", "failed"}) for one in tones)
-        better = sum(bool(one & {"better", "likely-better"}) for one in tones)
-        return Tally(variant, worse, better)
+        """The number of cases of a variant that changed, likely only where no change in that direction is sure."""
+        tones = [{move.tone for move in of} for (_, which), of in self.moves.items() if which == variant]
+        return Tally(
+            variant,
+            worse=sum("worse" in one for one in tones),
+            better=sum("better" in one for one in tones),
+            likely_worse=sum("likely-worse" in one and "worse" not in one for one in tones),
+            likely_better=sum("likely-better" in one and "better" not in one for one in tones),
+            failed=sum("failed" in one for one in tones),
+        )
 
     def _move(self, moves: Sequence[Move]) -> CellMove | None:
         """The gravest of some changes, of equal ones the newest."""

@@ -174,6 +174,11 @@ class ReportView:
         return any(block.compares for block in self.cases)
 
     @property
+    def columns(self) -> Sequence[tuple[str, str]]:
+        """The metrics of all cases, so that their tables have the same columns."""
+        return tuple(dict.fromkeys(column for block in self.cases for column in block.columns))
+
+    @property
     def baseline(self) -> str:
         """The variant that ratios are against, in words."""
         return baseline_in_words(block.baseline for block in self.cases)
@@ -183,7 +188,7 @@ def failures_of(entries: Sequence[Mapping[str, Any]], *, cases_of_a_page: int) -
     """Every failure of a report in a sentence, with the number of its case and the page it is on."""
     for number, entry in numbered_if_failed(entries):
         reasons: list[tuple[str | None, str]] = []
-        if (failure := _failure(entry.get("error"), entry.get("gradient"))) is not None:
+        if (failure := _failure(entry.get("error"), gradient_of(entry))) is not None:
             reasons.append((None, failure))
         failed = {v["variant"]: v["error"] for v in entry.get("variants", []) if v.get("error")}
         reasons += [(name, _words_of(failed[name])) for name in in_reading_order(failed)]
@@ -202,7 +207,7 @@ def case_blocks(entries: Iterable[Mapping[str, Any]], *, project: str) -> Iterat
         name = label_of(entry["case"])
         workload = entry["case"]["workload"]
         error = entry.get("error")
-        gradient = entry.get("gradient")
+        gradient = gradient_of(entry)
         kept = kept_ratios(entry)
         baseline = baseline_of(entry)
         variants = {v["variant"]: v for v in entry.get("variants", [])}
@@ -253,7 +258,7 @@ def table_of(entries: Iterable[Mapping[str, Any]]) -> Iterator[Sequence[object]]
                 ratio, outcome = (NO_RATIO, None) if paired is None else (paired.ratio, paired.outcome)
                 factor = factors.columns_of(ratio).values()
                 yield *about, tame(metric), value, tame(unit), *factor, ratio.n, outcome, method and tame(method), None
-        failure = _failure(entry.get("error"), entry.get("gradient"))
+        failure = _failure(entry.get("error"), gradient_of(entry))
         if failure and not variants:
             yield case, None, None, *_NO_NUMBERS, tame(failure)
 
@@ -417,10 +422,16 @@ def _as_text(value: object) -> str:
     return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def gradient_of(entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The check of an entry's gradient; empty where every variant failed, of which each says why."""
+    variants = entry.get("variants")
+    return {} if variants and all(variant.get("error") for variant in variants) else entry.get("gradient")
+
+
 def gradient_in_words(gradient: Mapping[str, Any] | None) -> str:
-    """The result of checking it."""
-    if gradient is None:
-        return "not checked"
+    """The result of checking it; empty where nothing is left to check."""
+    if not gradient:
+        return "not checked" if gradient is None else ""
     error = gradient.get("max_rel_error")
     size = "" if error is None else f", relative error {error:.1e}"
     return f"{'right' if gradient.get('ok') else 'wrong'}{size}"

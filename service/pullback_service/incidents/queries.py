@@ -41,6 +41,18 @@ SELECT changed.incident_id, {", ".join(f"changed.{field}" for field in Change._f
   LEFT JOIN series ON series.id = changed.series_id
  ORDER BY changed.id
 """  # noqa: S608 - our own words
+_LIKELY_TIMES: Final[LiteralString] = """
+SELECT changed.incident_id, (array_agg(step.log_ratio ORDER BY abs(step.log_ratio) DESC))[1]
+  FROM changed
+  JOIN series ON series.case_id = changed.case_id AND series.variant = changed.variant AND series.metric = 'time'
+       AND series.machine_id = changed.machine_id
+  JOIN step ON step.series_id = series.id AND step.commit_id = changed.commit_id AND step.reference_id = changed.reference_id
+       AND step.news AND NOT step.stale AND step.outcome = CASE WHEN changed.worse THEN 'likely_slower' ELSE 'likely_faster' END
+  LEFT JOIN series_state ON series_state.series_id = series.id
+ WHERE changed.kind = 'step' AND changed.standing <> 'refuted'
+   AND (abs(step.log_ratio) < series_state.resolution) IS NOT TRUE -- as `as_resolved`
+ GROUP BY changed.incident_id
+"""
 _ENDS: Final[LiteralString] = """
 ARRAY (SELECT reference_id FROM changed UNION SELECT commit_id FROM changed UNION SELECT ended_id FROM changed
        UNION SELECT unnest(%(ends)s::bigint[]))
@@ -183,6 +195,8 @@ class Detail:
     ended: NamedCommit | None
     changes: Sequence[NamedChange]
     verdict: Verdict | None
+    likely_time: float | None = None
+    """The largest likely change of the time of what changed, between the same commits, as natural log."""
 
     @property
     def supporting(self) -> Sequence[NamedChange]:
@@ -417,7 +431,8 @@ def details_given(incidents: Sequence[Incident]) -> Mapping[str, Query[Any]]:
 def details_asked(ask: Together, incidents: Sequence[Incident]) -> Callable[[], list[Detail]]:
     """Incidents with their changes, given `details_given`.
 
-    Index: ix_change_incident_id, ix_verdict_incident_id, pk_project, pk_commit, pk_case, pk_machine, pk_series.
+    Index: ix_change_incident_id, ix_verdict_incident_id, pk_project, pk_commit, pk_case, pk_machine, pk_series,
+    uq_series_case_id_variant_metric_machine_id, pk_step, pk_series_state.
     """
     ids = statements.array_of(incident.id for incident in incidents)
     ends = [(incident.reference_id, incident.commit_id, incident.ended_id) for incident in incidents]
@@ -428,6 +443,7 @@ def details_asked(ask: Together, incidents: Sequence[Incident]) -> Callable[[], 
     commits_named = ask(stored.where(ids=_ENDS))
     projects = ask(Query(_PROJECTS, {"ids": projects_of}, _names, width=2))
     given = ask(Query(_VERDICTS, {"incidents": ids}, _verdicts, width=len(_VERDICT)))
+    likely_times = ask(Query(_LIKELY_TIMES, {}, _likely_times, width=2))
 
     def read() -> list[Detail]:
         commits = commits_named.value
@@ -446,6 +462,7 @@ def details_asked(ask: Together, incidents: Sequence[Incident]) -> Callable[[], 
                 None if incident.ended_id is None else commits[incident.ended_id],
                 changes.get(incident.id, ()),
                 given.value.get(incident.id),
+                likely_times.value.get(incident.id),
             )
             for incident in incidents
         ]
@@ -459,6 +476,10 @@ def _names(rows: Rows) -> Mapping[int, str]:
 
 def _commits(rows: Rows) -> Mapping[int, NamedCommit]:
     return {row[0]: NamedCommit._make(row) for row in rows}
+
+
+def _likely_times(rows: Rows) -> Mapping[int, float]:
+    return dict(rows)
 
 
 def _verdicts(rows: Rows) -> Mapping[int, Verdict]:

@@ -47,6 +47,8 @@ def sentence(detail: Detail, *, quoted: Callable[[str], str] | None = None) -> s
     if lead.change.evidence == "anchor":
         since = f"than at the anchor {_named(detail.reference, quoted)}, as {_named(detail.commit, quoted)} shows"
     said = [f"{_happening(detail, lead)} {since}{_spread(changes)}"]
+    if detail.likely_time is not None and all(each.metric != "time" for each in detail.changes):
+        said.append(f"; likely {_amount(detail.likely_time, 'time')}")
     said += [f"; {clause}" for clause in _others(changes, lead)]
     if incident.state == "resolved" and detail.ended is not None:
         said.append(f"; the level is back since {_named(detail.ended, quoted)}")
@@ -94,7 +96,7 @@ def place_of_metric(metric: str | None) -> tuple[int, str]:
 
 
 def lead_of(detail: Detail) -> NamedChange:
-    """The leading change: claimed before suspected, time before memory, then those of the whole range, then the largest."""
+    """The leading change: claimed before suspected, time, then bytes, then counts, those of the whole range, then the largest."""
     ends = detail.reference.id, detail.commit.id
 
     def rank(each: NamedChange) -> tuple[object, ...]:
@@ -102,8 +104,10 @@ def lead_of(detail: Detail) -> NamedChange:
         return (
             each.change.standing != "claimed",
             each.change.evidence == "budget",
-            place_of_metric(each.metric),
+            0 if each.metric == "time" else 1 if each.unit == "B" else 2,
             (each.reference.id, each.commit.id) != ends,
+            -round(min(size, 1e3), 1),  # of metrics that changed alike the better known one
+            place_of_metric(each.metric),
             -size,
             each.case,
             each.change.variant or "",

@@ -19,6 +19,7 @@ from pullback_service.comparisons.judging import PROVISIONAL_SCATTER, moved_by_b
 from pullback_service.incidents.bisecting import EXPLAINED
 from pullback_service.incidents.changes import Change, Places
 from pullback_service.incidents.lifecycle import GROWN
+from pullback_service.ratio import value_before
 from pullback_service.regression import DETECTOR, VERSION, Watcher, find_changes
 from pullback_service.regression import Change as Shift
 
@@ -192,7 +193,9 @@ def _claimed(series: Watched, claims: Iterable[Claim], places: Places) -> list[C
                     low=claim.low,
                     high=claim.high,
                     n=claim.n,
-                    before=claim.before,
+                    before=claim.before
+                    if claim.after is None or series.exact
+                    else value_before(claim.after, claim.log_ratio, claim.before),
                     after=claim.after,
                 )
             )

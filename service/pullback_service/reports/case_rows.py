@@ -87,11 +87,15 @@ def take_apart(
 
 
 def _failure_of_case(case: CasePart, measured: MeasuredCaseDocument) -> FailurePart | None:
-    """A case that did not run, or whose gradient was wrong: a wrong gradient is a failed case, not a fast point."""
+    """A case that did not run, or whose gradient was wrong: a wrong gradient is a failed case, not a fast point.
+
+    Where every variant says why it failed, nothing was checked, and their reasons stand instead.
+    """
     if measured.error is not None:
         return FailurePart(case.identity, None, measured.error.kind, measured.error.message)
     gradient = measured.gradient
-    if gradient is not None and not gradient.ok:
+    has_reasons = bool(measured.variants) and all(variant.error is not None for variant in measured.variants)
+    if gradient is not None and not gradient.ok and not has_reasons:
         size = "" if gradient.max_rel_error is None else f", largest relative error {gradient.max_rel_error:.3g}"
         oracle = f" against {gradient.oracle}" if gradient.oracle else ""
         return FailurePart(case.identity, None, WRONG_GRADIENT, f"The gradient was wrong{oracle}{size}.")

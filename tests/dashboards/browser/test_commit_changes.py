@@ -1,6 +1,8 @@
 """What changed at a commit, on its page: what the overview says of it, of old commits too, a machine at a time."""
 
+import math
 import re
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -113,3 +115,32 @@ def test_ratios_that_moved_on_a_busy_machine_are_likely_and_say_so(other):
     assert re.search("likely .* (slower|faster): time against unfused", told)
     assert "on a busy machine" in told
     assert SHAS[3][:9] in told
+
+
+def test_values_beside_a_change_measured_in_the_same_groups_agree_with_it(other):
+    """The report before is of a faster session: 25 µs there, 60 µs now, and in turns twice as slow."""
+    earlier, later = (made_report(place, project="turns") for place in (0, 1))
+    for report, took_s in ((earlier, 25e-6), (later, 60e-6)):
+        report["cases"] = report["cases"][:1]
+        report["cases"][0]["paired"] = []
+        for variant in report["cases"][0]["variants"]:
+            variant["metrics"] = {"time": {"unit": "s", "clock": "cpu", "processes": [took_s] * 3}}
+    case = later["cases"][0]["case"]
+    later["comparisons"] = [
+        {
+            "case": case, "variant": "fused", "metric": "time", "reference": SHAS[0], "candidate": SHAS[1],
+            "log_ratio": math.log(2), "low": 0.68, "high": 0.71, "n": 20, "outcome": "slower", "claim": 0.01, "margin": 0.01,
+        }
+    ]  # fmt: skip
+    send(other, earlier, later)
+    view = other.get(f"{at(SHAS[1], 'turns')}.json").raise_for_status().json()
+    (row,) = (one for one in view["changes"]["series"] if one["variant"] == "fused")
+    assert (row["before"], row["after"], row["amount"]) == ("30.0\u202fµs", "60.0\u202fµs", "+100.0 %")
+    compared = other.get(
+        "/projects/turns/compare.json", params={"base": SHAS[0], "head": SHAS[1], "show": "all"}
+    ).json()
+    (row,) = (one for one in compared["rows"] if one["variant"] == "fused")
+    assert (row["reference"], row["candidate"], row["change"]) == ("30.0\u202fµs", "60.0\u202fµs", "+100.0 %")
+    label = view["changes"]["series"][0]["case"]
+    case = other.get(f"{at(SHAS[1], 'turns')}/cases/{quote(label)}.json").raise_for_status().json()
+    assert {block["variant"]: block["time_before"] for block in case["variants"]}["fused"] == "30.0\u202fµs"

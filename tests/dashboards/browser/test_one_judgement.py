@@ -459,7 +459,18 @@ def test_what_only_counts_tells_of_its_failures_too(client):
     failed["cases"][0] |= {"error": {"kind": "crash", "message": "broke"}, "variants": [], "paired": []}
     send(client, counting, failed)
     (item,) = client.get("/overview.json", params={"project": "counting"}).json()["news"]
-    assert (item["mark"], item["variant"], item["text"]) == ("✕", "unfused, fused", "fails since this commit: broke")
+    assert (item["mark"], item["variant"], item["text"], item["note"]) == (
+        "✕", "unfused, fused", "fails since this commit", "broke"
+    )  # fmt: skip
+
+
+def test_a_receipt_counts_a_variant_that_failed_once(client):
+    failed = report_at(1, "receipt")
+    failed["cases"][0] |= {"error": {"kind": "crash", "message": "broke"}, "variants": [], "paired": []}
+    send(client, report_at(0, "receipt"), failed)
+    with Client(str(client.base_url)) as reader:
+        receipt = changes_in_words(reader, "receipt", SHAS[1])
+    assert re.fullmatch(rf"against {SHAS[0][:10]}: 2 failed of \d+ series \(.* (un)?fused: failed\)", receipt)
 
 
 def test_what_another_report_of_the_commit_counted_is_told_of_the_case(client):

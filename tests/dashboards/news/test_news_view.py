@@ -153,8 +153,9 @@ def test_a_count_that_changed_across_a_commit_that_failed_is_told_where_it_runs_
     assert [(item.mark, item.text) for item in told] == [
         ("=", "works again since this commit"),
         ("▲", "array bytes 50\u202fB → 60\u202fB (+10\u202fB)"),
-        ("✕", "fails since this commit: boom"),
+        ("✕", "fails since this commit"),
     ]
+    assert told[2].note == "boom"
 
 
 @pytest.mark.parametrize("values", [(3.0, -3.0), (0.0, -5.0), (-1.0, 2.0), (1e308, 5e-324), (0.0, 4.0)])
@@ -179,7 +180,10 @@ def test_a_new_failure_comes_first(build):
         build.line("fused", [Reading(3.0), Reading(900.0)], build.bytes),
     )
     first = news(build.history(*lines))[0]
-    assert first.text == "fails since this commit: wrong gradient"
+    assert (first.text, first.note) == (
+        "fails since this commit",
+        "wrong gradient",
+    )  # before "in" and a case no full stop
 
 
 def test_a_move_two_commits_ago_is_still_lately_and_one_of_long_ago_is_not(build):

@@ -266,7 +266,7 @@ def test_a_cell_shows_the_change_with_the_commit_that_made_it_and_the_level_besi
     assert (cell.change, cell.change_tone, cell.value) == ("+30.0 %", "likely-worse", "0.650×")
     assert (cell.move.sha, cell.move.href) == (history.commits[1].sha, f"/projects/p/commits/{history.commits[1].sha}")
     assert cell.recent == ("plain", "likely-worse", "plain")
-    assert heat(history, build.time).moved("fused").worse == 1
+    assert heat(history, build.time).moved("fused").counts == [("likely-worse", 1, "likely worse")]
 
 
 def test_a_cell_without_a_change_shows_how_far_it_moved_and_has_no_tone(build):
@@ -298,7 +298,7 @@ def test_what_failed_and_works_again_shows_its_present_state_and_the_failure_as_
     assert (cell.change, cell.change_tone, cell.move) == ("±0.0 %", "plain", None)
     assert cell.words == "2.0× faster than unfused; failed at 111111111 and works again"
     assert cell.recent == ("plain", "failed", "plain")
-    assert heat(history, build.time).moved("fused").worse == 0
+    assert heat(history, build.time).moved("fused").counts == [("failed", 1, "failed")]
 
 
 def test_a_closed_workload_whose_cases_all_work_again_is_not_failed(build):

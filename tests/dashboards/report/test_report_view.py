@@ -1,10 +1,21 @@
+import re
+from types import SimpleNamespace
+
 import orjson
 import pytest
 
 from pullback_dashboards import links
 from pullback_dashboards.history import Commit, metric_label
 from pullback_dashboards.rendering import _templates
-from pullback_dashboards.report.view import case_blocks, comparison_row, facts_of, left_out, metrics_of
+from pullback_dashboards.report.view import (
+    ReportView,
+    case_blocks,
+    comparison_row,
+    facts_of,
+    failures_of,
+    left_out,
+    metrics_of,
+)
 
 
 def document(**entry):
@@ -39,15 +50,37 @@ def test_a_variant_tells_its_ratio_and_what_stands_behind_it():
     assert row.samples == "20 processes × 100 slices, 20 groups"
 
 
+def test_a_case_whose_variants_all_failed_is_not_told_as_a_wrong_gradient():
+    failed = variant("function") | {"error": {"kind": "gradient", "message": "its test failed"}}
+    raw = document(variants=[failed], gradient={"ok": False, "max_rel_error": None, "oracle": None})
+    assert (block(raw).gradient, block(raw).failure) == ("", None)
+    (one,) = failures_of(raw["cases"], cases_of_a_page=10)
+    assert (one.variant, one.reason) == ("function", "gradient: its test failed")
+
+
 def test_a_variant_that_lacks_a_metric_of_another_shows_a_dash():
     counted = variant("fused", array_bytes={"unit": "B", "value": 4096, "method": "nep49"})
     shown = block(document(variants=[variant("unfused"), counted]))
     macros = _templates().get_template("case_block.html").make_module({"links": links})
-    _, without, having = macros.case(shown, 1).split('<th scope="row">')
+    _, without, having = macros.case(shown, 1, shown).split('<th scope="row">')
     amount = shown.variants[1].amounts[0]
     assert f">{amount.value}</td>" in having
     assert f">{amount.value}</td>" not in without
     assert f'data-label="{metric_label(amount.metric)}">–</td>' in without
+
+
+def test_all_cases_of_a_report_have_the_same_columns():
+    blocks = [
+        block(document(variants=[variant("fused", **{metric: {"unit": "B", "value": 4096, "method": "nep49"}})]))
+        for metric in ("array_bytes", "native_bytes")
+    ]
+    columns = tuple(one.columns[0] for one in blocks)
+    report = SimpleNamespace(columns=columns, compares=False, cases=blocks)
+    assert ReportView.columns.fget(report) == columns
+    macros = _templates().get_template("case_block.html").make_module({"links": links})
+    heads = [re.findall("<th scope=.col.*?>(.*?)</th>", macros.case(one, 1, report)) for one in blocks]
+    assert heads[0] == heads[1] == ["variant", "time", "array bytes", "native bytes", "samples", "plan"]
+    assert 'data-label="native bytes"></td>' in macros.case(blocks[0], 1, report)  # a phone leaves out what is empty
 
 
 def test_a_layer_that_could_not_be_seen_is_a_dash_and_never_a_zero():

@@ -176,6 +176,22 @@ def test_a_wrong_gradient_is_a_failure_and_no_point(reports):
     assert failure.message == "The gradient was wrong against finite differences, largest relative error 0.25."
 
 
+def test_variants_that_all_failed_say_why_and_the_case_says_nothing_of_its_gradient(reports):
+    failed = {
+        "variant": "fused",
+        "kind": "peer",
+        "error": {"kind": "gradient", "message": "its test failed"},
+        "metrics": {},
+    }
+    report = reports.case(gradient={"ok": False}, variants=[failed], paired=[])
+    points, (failure,) = taken(reports.report(cases=[report]))
+    assert points == []
+    assert (failure.variant, failure.message) == ("fused", "its test failed")
+    sound = reports.case(gradient={"ok": False}, variants=[failed, reports.variant("unfused")], paired=[])
+    points, (failure,) = taken(reports.report(cases=[sound]))
+    assert (points, failure.variant, failure.message) == ([], None, "The gradient was wrong.")
+
+
 def test_a_case_that_did_not_run_is_a_failure_with_its_reason(reports):
     broken = reports.case(error={"kind": "missing", "message": "pullback has no grad"}, variants=[], paired=[])
     points, failures = taken(reports.report(cases=[broken, reports.case("other")]))
