@@ -135,7 +135,7 @@ def array_of(value: Any) -> Any:
 
 
 def parts_of(value: dict[str, Any] | tuple[Any, ...] | list[Any]) -> list[Any]:
-    """What a container holds, by name in order."""
+    """The parts of a container, by name in order."""
     return [value[name] for name in sorted(value)] if isinstance(value, dict) else list(value)
 
 
