@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-AS_NUMPY_2_1 = "import numpy; del numpy.matvec, numpy.vecmat; import pullback"
+AS_NUMPY_2_1 = 'import numpy as np; vars(np).pop("matvec", None); vars(np).pop("vecmat", None); import pullback'
 
 
 def test_the_engine_is_imported_without_the_functions_that_numpy_2_2_added():
