@@ -236,7 +236,7 @@ def _measured(project: "ProjectFile", commit: Mapping[str, Any] | None) -> dict[
 
     return {
         "owner": Belonging(project.name, commit, project.measure.workloads),
-        "variants": project.measure.variants,
+        "usual": project.measure.variants,
         "baseline": project.measure.baseline,
         "workload_files": project.workload_files(project.top),
     }

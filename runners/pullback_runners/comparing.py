@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pullback_runners.errors import LoadError, UsageError
+from pullback_runners.errors import LoadError, UsageError, VariantError
 from pullback_runners.measurement.comparison import CANDIDATE, REFERENCE, Comparison, compare_members
 from pullback_runners.measurement.device import measured_device
 from pullback_runners.measurement.member import Member
@@ -32,6 +32,7 @@ def compare_commits(
     *,
     device: str = CPU,
     variants: Sequence[str] = (),
+    usual: Sequence[str] = (),
     project: str = ENGINE_PROJECT,
     job: Mapping[str, Any] | None = None,
     workload_files: Sequence[Path] = (),
@@ -47,18 +48,18 @@ def compare_commits(
 
     Commits with equal code are measured with `measure_equal` only: what differs between them is noise.
 
-    `variants` are those to compare, by default what each workload declares and tiers (`Chosen.variants`); one that a commit does not
-    have is left out unless it was asked for. `workload_files` serve both. `effort` is how many times as long as usual is measured. Everything
-    else as in `run_suite`.
+    `variants` are those to compare, by default the `usual` ones of the project, or what each workload declares and tiers
+    (`Chosen.variants`); one that a commit does not have is left out unless it was asked for. `workload_files` serve both. `effort` is
+    how many times as long as usual is measured. Everything else as in `run_suite`.
     """
     chosen = find_suite(suite).with_effort(effort)
     refuse_unknown_device(device)
     choice, subjects, refused = _choose_for_both(reference, candidate, suite, cases, workload_files, device)
-    refuse_unknown_variants(variants, choice.known)
+    refuse_unknown_variants([*variants, *usual], choice.known)
     on_refused(refused)
     equal_code = is_equal_code(reference, candidate)
     measured = () if equal_code and not measure_equal else choice.cases
-    pairs = [(case, variant) for case in measured for variant in (variants or choice.variants(case.workload))]
+    pairs = [(case, variant) for case in measured for variant in (variants or usual or choice.variants(case.workload))]
 
     with measured_device(device, is_held=holds_device) as found:
         with begin_run(choice, found, timeout_s, stop, on_progress, checks_outside=choice.of_engine) as (
@@ -96,6 +97,8 @@ def compare_commits(
                 complete = False
                 if len(comparisons[-1].groups) < FEWEST_GROUPS:
                     comparisons.pop()
+        for comparison in comparisons:
+            fail_beside_failed(comparison, comparisons, choice.offers[comparison.case.workload].baseline)
         if complete and not variants and comparisons and all(each.absent() for each in comparisons):
             reasons = [absence["message"] for each in comparisons if (absence := each.failure()) is not None]
             raise UsageError(f"no variant is there at both commits: {reasons[0]}")
@@ -150,6 +153,24 @@ def compare_commits(
                 )
             ],
         }
+
+
+def fail_beside_failed(comparison: Comparison, others: Sequence[Comparison], baseline: str | None) -> None:
+    """Fail what was held against the baseline's gradient where that was wrong, as a run does."""
+    for other in others:
+        if other is comparison or other.case != comparison.case or other.reference.variant != baseline:
+            continue
+        for side in (REFERENCE, CANDIDATE):
+            examined, failure = comparison.examinations.get(side), other.failures.get(side)
+            if (
+                failure
+                and failure.kind == "gradient"
+                and examined
+                and examined.gradient["oracle"] == f"variant {baseline}"
+            ):
+                comparison.failures[side] = VariantError(
+                    "gradient", f"{baseline}, which it was compared with, has failed"
+                )
 
 
 def _choose_for_both(

@@ -84,6 +84,7 @@ def run_suite(
     *,
     device: str = CPU,
     variants: Sequence[str] = (),
+    usual: Sequence[str] = (),
     engine_dir: Path | None = None,
     subject: Subject | None = None,
     baseline: str | None = None,
@@ -104,6 +105,8 @@ def run_suite(
 
     `subject` is a commit that was built, or the files of a project as they are; `baseline` is the
     variant that ratios are against, `none` for no ratios, by default what each workload says.
+    `variants` are asked for by name, so that one that is unavailable has failed; `usual` are those that a project measures where
+    none are named, and one that a case does not have is left out there.
     `cases` are names or globs (`dense_bias_act*`), none means all of the suite; `device` is where they are computed: on
     `cuda` variants are those that have a form for it, by default all peers that do, and where `unfused` has none there are
     no ratios; `engine_dir` is a checkout whose engine
@@ -120,11 +123,12 @@ def run_suite(
     chosen_suite = find_suite(suite)
     refuse_unknown_device(device)
     choice = choose_for(subject or INSTALLED, suite, cases, workload_files, device)
-    refuse_unknown_variants(variants, choice.known)
+    named = [baseline] if baseline not in {None, "none"} else []
+    refuse_unknown_variants([*variants, *usual, *named], choice.known)
     if with_instructions:
         _refuse_instructions(device)
     refused = [*choice.refused, *_without_form(variants, device)]
-    wanted = {case: _wanted(case, choice, chosen_suite, variants, baseline, device) for case in choice.cases}
+    wanted = {case: _wanted(case, choice, chosen_suite, variants or usual, baseline, device) for case in choice.cases}
     chosen = {
         case: [variant for variant in names if why_no_form(variant, device) is None] for case, names in wanted.items()
     }
@@ -234,8 +238,7 @@ def _measure_case(
     steps.say("examine", f"{case.name}: checking the gradient, counting memory", case.name)
     members = [Member(variant, result.subject) for variant in result.variants]
     result.examinations, result.failures = examine(case, members, surroundings)
-    # On a device the baseline is a variant like others: where it is not to be had there are no ratios.
-    result.leave_out_unavailable(by_name | ({str(result.baseline)} if case.device == CPU else set()))
+    result.leave_out_unavailable(by_name)  # the baseline like others: where it is not to be had there are no ratios
     if with_instructions:
         steps.say("examine", f"{case.name}: counting instructions, which takes minutes", case.name)
         alive = [member for member in members if member.name in result.examinations]

@@ -8,8 +8,15 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from pullback_runners.comparing import compare_commits, failures, is_equal_code, regressions, without_claim
-from pullback_runners.errors import UsageError
+from pullback_runners.comparing import (
+    compare_commits,
+    fail_beside_failed,
+    failures,
+    is_equal_code,
+    regressions,
+    without_claim,
+)
+from pullback_runners.errors import UsageError, VariantError
 from pullback_runners.measurement.comparison import CANDIDATE, REFERENCE, Comparison
 from pullback_runners.measurement.examination import Examination
 from pullback_runners.measurement.lockstep import Group, Timing
@@ -134,6 +141,19 @@ def test_two_groups_on_a_busy_machine_claim_what_is_unmistakable_alone(sound_cas
     (row,) = comparison_rows(comparison, may_say_same=False, is_busy=is_busy)
     assert (row["metric"], row["outcome"]) == ("time", outcome)
     assert row["claim"] == pytest.approx(0.099 if is_busy else 0.02, abs=1e-3)
+
+
+@pytest.mark.parametrize("oracle", ["variant jax", "central differences"])
+def test_what_was_compared_with_a_baseline_whose_gradient_is_wrong_has_failed_too(sound_case, oracle):
+    baseline, other = (
+        Comparison(sound_case, Member(name, role=REFERENCE), Member(name, role=CANDIDATE), with_twin=False)
+        for name in ("jax", "jax-eager")
+    )
+    baseline.failures[CANDIDATE] = VariantError("gradient", "value is NaN")
+    other.examinations = {name: Examination({"oracle": oracle}, {}, None) for name in (REFERENCE, CANDIDATE)}
+    fail_beside_failed(other, [baseline, other], "jax")
+    failed = {side: failure.message for side, failure in other.failures.items()}
+    assert failed == ({CANDIDATE: "jax, which it was compared with, has failed"} if oracle == "variant jax" else {})
 
 
 def test_what_is_not_claimed_is_told_with_what_would_resolve_it():

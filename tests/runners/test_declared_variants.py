@@ -2,6 +2,7 @@
 
 import pytest
 
+from pullback_runners.errors import UsageError
 from pullback_runners.runs import run_suite
 from pullback_runners.workloads import known_workloads, registry
 
@@ -118,3 +119,109 @@ def test_without_a_baseline_there_are_times_and_no_ratios(ridge):
     assert case["baseline"] is None
     assert case["paired"] == []
     assert all(each["metrics"]["time"]["processes"] for each in case["variants"])
+
+
+TWO = """
+import numpy as np
+from pullback_runners.workloads import grid, workload
+
+@workload(wrt="x", numpy=False, quick=grid(n=(7,)))
+def alone(n):
+    pass
+
+@workload(wrt="x", quick=grid(n=(7,)))
+def tiered(n):
+    return lambda x: np.sum(x * x)
+
+@alone.inputs
+@tiered.inputs
+def _(rng, dtype, n):
+    return {"x": rng.standard_normal(n).astype(dtype)}
+
+@alone.variant("by-hand")
+@tiered.variant("by-hand")
+def _(x, *, n):
+    return lambda: ((x * x).sum(), 2 * x)
+"""
+
+
+@pytest.fixture
+def two(tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "_workloads", {each.name: each for each in known_workloads()})
+    file = tmp_path / "two.py"
+    file.write_text(TWO)
+    return lambda **wishes: run_suite("trial", workload_files=[file], **wishes)
+
+
+def named(report):
+    assert not any(each["error"] for case in report["cases"] for each in case["variants"])
+    return {case["case"]["workload"]: [each["variant"] for each in case["variants"]] for case in report["cases"]}
+
+
+def test_where_a_workload_lacks_the_baseline_its_variants_are_measured_without_ratios(two):
+    report = two(baseline="fused", usual=["by-hand"])
+    assert named(report) == {"alone": ["by-hand"], "tiered": ["fused", "by-hand"]}
+    alone, tiered = report["cases"]
+    assert (alone["baseline"], alone["paired"]) == (None, [])
+    assert tiered["baseline"] == "fused"
+    assert alone["variants"][0]["metrics"]["time"]["processes"]
+    (absence,) = report["harness"]["absent"]
+    assert absence.startswith("fused takes no part in alone[n=7,f8,cpu]: ")
+
+
+def test_a_usual_variant_is_left_out_where_a_workload_lacks_it_and_one_asked_for_has_failed(two):
+    assert named(two(baseline="none", usual=["by-hand", "fused"])) == {
+        "alone": ["by-hand"],
+        "tiered": ["by-hand", "fused"],
+    }
+    alone, _ = two(baseline="none", variants=["by-hand", "fused"])["cases"]
+    assert [each["error"] and each["error"]["kind"] for each in alone["variants"]] == [None, "unavailable"]
+
+
+@pytest.mark.parametrize("wish", [{"usual": ["by-hnd"]}, {"baseline": "by-hnd"}])
+def test_a_name_that_no_workload_has_is_refused(two, wish):
+    with pytest.raises(UsageError, match="no variant 'by-hnd'; known: unfused"):
+        two(**wish)
+
+
+NESTED = """
+from pullback_runners.workloads import grid, workload
+
+@workload(wrt="w", numpy=False, quick=grid(n=(7,)))
+def nested(n):
+    pass
+
+@nested.inputs
+def _(rng, dtype, n):
+    one, two = rng.standard_normal((2, n))
+    return {{"w": {argument}}}
+
+def value_and_grad(w):
+    one, two = w.values() if isinstance(w, dict) else w
+    return (one**2).sum() + (two**3).sum(), (2 * one, 3 * two**2)
+
+@nested.variant("first")
+@nested.variant("second")
+def _(w, *, n):
+    def step():
+        value, (one, two) = value_and_grad(w)
+        return value, {gradient}
+    return step
+"""
+
+
+@pytest.mark.parametrize(
+    ("argument", "gradient"),
+    [
+        ('{"b": one, "a": two}', '{"a": two, "b": one}'),
+        ('{"b": one, "a": two}', '{"w": {"a": two, "b": one}}'),
+        ('{"w": one, "b": two}', '{"w": one, "b": two}'),
+        ("[one, two]", "[one, two]"),
+        ("(one, two)", "((one, two),)"),
+    ],
+)
+def test_the_gradient_alone_may_have_the_structure_of_its_argument(tmp_path, monkeypatch, argument, gradient):
+    monkeypatch.setattr(registry, "_workloads", {each.name: each for each in known_workloads()})
+    file = tmp_path / "nested.py"
+    file.write_text(NESTED.format(argument=argument, gradient=gradient))
+    assert named(run_suite("trial", workload_files=[file])) == {"nested": ["second", "first"]}

@@ -174,11 +174,13 @@ def test_the_engine_of_another_checkout_is_the_one_that_runs(tiny_suite, faulty_
         return tmp_path / name
 
     ancient = checkout("ancient", "TIERS = ('ancient',)\n")
-    (case,) = run(faulty_workloads, "right", engine_dir=ancient)["cases"]
-    assert case["error"] == {
-        "kind": "unavailable",
-        "message": "unfused: this engine cannot run tier 'unfused', it offers ancient",
-    }
+    report = run(faulty_workloads, "right", engine_dir=ancient)
+    (case,) = report["cases"]
+    assert [each["variant"] for each in case["variants"]] == ["right"]
+    assert (case["baseline"], case["error"]) == (None, None)
+    assert report["harness"]["absent"] == [
+        "unfused takes part in no case: this engine cannot run tier 'unfused', it offers ancient"
+    ]
     thin = checkout("thin", "TIERS = ('unfused',)\n")
     (case,) = run(faulty_workloads, "right", engine_dir=thin / "engine")["cases"]
     assert case["error"]["kind"] == "exception"

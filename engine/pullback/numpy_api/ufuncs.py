@@ -106,9 +106,9 @@ UFUNCS: dict[Any, Callable[..., Any]] = {
     np.conjugate: conjugate,
     np.matmul: matmul,
     np.vecdot: contractions.vecdot,
-    np.matvec: contractions.matvec,
-    np.vecmat: contractions.vecmat,
 }
+if hasattr(np, "matvec"):  # since NumPy 2.2
+    UFUNCS |= {np.matvec: contractions.matvec, np.vecmat: contractions.vecmat}
 
 REDUCTIONS: dict[Any, Callable[..., Any]] = {
     np.add: reductions.sum_,

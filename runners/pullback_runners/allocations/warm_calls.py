@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from pullback_runners.allocations import arrays, gpu, native, objects
 from pullback_runners.allocations.arrays import ArrayCounter
 from pullback_runners.allocations.count import LayerCount
@@ -94,9 +96,16 @@ def _count_arrays(call: Callable[[], Any]) -> Layer | None:
         with counter.window():
             result = call()
         counts.append(counter.read())
-        del result
     # The first call may still free buffers that an engine kept from before the window.
-    return Layer(arrays.METHOD, tuple(counts[1:]))
+    # Arrays of another engine are not seen, and what it makes of NumPy's beside them says nothing of these.
+    return None if _has_foreign_arrays(result) else Layer(arrays.METHOD, tuple(counts[1:]))
+
+
+def _has_foreign_arrays(result: Any) -> bool:
+    """True if a result holds arrays that are not NumPy's, such as those of JAX and PyTorch."""
+    if isinstance(result, Mapping | tuple | list):
+        return any(map(_has_foreign_arrays, result.values() if isinstance(result, Mapping) else result))
+    return hasattr(result, "__dlpack__") and not isinstance(result, np.ndarray)
 
 
 def _count_objects(call: Callable[[], Any]) -> Layer | None:

@@ -17,7 +17,7 @@ class Activity:
     steal: float | None
     """Share of the CPU time that the hypervisor gave to other guests."""
     busiest: str | None = None
-    """Name and id of the process that used most, among those that lived through the whole span."""
+    """Name and id of the process that used most, among those that lived through the whole span and are no threads of the kernel."""
 
 
 class _Process(NamedTuple):
@@ -47,11 +47,12 @@ class ActivityWatch:
             for process, cpu_s in _cpu_s_by_process().items()
             if process in self._processes
         }
-        most = max(used, key=lambda process: used[process], default=None)
+        busy = (process for process in sorted(used, key=lambda each: used[each], reverse=True) if used[process] > 0)
+        most = next((process for process in busy if not _is_of_kernel(process.pid)), None)
         return Activity(
             others_cpus=round(others_s / wall_s, 3),
             steal=round((machine.steal - self._machine.steal) / total_s, 4) if hasattr(machine, "steal") else None,
-            busiest=None if most is None or used[most] <= 0 else f"{most.name}, process {most.pid}",
+            busiest=None if most is None else f"{most.name}, process {most.pid}",
         )
 
 
@@ -64,6 +65,16 @@ def _own_cpu_s() -> float:
 def _busy_s(times: tuple[float, ...]) -> float:
     """CPU seconds of all processes and of interrupts. Linux counts guests' time as user time too."""
     return float(sum(getattr(times, name, 0.0) for name in ("user", "nice", "system", "irq", "softirq")))
+
+
+def _is_of_kernel(pid: int) -> bool:
+    """True of a thread of Linux's kernel, which has no memory of its own, and of a process that has just ended."""
+    try:
+        return bool(psutil.Process(pid).memory_info().vms == 0)
+    except psutil.NoSuchProcess:
+        return True
+    except psutil.AccessDenied:
+        return False
 
 
 def _cpu_s_by_process() -> dict[_Process, float]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback_runners.measurement.gradient_check import GradientCheck, array_of
+from pullback_runners.measurement.gradient_check import GradientCheck, array_of, parts_of
 from pullback_runners.workloads import Differentiated, Inputs
 
 TOLERANCE = {"f4": 2e-2, "f8": 1e-6}
@@ -62,7 +62,7 @@ class Differences:
                     f"along a random direction the value changes by {expected:.6g} and the gradients say {along:.6g}; "
                     f"{TOLERANCE[self.dtype]:.0e} of their size is accepted",
                 )
-            worst = max(worst, off)
+            worst = max(worst, abs(along - expected) / size if size else 0.0)
         return GradientCheck(worst, None, NAME)
 
     def quotient(self, directions: Mapping[str, Any]) -> tuple[float, float]:
@@ -131,15 +131,18 @@ def size_of(argument: Any) -> float:
 
 def _moved(argument: Any, by: Any) -> Any:
     """An argument of the same kind, so far away."""
-    if isinstance(argument, dict):
-        moved, start = {}, 0
-        for name in sorted(argument):
-            part = np.asarray(argument[name])
-            moved[name] = (part + by[start : start + part.size].reshape(part.shape)).astype(part.dtype)
-            start += part.size
-        return {name: moved[name] for name in argument}
+    if isinstance(argument, dict | tuple | list):
+        parts = [(part, array_of(part)) for part in parts_of(argument)]
+        ends = np.cumsum([array.size for _, array in parts])[:-1]
+        pieces = zip(parts, np.split(by.ravel(), ends), strict=True)
+        moved = [_moved(part, piece.reshape(array.shape)) for (part, array), piece in pieces]
+        if not isinstance(argument, dict):
+            return type(argument)(moved)
+        by_name = dict(zip(sorted(argument), moved, strict=True))
+        return {name: by_name[name] for name in argument}
     if hasattr(argument, "map"):  # a block
         return argument.map(lambda array: (array + by).astype(array.dtype))
     if isinstance(argument, float):
         return argument + float(by)
-    return (argument + by).astype(argument.dtype)
+    array = np.asarray(argument)
+    return (array + by).astype(array.dtype)

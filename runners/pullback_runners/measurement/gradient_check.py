@@ -125,13 +125,20 @@ def relative_error(found: Any, expected: Any) -> float:
 
 
 def array_of(value: Any) -> Any:
-    """An argument or gradient as one array: of a block, or of arrays by name, all of them in order."""
-    if isinstance(value, dict):
-        return np.concatenate([np.ravel(value[name]) for name in sorted(value)])
+    """An argument or gradient as one array: of a block, or of arrays by name or in a list, all of them in order."""
+    if isinstance(value, dict | tuple | list):
+        parts = [array_of(part) for part in parts_of(value)]
+        if isinstance(value, dict) or any(part.ndim for part in parts):
+            return np.concatenate([part.ravel() for part in parts])
     # Told by what it has: the engine is not imported here, a worker chooses which one it will be.
     if hasattr(value, "detach"):  # a tensor of PyTorch
         return value.detach().cpu().numpy()
     return np.asarray(getattr(value, "array", value))
+
+
+def parts_of(value: dict[str, Any] | tuple[Any, ...] | list[Any]) -> list[Any]:
+    """The parts of a container, by name in order."""
+    return [value[name] for name in sorted(value)] if isinstance(value, dict) else list(value)
 
 
 def bytes_of(inputs: Inputs) -> dict[str, bytes]:

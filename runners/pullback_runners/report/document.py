@@ -123,24 +123,28 @@ class CaseResult:
 
 
 def absences(measured: Iterable[tuple[Case, Mapping[str, VariantError | str]]]) -> list[str]:
-    """A sentence for each variant that some of these cases do not have, from the reasons by case and variant."""
+    """A sentence for the variants that some of these cases do not have for the same reasons, which are by case and variant."""
     reasons: dict[str, dict[str, str]] = {}
     cases = set()
     for case, absent in measured:
         cases.add(case.name)
         for variant, reason in absent.items():
             reasons.setdefault(variant, {})[case.name] = str(reason)
-    return [_absence(variant, by_case, len(cases)) for variant, by_case in reasons.items()]
+    alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for variant, by_case in reasons.items():
+        alike.setdefault(tuple(by_case.items()), []).append(variant)
+    return [_absence(variants, dict(by_case), len(cases)) for by_case, variants in alike.items()]
 
 
-def _absence(variant: str, reasons: Mapping[str, str], cases: int) -> str:
+def _absence(variants: Sequence[str], reasons: Mapping[str, str], cases: int) -> str:
+    taking = f"{', '.join(variants)} {'takes' if len(variants) == 1 else 'take'}"
     first, *others = dict.fromkeys(reasons.values())
     more = f"; and {len(others)} more of the kind" if others else ""
     if len(reasons) == cases:
-        return f"{variant} takes part in no case: {first}{more}"
+        return f"{taking} part in no case: {first}{more}"
     named = list(reasons)[:_MOST_NAMED]
     unnamed = f" and {len(reasons) - len(named)} more" if len(reasons) > len(named) else ""
-    return f"{variant} takes no part in {', '.join(named)}{unnamed}: {first}{more}"
+    return f"{taking} no part in {', '.join(named)}{unnamed}: {first}{more}"
 
 
 def case_document(result: CaseResult, *, may_say_same: bool, is_busy: bool = False) -> dict[str, Any]:

@@ -45,12 +45,12 @@ def time_in_words(paired: Mapping[str, Any]) -> str:
         return "failed"
     log_ratio, low, high = paired["log_ratio"], paired["low"], paired["high"]
     if outcome == "faster":  # turned round, so that the factor says how many times as fast
-        return f"{_factor(-log_ratio)}x faster ({_factor(-high)}-{_factor(-low)})"
+        return f"{_factor(-log_ratio)}x faster ({_interval(-high, -low)})"
     if outcome == "slower":
-        return f"{_factor(log_ratio)}x slower ({_factor(low)}-{_factor(high)})"
+        return f"{_factor(log_ratio)}x slower ({_interval(low, high)})"
     if outcome == "same":
-        return f"same within {paired['margin']:.0%} ({_factor(low)}-{_factor(high)}x)"
-    return f"ambiguous ({_factor(low)}-{_factor(high)}x)"
+        return f"same within {paired['margin']:.0%} ({_interval(low, high)}x)"
+    return f"ambiguous ({_interval(low, high)}x)"
 
 
 def memory_in_words(bytes_metric: Mapping[str, Any], allocs_metric: Mapping[str, Any]) -> str:
@@ -66,6 +66,15 @@ def factor_in_words(paired: Mapping[str, Any]) -> str:
     if paired["outcome"] == "equal":
         return "equal"
     return f"{_factor(paired['log_ratio'])}x" if paired["log_ratio"] is not None else str(paired["outcome"])
+
+
+def _interval(low: float, high: float) -> str:
+    """Two factors, to as many decimals as it takes that they differ, up to five."""
+    ends = _factor(low), _factor(high)
+    for decimals in (3, 4, 5):
+        if ends[0] == ends[1] and low != high:
+            ends = f"{math.exp(low):.{decimals}f}", f"{math.exp(high):.{decimals}f}"
+    return "-".join(ends)
 
 
 def _factor(log_ratio: float) -> str:

@@ -6,10 +6,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from pullback_runners.errors import VariantError
 from pullback_runners.peers import QueuedCall
 from pullback_runners.variants.prepared import PreparedVariant
 from pullback_runners.workloads import CPU, UNFUSED, Case, Differentiated, Inputs, Workload
+
+OLDEST_NUMPY = (2, 1)
+"""The engine's own requirement, which the environment of a commit may not meet."""
 
 MOST_LINES = 400
 """Of a program in a report; what two commits do differently is nearly always in the first hundred."""
@@ -31,6 +36,7 @@ def open_tier(tier: str, workload: Workload, case: Case, inputs: Inputs) -> Iter
     The engine is imported here and not at the top: it may be another commit's, put in front of the path by the worker,
     and may lack what this case needs. Entering the tier is not part of the call, since a program enters it once.
     """
+    _refuse_older_numpy()
     pb: Any = importlib.import_module("pullback")
     _refuse_unavailable(pb, tier, workload, case.device)
     names = workload.derivatives
@@ -60,6 +66,15 @@ def open_tier(tier: str, workload: Workload, case: Case, inputs: Inputs) -> Iter
 
     with pb.tier(tier):
         yield PreparedVariant(_awaited(call) if on_device else call, differentiated, plan)
+
+
+def _refuse_older_numpy() -> None:
+    if tuple(map(int, np.__version__.split(".")[:2])) < OLDEST_NUMPY:
+        raise VariantError(
+            "unavailable",
+            f"Pullback's engine needs NumPy {'.'.join(map(str, OLDEST_NUMPY))} or newer; "
+            f"the environment of this commit has {np.__version__}",
+        )
 
 
 def _refuse_unavailable(engine: Any, tier: str, workload: Workload, device: str) -> None:

@@ -217,6 +217,8 @@ def in_double_precision(value: Any) -> Any:
         return value.map(in_double_precision)
     if isinstance(value, dict):
         return {name: in_double_precision(part) for name, part in value.items()}
+    if isinstance(value, tuple | list):
+        return type(value)(map(in_double_precision, value))
     if isinstance(value, np.ndarray) and value.dtype.kind in "fc":
         return value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
     return value

@@ -16,6 +16,20 @@ def test_a_layer_that_cannot_be_seen_is_null_and_not_zero():
     assert metrics["peak_bytes"]["value"] == 800
 
 
+class Foreign:
+    """An array of another engine, as JAX and PyTorch have them."""
+
+    def __dlpack__(self):
+        raise NotImplementedError
+
+
+def test_arrays_of_another_engine_are_not_seen_and_not_zero():
+    metrics = count_allocations(lambda: (np.empty(3), {"x": Foreign()})).document()
+    assert [metrics[name]["value"] for name in ("array_bytes", "array_allocs", "peak_bytes")] == [None] * 3
+    kept = np.empty(10)
+    assert count_allocations(lambda: (0.5, kept)).document()["array_bytes"]["value"] == 0
+
+
 def test_calls_that_differ_are_flagged_and_the_most_frequent_count_is_given():
     sizes = itertools.chain([1, 1, 10, 10, 99], itertools.repeat(10))
     counts = count_allocations(lambda: np.empty(next(sizes)))

@@ -3,6 +3,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import psutil
 
@@ -14,6 +15,7 @@ from pullback_runners.machine import (
     judge_quality,
     take_preflight,
 )
+from pullback_runners.machine.activity import _Process
 from pullback_runners.machine.facts import PEERS, cpu_model_of, fingerprint, gpu_facts
 from pullback_runners.peers import PEERS as PEERS_OF_TABLES
 from pullback_runners.peers import find_peer
@@ -129,6 +131,24 @@ def test_what_others_use_is_told_apart_from_what_this_process_and_its_children_u
     assert seen.busiest is not None
     # Whatever else the machine does, the child's own 0.7 s are not counted as others'.
     assert alone.others_cpus * wall_s < all_s - 0.5
+
+
+def test_a_thread_of_the_kernel_is_not_named_as_the_busiest(monkeypatch):
+    cpu_s = {2: 1.0, 77: 1.0}
+
+    def of_process(pid):
+        return SimpleNamespace(memory_info=lambda: SimpleNamespace(vms=0 if pid == 2 else 4096))
+
+    def used():
+        return {_Process(pid, 0.0, f"name{pid}"): seconds for pid, seconds in cpu_s.items()}
+
+    monkeypatch.setattr(psutil, "Process", of_process)
+    monkeypatch.setattr("pullback_runners.machine.activity._cpu_s_by_process", used)
+    watch = ActivityWatch()
+    cpu_s[2] += 5
+    assert watch.stop().busiest is None
+    cpu_s[77] += 1
+    assert watch.stop().busiest == "name77, process 77"
 
 
 def test_processes_on_the_gpu_are_those_the_driver_names(monkeypatch, tmp_path):

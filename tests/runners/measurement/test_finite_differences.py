@@ -22,6 +22,27 @@ def test_a_later_gradient_is_held_against_the_same_differences():
     assert len(calls) == 2 * DIRECTIONS
 
 
+def test_the_error_is_the_distance_from_the_differences_also_where_rounding_explains_it():
+    differences = Differences(lambda inputs: float(np.sum(np.sin(inputs["x"]))), {"x": X}, ("x",), "f8")
+    check = differences.check((float(np.sum(np.sin(X))), {"x": np.cos(X)}))
+    assert check.ok
+    assert 0 < check.max_rel_error < 1e-8
+
+
+def test_arguments_may_be_arrays_in_lists_and_dictionaries():
+    def value_at(inputs):
+        (a, b), rest = inputs["w"]
+        return float(np.sum(a * a) + b**3 + np.sum(rest["c"] ** 3))
+
+    w = [(X[:4].reshape(2, 2), 1.5), {"c": X[4:9]}]
+    differences = Differences(value_at, {"w": w}, ("w",), "f8")
+    right = [(2 * w[0][0], 3 * 1.5**2), {"c": 3 * w[1]["c"] ** 2}]
+    value = value_at({"w": w})
+    assert differences.check((value, {"w": right})).complaint is None
+    wrong = [(right[0][0], 1.01 * right[0][1]), right[1]]
+    assert "along a random direction" in differences.check((value, {"w": wrong})).complaint
+
+
 def test_what_is_no_gradient_costs_no_differences():
     differences = Differences(lambda _: 1 / 0, {"x": X}, ("x",), "f8")
     assert "float32" in differences.check((1.0, {"x": np.cos(X).astype("f4")})).complaint

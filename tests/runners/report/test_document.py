@@ -159,6 +159,15 @@ def test_a_variant_that_cases_do_not_have_is_one_sentence(reasons, sentence):
     assert _absences(cases_without("numpy", *reasons)) == [sentence]
 
 
+def test_variants_that_are_absent_for_the_same_reason_share_a_sentence():
+    (result,) = cases_without("numpy", None)
+    absent = {"unfused": "old", "fused": "old", "native": "other"}
+    assert absences([(result.case, absent)]) == [
+        "unfused, fused take part in no case: old",
+        "native takes part in no case: other",
+    ]
+
+
 def test_nothing_is_said_where_nothing_is_absent_or_it_was_asked_for_by_name():
     (asked,) = cases_without("numpy", None)
     asked.failures["numpy"] = VariantError("unavailable", "none")

@@ -37,6 +37,9 @@ def paired(outcome, log_ratio, low, high):
         (paired("slower", math.log(1.3), math.log(1.2), math.log(1.4)), "1.30x slower (1.20-1.40)"),
         (paired("same", 0.0, -0.01, 0.01), "same within 2% (0.99-1.01x)"),
         (paired("ambiguous", 0.0, math.log(0.9), math.log(1.1)), "ambiguous (0.90-1.10x)"),
+        (paired("ambiguous", 0.0, math.log(0.996), math.log(1.004)), "ambiguous (0.996-1.004x)"),
+        (paired("same", 0.0, math.log(0.9999), math.log(1.0001)), "same within 2% (0.9999-1.0001x)"),
+        (paired("faster", -math.log(12.31), -math.log(12.312), -math.log(12.308)), "12.3x faster (12.308-12.312)"),
         (paired("failed", None, None, None), "failed"),
     ],
 )

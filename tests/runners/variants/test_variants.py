@@ -1,4 +1,6 @@
 import gc
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -6,6 +8,7 @@ import pullback
 from pullback.tiers import current_tier
 from pullback_runners.errors import VariantError
 from pullback_runners.variants import kind_of, open_variant
+from pullback_runners.variants.tiers import OLDEST_NUMPY
 from pullback_runners.workloads import find_workload, select_cases
 
 (CASE,) = select_cases("quick", ["poly9_broadcast"])
@@ -43,6 +46,19 @@ def test_what_an_engine_does_not_offer_and_an_unknown_peer_say_what_there_is(mon
     with pytest.raises(VariantError, match=said) as raised, opened(variant):
         pass
     assert raised.value.kind == "unavailable"
+
+
+def test_a_tier_is_unavailable_where_numpy_is_older_than_the_engine_needs(monkeypatch):
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+    oldest = ".".join(map(str, OLDEST_NUMPY))
+    assert f"numpy>={oldest}" in project["dependencies"]
+    monkeypatch.setattr("numpy.__version__", "1.26.4")
+    with pytest.raises(VariantError) as raised, opened("unfused"):
+        pass
+    assert raised.value.kind == "unavailable"
+    assert raised.value.message == (
+        f"Pullback's engine needs NumPy {oldest} or newer; the environment of this commit has 1.26.4"
+    )
 
 
 def test_a_name_is_a_tier_or_a_peer():
