@@ -215,10 +215,10 @@ def _own_project(
     """The subject of a run without `--commits` in a user's project: its files as they are, built in a folder if they need it."""
     from pullback_runners.commits import describe_commit
     from pullback_runners.errors import BuildError
-    from pullback_runners.projects.configuration import find_project
     from pullback_runners.projects.subjects import subject_of_files
+    from pullback_runners.revisions import checked_out_project
 
-    project = find_project(start)
+    project = checked_out_project(start)
     if project is None or project.is_engine:
         return {}
     try:
