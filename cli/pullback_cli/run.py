@@ -203,9 +203,10 @@ def _usual_suite(start: Path) -> str:
 def _say_if_no_project(start: Path) -> None:
     """Tell somebody who is in a repository of their own that these are not their gradients."""
     from pullback_runners.git import is_clone
-    from pullback_runners.projects.configuration import FILE, find_project
+    from pullback_runners.projects.configuration import FILE
+    from pullback_runners.revisions import checked_out_project
 
-    if find_project(start) is None and is_clone(start):
+    if checked_out_project(start) is None and is_clone(start):
         typer.echo(f"no {FILE} here: these are Pullback's own workloads; `pullback init` begins with yours", err=True)
 
 

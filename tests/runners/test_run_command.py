@@ -238,4 +238,5 @@ def test_a_bare_repository_is_refused(run, tmp_path):
     for arguments in ((), ("--list",)):
         done = run(*arguments, "--case", "mul_restore", "--variant", "numpy", "--repository", str(tmp_path / "bare"))
         assert (done.returncode, done.stdout) == (2, "")
-        assert "bare is a bare repository, where no pullback.toml is checked out; give a clone of it" in done.stderr
+        (line,) = done.stderr.splitlines()
+        assert "bare is a bare repository, where no pullback.toml is checked out; give a clone of it" in line
