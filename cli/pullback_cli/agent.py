@@ -117,14 +117,13 @@ def agent(
 
     pullback agent --server https://pullback.example --allow https://git.example/group/demo --isolation sandbox
     """
+    from pullback_cli.services import address_of
     from pullback_runners.agent.daemon import AgentOptions, run_agent
     from pullback_runners.agent.disk_space import GIB
     from pullback_runners.agent.logs import log_plainly
     from pullback_runners.projects.packages import hosts_of_index
     from pullback_runners.sandbox.proxy import BuildNetwork
 
-    if not server.startswith(("http://", "https://")):
-        raise RefusalError(f"--server {server!r} is not an address like http://127.0.0.1:8000")
     level = isolation or (IsolationLevel.NONE if build_user is None else IsolationLevel.USER)
     if level == "none" and build_user is not None:
         raise RefusalError(f"--isolation none: jobs run as the agent's user; leave out --build-user {build_user}")
@@ -142,7 +141,7 @@ def agent(
     log_plainly()
     run_agent(
         AgentOptions(
-            server=server,
+            server=address_of(server),
             repository=_clone(repository),
             allowed=tuple(allow or ()),
             data=data.resolve(),

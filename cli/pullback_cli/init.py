@@ -1,5 +1,6 @@
 """`pullback init`: the files that make a repository a project, filled in from what the repository shows."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -73,11 +74,11 @@ def init(
     from pullback_runners.projects.functions import ENGINES
     from pullback_runners.projects.scaffold import require_work_tree
     from pullback_runners.report.attribution import origin_name
+    from pullback_runners.report.files import write_whole
 
     start = (repository or Path.cwd()).resolve()
     top = require_work_tree(start)
-    if (top / FILE).exists() and not force:
-        raise RefusalError(f"{top / FILE} is there already; edit it, or overwrite it by --force")
+    _check_place(top / FILE, force=force)
     if engine is not None and engine not in ENGINES:
         raise RefusalError(f"--engine {engine} is not known; give {', '.join(ENGINES)}")
     guesses = detect(top, origin_name(top), start, next(iter(_listed(path) or ()), None))
@@ -92,6 +93,7 @@ def init(
         guesses = guesses.given(table, key, value)
     files = _listed(workloads) or (WORKLOAD_FILE,)
     text = project_text(guesses, files)
+    _check_text(text)
     project = parse_project(text, top)
     if missing := [each for each in workloads or () if not (top / each).is_file()]:
         raise RefusalError(f"--workloads {missing[0]} is not in {top}; leave it out to have {WORKLOAD_FILE} written")
@@ -105,7 +107,7 @@ def init(
         typer.echo(f"  note: {remark}")
     try:
         (top / files[0]).parent.mkdir(parents=True, exist_ok=True)
-        (top / FILE).write_text(text, encoding="utf-8")
+        write_whole(text, top / FILE)
     except OSError as error:
         raise RefusalError(
             f"{error.filename} cannot be written ({error.strerror}); rename what is there, or give its folder to yourself"
@@ -116,6 +118,26 @@ def init(
     typer.echo(f'next: git add {written} && git commit -m "Measure gradients"')
     typer.echo("then: pullback up, and after your next commit pullback compare --against HEAD~1")
     raise typer.Exit(status)
+
+
+def _check_place(file: Path, *, force: bool) -> None:
+    """Refuse a file that must not be overwritten."""
+    if os.path.lexists(file):
+        if not file.is_file():
+            raise RefusalError(f"{file} is no file, nor a link to one; remove it")
+        if not force:
+            raise RefusalError(f"{file} is there already; edit it, or overwrite it by --force")
+
+
+def _check_text(text: str) -> None:
+    """Refuse names of files that are not UTF-8: the file is."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        shown = ascii(text.splitlines()[text.count("\n", 0, error.start)])
+        raise RefusalError(
+            f"{shown} cannot be written into pullback.toml, which is UTF-8; give another by its option, as --name"
+        ) from error
 
 
 def _listed(values: Sequence[str] | None) -> tuple[str, ...] | None:

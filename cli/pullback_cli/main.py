@@ -1,5 +1,7 @@
 """The command `pullback`: a table of subcommands, each of which imports its part when it runs."""
 
+import sys
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
@@ -103,6 +105,8 @@ def _root(
 def main() -> None:
     """Run the command line: exit code 2 and one sentence where the surroundings or the usage are wrong."""
     die_with_named_parent()
+    if isinstance(sys.stdout, TextIOWrapper):  # as standard error: names of files need not be UTF-8
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app()
     except Exception as error:

@@ -203,9 +203,10 @@ def _usual_suite(start: Path) -> str:
 def _say_if_no_project(start: Path) -> None:
     """Tell somebody who is in a repository of their own that these are not their gradients."""
     from pullback_runners.git import is_clone
-    from pullback_runners.projects.configuration import FILE, find_project
+    from pullback_runners.projects.configuration import FILE
+    from pullback_runners.revisions import checked_out_project
 
-    if find_project(start) is None and is_clone(start):
+    if checked_out_project(start) is None and is_clone(start):
         typer.echo(f"no {FILE} here: these are Pullback's own workloads; `pullback init` begins with yours", err=True)
 
 
@@ -215,10 +216,10 @@ def _own_project(
     """The subject of a run without `--commits` in a user's project: its files as they are, built in a folder if they need it."""
     from pullback_runners.commits import describe_commit
     from pullback_runners.errors import BuildError
-    from pullback_runners.projects.configuration import find_project
     from pullback_runners.projects.subjects import subject_of_files
+    from pullback_runners.revisions import checked_out_project
 
-    project = find_project(start)
+    project = checked_out_project(start)
     if project is None or project.is_engine:
         return {}
     try:

@@ -45,7 +45,12 @@ def asking(server: str, token_file: Path | None, *, timeout_s: float = TIMEOUT_S
 
 
 def address_of(server: str) -> str:
-    """The address as it was given; refused where it is none."""
+    """The address as it was given; refused where it is none, or holds what may be a secret: addresses are printed and logged."""
+    if any(mark in server for mark in "@?#"):
+        raise RefusalError(
+            "the address of --server or PULLBACK_SERVER has a user name, a password, a query or a fragment (@, ? or #); "
+            "leave it out, and give a token by --token-file or PULLBACK_TOKEN"
+        )
     try:
         url = httpx.URL(server)
     except (httpx.InvalidURL, ValueError):

@@ -83,8 +83,9 @@ def upload(
         logs = _Logs(uploads, repository, 0 if dry_run else log)
         receipts = []
         try:
-            for path in paths:
-                receipts.append(_send(uploads, logs, body_of(path), said, path))
+            bodies = [body_of(path) for path in paths]  # one that cannot be read is said before anything is sent
+            for path, body in zip(paths, bodies, strict=True):
+                receipts.append(_send(uploads, logs, body, said, path))
                 if not as_json:
                     _tell(path, receipts[-1])
                 logs.say(err=as_json)

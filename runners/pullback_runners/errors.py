@@ -4,9 +4,11 @@ RunnerError
 ├── UsageError        the caller asked for something that does not exist: nothing was measured
 │   └── LoadError     what is measured, or its workload files, raised when imported
 ├── BuildError        a commit cannot be made ready to be measured: the other commits go on
+│   └── CacheError    nor can any other, for the folder that they are kept in cannot be written
 └── VariantError      one variant of one case cannot be measured: the case fails, the others go on
 """
 
+import signal
 from typing import Literal
 
 FailureKind = Literal["unavailable", "exception", "gradient", "crash", "timeout", "doubtful"]
@@ -36,6 +38,10 @@ class BuildError(RunnerError):
         self.log = log
 
 
+class CacheError(BuildError):
+    """A folder of the cache that cannot be written."""
+
+
 class VariantError(RunnerError):
     """A variant that cannot be measured on a case, with the kind of reason."""
 
@@ -45,3 +51,13 @@ class VariantError(RunnerError):
         self.kind: FailureKind = kind
         self.message = message
         self.refuted = refuted
+
+
+def how_it_ended(status: int) -> str:
+    """The end of a process in words: the signal that ended it, else its exit status."""
+    if status >= 0:
+        return f"exit status {status}"
+    try:
+        return signal.Signals(-status).name
+    except ValueError:  # a real-time signal has none
+        return f"signal {-status}"

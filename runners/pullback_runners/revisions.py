@@ -19,15 +19,20 @@ def require_project(start: Path) -> ProjectFile:
     """The project of the repository that a folder is in; UsageError says what is missing."""
     if not is_clone(start):
         raise UsageError(f"{start} is in no git repository with commits; go to yours, or name it by --repository")
-    if is_bare(start):
-        raise UsageError(f"{start} is a bare repository, where no {FILE} is checked out; give a clone of it")
-    project = find_project(start)
+    project = checked_out_project(start)
     if project is None:
         raise UsageError(f"no {FILE} in {start} or above; `pullback init` writes one")
     top = top_of(start).resolve()
     if project.top != top:
         raise UsageError(f"{project.top / FILE} is not at the top of its repository; move it to {top}")
     return project
+
+
+def checked_out_project(start: Path) -> ProjectFile | None:
+    """The project that a folder belongs to; UsageError in a bare repository, whose project is not looked for in its commits."""
+    if is_bare(start):
+        raise UsageError(f"{start} is a bare repository, where no {FILE} is checked out; give a clone of it")
+    return find_project(start)
 
 
 def find_commit(repository: Path, revision: str) -> Commit:

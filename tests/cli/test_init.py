@@ -175,3 +175,23 @@ def test_a_file_where_the_folder_of_workloads_would_be_is_named(init, repository
     assert done.returncode == 2
     assert f"{repository}/bench cannot be written (File exists); rename what is there" in done.stderr
     assert not (repository / "pullback.toml").exists()
+
+
+def test_a_folder_whose_name_is_no_text_needs_another_name_for_its_project(init, tmp_path):
+    folder = tmp_path / "odd\n\udcff"
+    git(tmp_path, "init", "-q", str(folder))
+    done = init(folder, "--no-run")
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert "cannot be written into pullback.toml, which is UTF-8; give another by its option, as --name" in line
+    assert not (folder / "pullback.toml").exists()
+    done = init(folder, "--no-run", "--name", "odd")
+    assert done.returncode == 0, done.stderr
+    assert find_project(folder).name == "odd"
+
+
+def test_a_folder_is_no_file_to_overwrite(init, repository):
+    (repository / "pullback.toml").mkdir()
+    done = init(repository, "--force", "--no-run")
+    assert done.returncode == 2
+    assert "pullback.toml is no file, nor a link to one; remove it" in done.stderr

@@ -28,6 +28,19 @@ def test_what_is_no_address_is_refused(address):
         address_of(address)
 
 
+@pytest.mark.parametrize(
+    "address",
+    ["http://me:secret@x", "http://secret@x:1/", "http://x?token=secret", "http://x#secret", "me:secret@x", "secret@["],
+)
+@pytest.mark.parametrize("arguments", [["agent"], ["upload", "report.json"], ["job", "list"], ["export", "series"]])
+def test_an_address_with_a_secret_is_refused_and_not_repeated(command, arguments, address):
+    for done in (command(*arguments, PULLBACK_SERVER=address), command(*arguments, "--server", address)):
+        assert done.returncode == 2
+        (line,) = done.stderr.splitlines()
+        assert "has a user name, a password, a query or a fragment" in line
+        assert "secret" not in done.stdout + done.stderr
+
+
 def test_who_waits_is_told_that_nobody_answers(capsys):
     with (
         stamina.set_testing(True, attempts=2),

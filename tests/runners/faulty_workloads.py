@@ -134,3 +134,9 @@ def _(x, *, n):
         raise ArithmeticError("no gradient in a call")
 
     return step
+
+
+@sound.peer("reads")
+def _(x, *, n):
+    assert (os.read(0, 1), sys.stdin.read()) == (b"", "")
+    return np.sum(x * x), {"x": 2 * x}

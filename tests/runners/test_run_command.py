@@ -227,3 +227,16 @@ def test_in_a_repository_without_a_project_it_is_said_whose_workloads_these_are(
     done = trial_run("--case", "mul_restore", "--variant", "numpy", "--repository", str(tmp_path))
     assert done.returncode == 0
     assert "no pullback.toml here: these are Pullback's own workloads; `pullback init` begins with yours" in done.stderr
+
+
+def test_a_bare_repository_is_refused(run, tmp_path):
+    git(tmp_path, "init", "-q", "above")
+    (tmp_path / "above" / "pullback.toml").write_text('[measure]\nworkloads = ["bench/gradients.py"]\n')
+    git(tmp_path / "above", "add", "-A")
+    git(tmp_path / "above", "commit", "-q", "-m", "first")
+    git(tmp_path, "clone", "-q", "--bare", "above", "bare")
+    for arguments in ((), ("--list",)):
+        done = run(*arguments, "--case", "mul_restore", "--variant", "numpy", "--repository", str(tmp_path / "bare"))
+        assert (done.returncode, done.stdout) == (2, "")
+        (line,) = done.stderr.splitlines()
+        assert "bare is a bare repository, where no pullback.toml is checked out; give a clone of it" in line

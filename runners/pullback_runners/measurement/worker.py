@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from pullback_runners.allocations import count_allocations
 from pullback_runners.errors import UsageError, VariantError
@@ -53,7 +53,7 @@ def main() -> int:
     """Obey orders until the input ends."""
     answer = take_standard_output()
     die_with_parent()
-    orders = map(json.loads, sys.stdin)
+    orders = map(json.loads, take_standard_input())
     first = next(orders, None)
     if first is None:
         return 0
@@ -94,6 +94,14 @@ def main() -> int:
     except Exception as error:  # noqa: BLE001 - whatever a workload or an engine raises is this case's failure
         answer({"failed": {"kind": "exception", "message": _sentence(error, first)}})
     return 0
+
+
+def take_standard_input() -> TextIO:
+    """Keep standard input for orders; a workload that reads it is at its end, and takes no order."""
+    orders = os.fdopen(os.dup(0), encoding="utf-8")
+    with open(os.devnull, "rb") as nothing:  # noqa: PTH123 - no path of ours
+        os.dup2(nothing.fileno(), 0)
+    return orders
 
 
 def take_standard_output() -> Callable[[Answer], None]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, Protocol
 
 from pullback_runners.allocations import native_counter_library
-from pullback_runners.errors import VariantError
+from pullback_runners.errors import VariantError, how_it_ended
 from pullback_runners.measurement.clocks import blas_threads
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.subject import Subject
@@ -202,8 +202,7 @@ class WorkerProcess:
     def _crash(self) -> VariantError:
         """Say how the worker ended and what it last wrote."""
         try:
-            status = self._process.wait(timeout=5)
-            how = _signal_name(-status) if status < 0 else f"exit status {status}"
+            how = how_it_ended(self._process.wait(timeout=5))
         except subprocess.TimeoutExpired:
             self._process.kill()
             how = "closed its output without ending"
@@ -214,13 +213,6 @@ def _place(folder: Path | None, case: Case, member: Member) -> str | None:
     """The place of the first gradient of a variant of a case: the same place for twins."""
     what = json.dumps([case.name, member.variant, member.subject.document()])
     return None if folder is None else str(folder / f"{hashlib.sha256(what.encode()).hexdigest()}.npy")
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:  # a real-time signal has none
-        return f"signal {number}"
 
 
 class _Session(subprocess.Popen[bytes]):

@@ -20,7 +20,7 @@ import signal
 import sys
 import traceback
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from pullback_runners.measurement import worker
 from pullback_runners.measurement.renewing import adopt_orphans, die_with_parent
@@ -35,17 +35,18 @@ def main() -> NoReturn:
         signal.SIGCHLD, signal.SIG_DFL
     )  # a caller that ignores it hands that on, and then nobody can be waited for
     gc.disable()  # some five hundred objects of what is imported are garbage: looking for them takes a fifth of the time
-    first = json.loads(sys.stdin.readline())
+    orders = worker.take_standard_input()
+    first = json.loads(orders.readline())
     channels = first["fork"]
     with contextlib.suppress(Exception):  # each worker meets it again, and answers with the reason
         _import_shared(first)
     gc.freeze()  # or the first collection in each worker copies every page that holds an object
     gc.enable()
-    ids = [_forked(channel, channels) for channel in channels]
+    ids = [_forked(channel, channels, orders) for channel in channels]
     _close(channels)
     _answer({"ids": ids})
     ended: dict[int, int] = {}
-    for line in sys.stdin:
+    for line in orders:
         wanted = json.loads(line)["wait"]
         if wanted not in ended:
             ended[wanted] = os.waitstatus_to_exitcode(os.waitpid(wanted, 0)[1])
@@ -100,7 +101,7 @@ def _import_shared(first: dict[str, Any]) -> None:
             importlib.import_module(module.name)
 
 
-def _forked(channel: dict[str, int], channels: list[dict[str, int]]) -> int:
+def _forked(channel: dict[str, int], channels: list[dict[str, int]], orders: TextIO) -> int:
     """Fork a worker that obeys the orders of its channel; return its id."""
     process_id = os.fork()
     if process_id:
@@ -112,7 +113,7 @@ def _forked(channel: dict[str, int], channels: list[dict[str, int]]) -> int:
         for descriptor, name in enumerate(("orders", "answers", "errors")):
             os.dup2(channel[name], descriptor)
         _close(channels)
-        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - for the life of the process
+        orders.close()  # the zygote's own
         status = worker.main()
     except SystemExit as left:  # a workload's own wish, answered as an interpreter would
         status = left.code if isinstance(left.code, int) else 1

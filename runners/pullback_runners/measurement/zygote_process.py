@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from pullback_runners.errors import VariantError
+from pullback_runners.errors import VariantError, how_it_ended
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.subject import Subject
 from pullback_runners.measurement.worker_process import (
@@ -104,7 +104,7 @@ class Zygote:
         wanted = self.process_id(place, timeout)
         if wanted is not None and self._has_ended(wanted, timeout):
             return self._statuses[wanted]
-        how = f"exit status {self._process.wait(timeout)}"
+        how = how_it_ended(self._process.wait(timeout))
         said = last_words(self._channel.errors)
         raise VariantError("crash", f"the process that forks workers ended early ({how}){said}")
 

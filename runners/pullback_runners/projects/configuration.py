@@ -2,6 +2,7 @@
 
 import difflib
 import math
+import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -133,11 +134,10 @@ class ProjectFile:
             if all((place / each).is_file() for each in named):
                 return [place / each for each in named]
         missing = next(each for each in named if not (places[-1] / each).is_file())
+        is_folder = (places[-1] / missing).is_dir()
+        wrong = "a folder; name a file in it" if is_folder else "which is not there; add the file"
         raise _wrong(
-            self.text,
-            "measure",
-            "workloads",
-            f"[measure] workloads names {missing}, which is not there; add the file, or give --workloads",
+            self.text, "measure", "workloads", f"[measure] workloads names {missing}, {wrong}, or give --workloads"
         )
 
 
@@ -145,7 +145,7 @@ def find_project(start: Path) -> ProjectFile | None:
     """The project that a folder belongs to: the nearest `pullback.toml` upwards, no further than the top of its repository."""
     start = start.resolve()
     for folder in (start, *start.parents):
-        if (folder / FILE).is_file():
+        if os.path.lexists(folder / FILE):
             return read_project(folder / FILE)
         if (folder / ".git").exists():
             return None
@@ -155,6 +155,8 @@ def find_project(start: Path) -> ProjectFile | None:
 def read_project(path: Path) -> ProjectFile:
     """Read a file; UsageError says what is wrong in which line."""
     try:
+        if not path.is_file():
+            raise UsageError(f"{path} is no file, nor a link to one; remove it, and `pullback init` writes one")
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
@@ -188,7 +190,9 @@ def _check_values(text: str, found: ProjectFile) -> None:
     if found.build.install not in ("path", "wheel"):
         raise _wrong(text, "build", "install", f"[build] install is {found.build.install!r}; give 'path' or 'wheel'")
     if found.build.python is not None and not re.fullmatch(r"3\.\d+(\.\d+)?", found.build.python):
-        raise _wrong(text, "build", "python", f"[build] python is {found.build.python!r}; give a version like '3.12'")
+        raise _wrong(
+            text, "build", "python", f"[build] python is {found.build.python!r}; give a version of Python 3 like '3.12'"
+        )
     if found.build.python is not None and tuple(map(int, found.build.python.split("."))) < OLDEST_PYTHON:
         oldest = ".".join(map(str, OLDEST_PYTHON))
         raise _wrong(
@@ -229,6 +233,8 @@ def _filled(text: str, name: str, kind: Any, table: Mapping[str, Any]) -> Any:
             values[known[key]] = tuple(value)
         elif str in (wanted, *get_args(wanted)) and isinstance(value, str) and value:
             values[known[key]] = value
+        elif value == "":
+            raise _wrong(text, name, key, f'[{name}] {key} is empty; write {key} = "…", or leave it out')
         else:
             raise _wrong(text, name, key, f'[{name}] {key} is a string; write {key} = "…"')
     return kind(**values)

@@ -21,7 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from pullback_runners.errors import BuildError
+from pullback_runners.errors import BuildError, how_it_ended
 from pullback_runners.git import variables_elsewhere
 from pullback_runners.projects.build_steps import environment_of_it, is_stopped, step
 from pullback_runners.projects.configuration import FILE, Build
@@ -143,7 +143,7 @@ def run_logged(command: Sequence[str] | str, where: Path, what: str, variables: 
     _log.info("%s", written.rstrip())
     if status != 0:
         log = "".join(f"\n  {line}" for line in written.strip().splitlines()[-_LAST_LINES:])
-        raise BuildError(f"{what} ended with exit status {status}{log}", written)
+        raise BuildError(f"{what} ended with {how_it_ended(status)}{log}", written)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from pullback_runners.errors import BuildError
+from pullback_runners.errors import CacheError
 from pullback_runners.projects.build_steps import step
 
 _in_use: dict[Path, int] = {}
@@ -50,8 +50,8 @@ def kept_folder(
             os.utime(finished)
         _remove_oldest(place.parent, most_bytes)
     except OSError as error:
-        raise BuildError(
-            f"{place} cannot be written ({error.strerror}); free some space or set XDG_CACHE_HOME"
+        raise CacheError(
+            f"the cache {place.parent} cannot be written ({error.strerror}); free some space, or set XDG_CACHE_HOME to another folder"
         ) from error
     return place
 

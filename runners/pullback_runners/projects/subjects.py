@@ -2,7 +2,8 @@
 
 import os
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
@@ -12,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from pullback_runners.commits import describe_commit
-from pullback_runners.errors import BuildError
+from pullback_runners.errors import BuildError, CacheError
 from pullback_runners.git import git
 from pullback_runners.measurement.subject import Subject
 from pullback_runners.progress import Progress, ignore_progress
@@ -95,14 +96,22 @@ def build_subject(
         except BuildError as error:
             raise BuildError(f"{error}{said_of_empty(empty)}", error.log) from error
 
+    with _said_of(f"commit {sha[:10]}"), building(sha[:10], on_progress):
+        name = f"{sha}-{_way_of(project, repository, sha)}"
+        folder = kept_folder(cache_folder() / "commits" / name, make, MOST_BYTES)
+        digest = commit_digest(repository, sha, files_of(project.build, folder / _FILES))
+        return _built(project, commit, folder, digest)
+
+
+@contextmanager
+def _said_of(what: str) -> Iterator[None]:
+    """Name what cannot be built in the error that says why; a cache that cannot be written is nothing of it."""
     try:
-        with building(sha[:10], on_progress):
-            name = f"{sha}-{_way_of(project, repository, sha)}"
-            folder = kept_folder(cache_folder() / "commits" / name, make, MOST_BYTES)
-            digest = commit_digest(repository, sha, files_of(project.build, folder / _FILES))
-            return _built(project, commit, folder, digest)
+        yield
+    except CacheError:
+        raise
     except BuildError as error:
-        raise BuildError(f"commit {sha[:10]} cannot be built: {error}", error.log) from error
+        raise BuildError(f"{what} cannot be built: {error}", error.log) from error
 
 
 def _way_of(project: ProjectFile, repository: Path, sha: str) -> str:
@@ -130,29 +139,24 @@ def make_environments(
     project: ProjectFile, repository: Path, commit: Commit, on_progress: Callable[[Progress], None] = ignore_progress
 ) -> None:
     """Make what a commit is built and measured in, and run nothing of it; BuildError says why it cannot be had."""
-    with TemporaryDirectory() as folder, building(commit["sha"][:10], on_progress):
+    short = commit["sha"][:10]
+    with TemporaryDirectory() as folder, _said_of(f"commit {short}"), building(short, on_progress):
         files = Path(folder)
-        try:
-            write_commit(repository, commit["sha"], files, project.build.submodules)
-            environment = make_environment(project.build, files, project.top, cache_folder() / "environments")
-            if project.build.install == "wheel":
-                make_backend(environment.python, files, {**own_variables(), **project.environment})
-            _subject(project, (), environment, None)
-        except BuildError as error:
-            raise BuildError(f"commit {commit['sha'][:10]} cannot be built: {error}", error.log) from error
+        write_commit(repository, commit["sha"], files, project.build.submodules)
+        environment = make_environment(project.build, files, project.top, cache_folder() / "environments")
+        if project.build.install == "wheel":
+            make_backend(environment.python, files, {**own_variables(), **project.environment})
+        _subject(project, (), environment, None)
 
 
 def build_files(
     project: ProjectFile, commit: Commit, folder: Path, on_progress: Callable[[Progress], None] = ignore_progress
 ) -> BuiltCommit:
     """Copy the project's files as they are into a folder and build them there."""
-    try:
-        with building(project.name, on_progress):
-            copy_files(project.top, folder / _FILES, project.build.submodules)
-            _build(project, folder)
-            return _built(project, commit, folder, _digest_in_place(project))
-    except BuildError as error:
-        raise BuildError(f"the files in {project.top} cannot be built: {error}", error.log) from error
+    with _said_of(f"the files in {project.top}"), building(project.name, on_progress):
+        copy_files(project.top, folder / _FILES, project.build.submodules)
+        _build(project, folder)
+        return _built(project, commit, folder, _digest_in_place(project))
 
 
 def subject_of_files(

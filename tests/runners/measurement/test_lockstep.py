@@ -30,6 +30,7 @@ from pullback_runners.measurement.worker_process import (
     StoppedError,
     Surroundings,
     blas_threads,
+    start_worker,
     worker_environment,
 )
 from pullback_runners.measurement.zygote_process import Zygote
@@ -93,6 +94,17 @@ def test_what_cannot_be_measured_is_refused_before_anything_is_timed(faulty_work
     assert {name: error.kind for name, error in failures.items()} == {name: kind for name, (kind, _) in REFUSED.items()}
     for name, (_, said) in REFUSED.items():
         assert said.format(file=faulty_workloads) in failures[name].message
+
+
+def test_who_reads_standard_input_is_at_its_end(faulty_workloads, sound_case):
+    surroundings = Surroundings([faulty_workloads], timeout_s=30.0)
+    found, failures = examine(sound_case, [Member("reads")], surroundings)
+    assert (list(found), failures) == (["reads"], {})
+    worker = start_worker("examine", sound_case, Member("reads"), surroundings)
+    try:
+        assert "gradient" in worker.answer()
+    finally:
+        worker.end()
 
 
 def test_a_crash_comes_with_the_last_words(faulty_workloads, sound_case):

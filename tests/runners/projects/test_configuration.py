@@ -92,6 +92,24 @@ def test_the_nearest_file_upwards_is_found(tmp_path):
     assert find_project(tmp_path.parent) is None
 
 
+def test_what_is_there_and_no_file_is_refused(tmp_path):
+    file = tmp_path / "pullback.toml"
+    file.mkdir()
+    with pytest.raises(UsageError, match=r"pullback\.toml is no file, nor a link to one"):
+        find_project(tmp_path)
+    file.rmdir()
+    file.symlink_to(file)
+    with pytest.raises(UsageError, match=r"pullback\.toml is no file, nor a link to one"):
+        find_project(tmp_path)
+
+
+def test_a_folder_in_the_place_of_a_workload_file_is_called_one(tmp_path):
+    (tmp_path / "bench").mkdir()
+    project = parse_project('[measure]\nworkloads = ["bench"]\n', tmp_path)
+    with pytest.raises(UsageError, match=r"line 2: \[measure\] workloads names bench, a folder; name a file in it"):
+        project.workload_files(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -106,9 +124,10 @@ def test_the_nearest_file_upwards_is_found(tmp_path):
         ('[project]\nname = "a"\n[build]\nname = "b"\n', r"line 4: \[build\] has no key 'name'; known: python, req"),
         ('[build]\n\npath = "src"\n', r"line 3: \[build\] path is a list of strings; write path = \[…?"),
         ("[project]\nname = 3\n", r"line 2: \[project\] name is a string"),
-        ('[project]\nname = ""\n', r"line 2: \[project\] name is a string"),
+        ('[project]\nname = ""\n', r"line 2: \[project\] name is empty; write name = \"…\", or leave it out"),
         ('[build]\ninstall = "editable"\n', r"line 2: \[build\] install is 'editable'; give 'path' or 'wheel'"),
-        ('[build]\npython = "3"\n', r"line 2: \[build\] python is '3'; give a version like '3.12'"),
+        ('[build]\npython = "3"\n', r"line 2: \[build\] python is '3'; give a version of Python 3 like '3.12'"),
+        ('[build]\npython = "9.9"\n', r"line 2: \[build\] python is '9.9'; give a version of Python 3 like '3.12'"),
         ('[build]\npython = "3.10"\n', r"line 2: \[build\] python is '3.10'; the harness needs 3.11 or newer"),
         ('[measure]\nsuite = "quik"\n', r"line 2: \[measure\] suite is 'quik'; known: quick, standard"),
         ('[measure]\nworkloads = ["../b.py"]\n', r"line 2: \[measure\] workloads names '../b.py'; give a path below"),

@@ -49,7 +49,9 @@ def test_what_was_not_used_for_longest_goes_unless_a_process_uses_it(tmp_path):
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(BuildError, match="cannot be written .*; free some space or set XDG_CACHE_HOME"):
+    with pytest.raises(
+        BuildError, match="^the cache .*file cannot be written .*; free some space, or set XDG_CACHE_HOME"
+    ):
         kept_folder(tmp_path / "file" / "one", lambda _: None, 1)
 
 

@@ -302,6 +302,24 @@ def test_a_command_that_fails_is_named_with_its_last_lines(repository):
     assert error.value.log == "missing header\n"
 
 
+def test_the_signal_that_ended_a_command_is_named(repository):
+    repository.write("pullback.toml", "[build]\ncommands = ['kill -9 $$']\n")
+    repository.commit("first")
+    with pytest.raises(BuildError, match=r"`kill -9 \$\$` ended with SIGKILL$"):
+        built(repository)
+
+
+def test_a_cache_that_cannot_be_written_is_no_fault_of_the_commit(repository, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    repository.write("pullback.toml", "")
+    repository.commit("first")
+    with pytest.raises(
+        BuildError, match=r"^the cache .*file/pullback/projects/commits cannot be written \(Not a directory"
+    ):
+        built(repository)
+
+
 def test_what_a_build_writes_outside_of_its_folder_is_told_each_time(repository):
     clone = repository.folder
     repository.write("pullback.toml", f"[build]\ncommands = ['echo x > inside.txt; echo x > {clone}/outside.txt']\n")
