@@ -7,7 +7,7 @@ have random signs and no zeros, so an element that is wrong shows unless it is s
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -33,6 +33,10 @@ class Differences:
     inputs: Inputs
     wrt: tuple[str, ...]
     dtype: str
+    _first: list[tuple[dict[str, Any], float, float]] = field(
+        default_factory=list, init=False, repr=False, compare=False
+    )
+    """The signs of the first gradients, the change of the value along them and its error."""
 
     def check(self, found: Differentiated) -> GradientCheck:
         """Hold the gradients against the differences along a few random directions."""
@@ -63,12 +67,34 @@ class Differences:
                     f"{TOLERANCE[self.dtype]:.0e} of their size is accepted",
                 )
             worst = max(worst, abs(along - expected) / size if size else 0.0)
-        return GradientCheck(worst, None, NAME)
+        return GradientCheck(worst, self._complaint_along(gradients), NAME)
 
-    def quotient(self, directions: Mapping[str, Any]) -> tuple[float, float]:
+    def _complaint_along(self, gradients: Mapping[str, Any]) -> str | None:
+        """Why gradients are not those of the value along the first of them; None if they are, as far as it can be told.
+
+        Along random directions products of gradient and direction cancel: of n elements what is left is 1/sqrt(n) of their size,
+        so that twice the gradient may pass. Here none cancel.
+        """
+        if not self._first:
+            arrays = {name: array_of(gradients[name]).astype(float) for name in self.wrt}
+            root = np.sqrt(
+                sum(array.size for array in arrays.values())
+            )  # with which the value changes as along a random one
+            directions = {name: np.sign(array) * size_of(self.inputs[name]) / root for name, array in arrays.items()}
+            self._first.append((directions, *self.quotient(directions, _LONGER[:2])))
+        directions, change, error = self._first[0]
+        along = sum(float(np.sum(array_of(gradients[name]).astype(float) * directions[name])) for name in self.wrt)
+        if not abs(along - change) > error + TOLERANCE[self.dtype] * abs(along):
+            return None
+        return (
+            f"along the gradients' own signs the value changes by {change:.6g} and the gradients say {along:.6g}; "
+            f"{TOLERANCE[self.dtype]:.0e} of that is accepted"
+        )
+
+    def quotient(self, directions: Mapping[str, Any], steps: tuple[int, ...] = _LONGER) -> tuple[float, float]:
         """The change of the value along a direction, and how far it may be off; infinitely far where it cannot be computed."""
         quotients, roundings = [], []
-        for step in (self._step * longer for longer in _LONGER):
+        for step in (self._step * longer for longer in steps):
             try:
                 ahead, behind = self.at(directions, step), self.at(directions, -step)
             except Exception:  # noqa: BLE001 - a function that cannot be computed there tells nothing

@@ -1,6 +1,7 @@
 """Gradients held against differences, which are computed once."""
 
 import numpy as np
+import pytest
 
 from pullback_runners.measurement.finite_differences import DIRECTIONS, Differences
 
@@ -19,7 +20,24 @@ def test_a_later_gradient_is_held_against_the_same_differences():
     assert differences.check((value, {"x": right})).complaint is None
     assert differences.check((value, {"x": right})).complaint is None
     assert "along a random direction" in differences.check((value, {"x": right * 1.001})).complaint
-    assert len(calls) == 2 * DIRECTIONS
+    assert len(calls) == 2 * DIRECTIONS + 4
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("times", [2.0, 1.1, 0.0, -1.0])
+def test_a_multiple_of_the_gradient_of_many_elements_is_no_gradient(dtype, times):
+    """Of whose products with random numbers little is left."""
+    x = np.random.default_rng(2).standard_normal((128, 128)).astype(dtype)
+    w = np.random.default_rng(3).standard_normal((128, 128)).astype(dtype)
+
+    def value_at(inputs):
+        return np.sum(np.tanh(x @ inputs["w"] / 8), dtype=dtype)
+
+    right = x.T @ (1 - np.tanh(x @ w / 8) ** 2) / 8
+    value = value_at({"w": w})
+    assert Differences(value_at, {"w": w}, ("w",), dtype).check((value, {"w": right})).complaint is None
+    wrong = (times * right).astype(dtype)
+    assert Differences(value_at, {"w": w}, ("w",), dtype).check((value, {"w": wrong})).complaint is not None
 
 
 def test_the_error_is_the_distance_from_the_differences_also_where_rounding_explains_it():
