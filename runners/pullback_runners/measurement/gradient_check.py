@@ -126,14 +126,19 @@ def relative_error(found: Any, expected: Any) -> float:
 
 def array_of(value: Any) -> Any:
     """An argument or gradient as one array: of a block, or of arrays by name or in a list, all of them in order."""
-    if isinstance(value, dict | tuple | list):
-        parts = [array_of(part) for part in parts_of(value)]
-        if isinstance(value, dict) or any(part.ndim for part in parts):
-            return np.concatenate([part.ravel() for part in parts])
+    if isinstance(value, dict) or (isinstance(value, tuple | list) and _holds_arrays(value)):
+        return np.concatenate([array_of(part).ravel() for part in parts_of(value)])
     # Told by what it has: the engine is not imported here, a worker chooses which one it will be.
     if hasattr(value, "detach"):  # a tensor of PyTorch
         return value.detach().cpu().numpy()
     return np.asarray(getattr(value, "array", value))
+
+
+def _holds_arrays(value: Any) -> bool:
+    """True if there is an array in nested lists, which else are the rows of one."""
+    if isinstance(value, dict | tuple | list):
+        return any(map(_holds_arrays, parts_of(value)))
+    return bool(getattr(value, "shape", ()))
 
 
 def parts_of(value: dict[str, Any] | tuple[Any, ...] | list[Any]) -> list[Any]:

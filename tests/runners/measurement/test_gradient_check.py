@@ -1,7 +1,13 @@
 import numpy as np
 import pytest
 
-from pullback_runners.measurement.gradient_check import bytes_of, check_gradient, check_restored, relative_error
+from pullback_runners.measurement.gradient_check import (
+    array_of,
+    bytes_of,
+    check_gradient,
+    check_restored,
+    relative_error,
+)
 
 X = np.random.default_rng(0).standard_normal(50)
 INPUTS = {"x": X}
@@ -82,3 +88,9 @@ def test_both_parts_of_a_complex_gradient_are_checked():
     assert checked(2 * z * (1 + 1e-14)).ok
     assert "gradient of z is off by" in checked(2 * z.real + 3j * z.imag).complaint
     assert "value is off by" in checked(2 * z, right[0] + 1j).complaint
+
+
+def test_lists_of_numbers_are_the_rows_of_an_array_and_lists_of_arrays_one_after_the_other():
+    assert array_of([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]).shape == (2, 3)
+    assert array_of([np.ones((2, 2)), (np.ones(3), 1.0)]).shape == (8,)
+    assert array_of({"b": 2.0, "a": [1.0, 1.5]}).tolist() == [1.0, 1.5, 2.0]
