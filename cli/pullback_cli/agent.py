@@ -124,6 +124,7 @@ def agent(
     from pullback_runners.projects.packages import hosts_of_index
     from pullback_runners.sandbox.proxy import BuildNetwork
 
+    address = address_of(server)
     level = isolation or (IsolationLevel.NONE if build_user is None else IsolationLevel.USER)
     if level == "none" and build_user is not None:
         raise RefusalError(f"--isolation none: jobs run as the agent's user; leave out --build-user {build_user}")
@@ -141,7 +142,7 @@ def agent(
     log_plainly()
     run_agent(
         AgentOptions(
-            server=address_of(server),
+            server=address,
             repository=_clone(repository),
             allowed=tuple(allow or ()),
             data=data.resolve(),

@@ -35,8 +35,8 @@ function library(address) {
 async function read(place) {
   place.dataset.asked = "yes";
   let answer = await fetch(place.dataset.figure); // as the preload asks for it, or it would be asked for twice
-  if (answer.status === 503) { // the service is busy with other pages
-    await new Promise((resolve) => setTimeout(resolve, 1000 * (Number(answer.headers.get("retry-after")) || 1)));
+  if (answer.status === 503) { // busy: once more
+    await new Promise((done) => setTimeout(done, 1000 * answer.headers.get("retry-after")));
     answer = await fetch(place.dataset.figure);
   }
   if (!answer.ok) throw new Error(`the service answered ${answer.status}`);
