@@ -17,7 +17,8 @@ from pullback_runners.workloads import Differentiated, Inputs
 from pullback_runners.workloads.registry import in_double_precision
 
 _QUARTER = 0.25
-"""Of what the gradients differ by, the largest error of a quotient that decides; of what is accepted, that of the one that is right."""
+"""Share of the difference of two gradients that the error of a quotient may be, if the quotient is to decide between them; and share of
+the tolerance by which the gradient that agrees with it may be off."""
 
 _UNSEEN = 1e-9
 """A relative change of a single-precision number that is lost where it is rounded to single precision."""
