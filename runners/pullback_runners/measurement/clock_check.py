@@ -1,8 +1,9 @@
 """The times that a worker states, compared with the coordinator's clock: code that is measured can change every clock of its process.
 
 A turn takes the coordinator the calls that are timed, one that is not, and the way of the order and its answer, which makes it
-longer and never shorter. What either process waits for a CPU, as the kernel counts it, is taken off, and the fastest quarter of the
-turns counts. The worker states its own waiting: one that states much was measured on a busy machine, as the report says.
+longer and never shorter. A process that states less than that is asked for the fastest quarter of its turns, without what either
+process waited for a CPU, as the kernel counts it. The worker states its own waiting: one that states much was measured on a busy
+machine, as the report says. A process that states more is asked for whole turns: the coordinator may wait while the worker runs.
 """
 
 from collections.abc import Sequence
@@ -26,16 +27,22 @@ MOST_SHARE = 1.1
 
 
 def clock_complaint(
-    stated_s: Sequence[float], calls: int, turns_s: Sequence[float], cpus: int = 1, waiting: float = 0.0
+    stated_s: Sequence[float],
+    calls: int,
+    turns_s: Sequence[float],
+    delays_s: Sequence[float],
+    cpus: int = 1,
+    waiting: float = 0.0,
 ) -> str | None:
     """The reason why seconds a call that a process stated cannot be, by the seconds that its turns took; None if they can.
 
-    On `cpus` CPUs it can have spent so many times as long. `waiting` is the share of the time that it waited for a CPU.
+    In each turn the two processes waited for a CPU for so many seconds of `delays_s`, which may overlap. On `cpus` CPUs it can have spent so many times as long. `waiting` is the share of the time that it waited for a CPU.
     """
     if len(turns_s) < FEWEST_TURNS:
         return None
     said = interquartile_mean(stated_s)
-    taken = sorted(turns_s)[(len(turns_s) - 1) // 4] / (calls + 1)
+    undelayed_s = [max(turn - delay, 0.0) for turn, delay in zip(turns_s, delays_s, strict=True)]
+    taken = sorted(undelayed_s)[(len(turns_s) - 1) // 4] / (calls + 1)
     if said < (LEAST_SHARE_OF_BUSY if waiting > MOST_WAITING else LEAST_SHARE) * taken:
         return f"it stated {said:.3g} s a call where the coordinator's clock says {taken:.3g}: it waits for something, or its clock cannot be believed"
     if sum(stated_s) * calls > MOST_SHARE * cpus * sum(turns_s):

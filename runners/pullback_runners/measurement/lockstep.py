@@ -46,7 +46,9 @@ class Timing:
     timer_s: float = 0.0
     """What an empty slice takes by the same clocks: the part of every slice that is not the program's."""
     turn_s: list[float] = field(default_factory=list)
-    """Seconds that each turn took by the coordinator's clock, without what either process waited for a CPU."""
+    """Seconds that each turn took by the coordinator's clock."""
+    delay_s: list[float] = field(default_factory=list)
+    """Seconds that the process and the coordinator waited for a CPU in each turn, counted twice where both did at once."""
     late_s: list[float] = field(default_factory=list)
     """Seconds that the process waited for a CPU before each turn."""
     throttled: list[int] = field(default_factory=list)
@@ -230,8 +232,8 @@ def _turn(worker: WorkerProcess, timing: Timing) -> tuple[dict[str, Any], float,
 
 def _note_turn(timing: Timing, taken: Mapping[str, Any], turn_s: float, waited_ns: int | None) -> None:
     if waited_ns is not None:
-        waits_ns = (waited_ns, taken["waited_ns"] or 0, taken["late_ns"] or 0)
-        timing.turn_s.append(max(turn_s - sum(waits_ns) / 1e9, 0.0))
+        timing.turn_s.append(turn_s)
+        timing.delay_s.append((waited_ns + (taken["waited_ns"] or 0) + (taken["late_ns"] or 0)) / 1e9)
         timing.late_s.append((taken["late_ns"] or 0) / 1e9)
     timing.cpu_s.append(taken["cpu_ns"] / 1e9 / timing.calls)
     timing.wall_s.append(taken["wall_ns"] / 1e9 / timing.calls)
@@ -242,7 +244,7 @@ def _refuse_wrong_clock(case: Case, timing: Timing, cpus: int) -> None:
     stated_s = timing.cpu_s if clock_of(case) == "cpu" else timing.wall_s
     waited_s, ran_s = timing.waiting()
     waiting = waited_s / (waited_s + ran_s) if waited_s > 0 else 0.0
-    complaint = clock_complaint(stated_s, timing.calls, timing.turn_s, cpus, waiting)
+    complaint = clock_complaint(stated_s, timing.calls, timing.turn_s, timing.delay_s, cpus, waiting)
     if complaint is not None:
         raise VariantError("doubtful", complaint)
 

@@ -146,6 +146,7 @@ def test_a_commit_is_compared_with_itself_on_a_device(clone, tmp_path, monkeypat
         stops=lambda: None,
     )
     (time,) = [row for row in report["comparisons"] if row["metric"] == "time"]
+    assert "error" not in time, time["error"]
     assert (time["case"]["device"], time["variant"], time["n"]) == ("cuda", "torch", 2)
     assert time["reference"] == time["candidate"] == commit["sha"]
     assert all(each > 0 for each in time["reference_s"])

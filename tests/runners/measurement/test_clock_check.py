@@ -1,6 +1,11 @@
 import pytest
 
-from pullback_runners.measurement.clock_check import clock_complaint
+from pullback_runners.measurement import clock_check
+
+
+def clock_complaint(stated_s, calls, turns_s, delays_s=None, **given):
+    """The complaint; where nothing waited for a CPU unless it is said."""
+    return clock_check.clock_complaint(stated_s, calls, turns_s, delays_s or [0.0] * len(turns_s), **given)
 
 
 @pytest.mark.parametrize(
@@ -41,3 +46,15 @@ def test_a_process_that_waited_filled_caches_in_its_turns_and_one_that_waits_for
     assert clock_complaint([4.72e-5] * 20, 41, [9.48e-5 * 42] * 20, waiting=0.42) is None
     assert "waits for something" in clock_complaint([4.72e-5] * 20, 41, [9.48e-5 * 42] * 20, waiting=0.05)
     assert "waits for something" in clock_complaint([1e-6] * 20, 41, [9.48e-5 * 42] * 20, waiting=0.42)
+
+
+def test_what_processes_waited_for_a_cpu_is_taken_off_what_they_should_have_stated_only():
+    # The coordinator waited while the worker ran, or both waited at once: what is left of a turn is less than was stated.
+    assert clock_complaint([1e-3] * 20, 2, [3.2e-3] * 20, [3.1e-3] * 20) is None
+    one_stall = [3.2e-3] * 19 + [0.2]
+    assert clock_complaint([1e-3] * 19 + [0.1], 2, one_stall, [0.0] * 19 + [0.4], cpus=2) is None
+    # A turn that waited long says how long the calls took without it.
+    assert clock_complaint([1e-3] * 20, 2, [3.2e-2] * 20, [2.9e-2] * 20) is None
+    assert "waits for something" in clock_complaint([1e-3] * 20, 2, [3.2e-2] * 20, [1e-3] * 20)
+    # And waiting is no excuse for stating more than the whole turn.
+    assert "cannot be believed" in clock_complaint([1e-2] * 20, 2, [3.2e-3] * 20, [3.1e-3] * 20)
