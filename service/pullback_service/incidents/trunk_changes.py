@@ -7,6 +7,7 @@ refute it.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha1
 from itertools import pairwise, zip_longest
 from math import exp, inf, log
@@ -33,6 +34,9 @@ MOST_READINGS: Final = 300
 """Readings of a series, the newest ones of the trunk, in the older half of which the detector begins."""
 STEADY: Final = 64
 """Commits of the trunk without a difference after which a count is certainly steady."""
+BELIEVED: Final = 0.8
+"""The probability that a change lies within its range, which is compared, and refuted if both ends are the `same`. By experiment it lies there
+in 93 to 99 of 100 cases for steps of 1.5 to 5 standard deviations; two thirds of the probability hold 87 to 97, and .95 triples the commits."""
 FEW: Final = 2
 """The number of readings at the end of a series that do not make a level yet, however clean they are."""
 LEVELS: Final = frozenset({"step", "drift", "return"})
@@ -377,7 +381,7 @@ def suspicions_of(
         shortly_before = _in_hindsight(series, at_level[:-FEW])
         if not in_hindsight and not shortly_before:
             continue  # most series stand still, and the online search takes ten times as long
-        shifts = watch(series.floor, at_level).changes if lived is None else lived
+        shifts = [*map(_located, watch(series.floor, at_level).changes if lived is None else lived)]
         for shift in shifts:
             seen_again = _agreeing(shift, in_hindsight) or _agreeing(shift, shortly_before)
             if seen_again and (change := _accused_of(series, shift, shifts, at_level)) is not None:
@@ -399,7 +403,14 @@ def _in_hindsight(series: Watched, readings: Sequence[Observed]) -> list[Shift]:
     if not readings:
         return []
     values, low, high = (list(column) for column in zip(*map(factor_of, readings), strict=True))
-    return [shift for shift in find_changes(values, low=low, high=high, floor=series.floor) if shift.kind in LEVELS]
+    shifts = find_changes(values, low=low, high=high, floor=series.floor)
+    return [_located(shift) for shift in shifts if shift.kind in LEVELS]
+
+
+def _located(shift: Shift) -> Shift:
+    """A shift with the range of observations in which it lies with the probability `BELIEVED`."""
+    first, last = shift.range(BELIEVED)
+    return replace(shift, first=first, last=last)
 
 
 def _agreeing(shift: Shift, others: Iterable[Shift]) -> list[Shift]:

@@ -321,6 +321,21 @@ def test_a_count_that_was_long_steady_does_not_go_back_and_forth():
     assert summary(changes_of(COUNT, steps, [], PLACES)) == [(10, True, "claimed", 100), (200, True, "claimed", None)]
 
 
+def test_the_commit_of_a_small_step_lies_within_the_range_that_is_compared():
+    """As it is suspected first: a comparison beside the commit would refute what is there."""
+    first = []
+    for seed in range(120):
+        readings = lived((0.0, 40), (0.0045, 20), noise=0.003, seed=seed)
+        for until in range(42, len(readings)):
+            suspicions = [one.change for one in suspicions_of(RATIO, readings[:until]) if one.change.worse]
+            if suspicions:
+                first.append(suspicions[0])
+                break
+    hits = sum(change.reference_id < 40 <= change.commit_id for change in first)
+    assert len(first) >= 50
+    assert hits >= 0.9 * len(first)
+
+
 def test_steady_series_are_not_suspected():
     suspected = [seed for seed in range(60) if found_in(RATIO, [], lived((0.0, 100), seed=seed))]
     assert suspected == []
