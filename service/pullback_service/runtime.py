@@ -1,6 +1,7 @@
 """The objects an application has while it runs, as dependencies of endpoints."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Final
 
@@ -88,8 +89,9 @@ async def _log_waits(request: Request) -> LogWaits:
     return runtime_of(request.app).log_waits
 
 
-async def authenticate(request: Request) -> AsyncIterator[None]:
-    """First dependency of the whole application: who asks is known, and may, before anything else is looked at."""
+@asynccontextmanager
+async def authenticated(request: Request) -> AsyncIterator[None]:
+    """Serve a request inside the block: who asks is known, and may, before anything else is looked at."""
     runtime = runtime_of(request.app)
     try:
         # Who asks is not known yet. Nothing is begun before somebody asks for a row.
