@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from pullback_service import health, problems
 from pullback_service.access.budgets import Budgets
 from pullback_service.access.gate import Gate
+from pullback_service.bodies import Bodies
 from pullback_service.database import Database
 from pullback_service.description import describe
 from pullback_service.endpoints.agents import router as agents
@@ -62,7 +63,8 @@ def create_service(settings: Settings | None = None) -> FastAPI:
         bell.open()
         intake = Intake(database)
         waits, turns = LogWaits(settings.max_streams), ReadingTurns(max(1, settings.pool_size // 2))
-        runtime = Runtime(settings, database, bell, waits, gate, metrics, intake, turns)
+        bodies = Bodies(settings.max_report_bytes)
+        runtime = Runtime(settings, database, bell, waits, gate, metrics, intake, turns, bodies)
         app.state.runtime = runtime
         try:
             yield

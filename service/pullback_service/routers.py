@@ -13,9 +13,9 @@ from fastapi.routing import APIRoute
 from starlette.routing import compile_path, get_name
 
 from pullback_service import problems
-from pullback_service.bodies import MOST_BYTES, bounded
+from pullback_service.bodies import MOST_BYTES
 from pullback_service.importers.unpacking import refuse_too_many_values
-from pullback_service.runtime import authenticated
+from pullback_service.runtime import authenticated, runtime_of
 
 MOST_BYTES_OF: Final[Mapping[str, int]] = {"tell_log": 16 * 1024 * 1024}
 """Of operations that take more JSON: 5,000 commits with titles of 2,000 characters. Reports and logs of jobs are read by their endpoints."""
@@ -45,15 +45,15 @@ class LateRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Serve callers who may ask, with a body within its bounds."""
         handle = super().get_route_handler()
-        most_bytes = MOST_BYTES_OF.get(self.name, MOST_BYTES)
+        is_json = self.body_field is not None
+        most_bytes = MOST_BYTES_OF.get(self.name, MOST_BYTES) if is_json else None
 
         async def serve(request: Request) -> Response:
-            if self.body_field is not None:
-                request = bounded(request, most_bytes)
-            async with authenticated(request):
-                if self.body_field is not None:
-                    refuse_too_many_values(await request.body())
-                return await handle(request)
+            with runtime_of(request.app).bodies.holding(request, most_bytes) as held:
+                async with authenticated(held):
+                    if is_json:
+                        refuse_too_many_values(await held.body())
+                    return await handle(held)
 
         return serve
 

@@ -11,6 +11,7 @@ from sqlalchemy.exc import DBAPIError
 
 from pullback_service.access.gate import Gate, address_of
 from pullback_service.audit.trail import Line, write_lines
+from pullback_service.bodies import Bodies
 from pullback_service.database import AWAY, Database
 from pullback_service.errors import AuthenticationError, ForbiddenError, NotFoundError
 from pullback_service.exports.downloads import Downloads
@@ -40,6 +41,7 @@ class Runtime:
     metrics: Metrics
     intake: Intake
     reading_turns: ReadingTurns
+    bodies: Bodies
     file_turns: ReadingTurns = field(default_factory=lambda: ReadingTurns(1))
     downloads: Downloads = field(default_factory=Downloads)
     noise: NoiseMemory = field(default_factory=NoiseMemory)

@@ -1,11 +1,13 @@
 """Bodies are read for callers who may ask, and no further than their operation takes."""
 
+import asyncio
 import json
 import re
 
 import pytest
 
-from pullback_service.bodies import MOST_BYTES
+from pullback_service import bodies
+from pullback_service.bodies import COME_AGAIN_S, MOST_BYTES
 from pullback_service.routers import MOST_BYTES_OF
 
 pytestmark = pytest.mark.anyio
@@ -71,3 +73,25 @@ async def test_values_are_counted_before_they_are_made(client, monkeypatch):
     body = b'{"project":"demo","commits":[' + b"{}," * 1_100_000 + b"{}]}"
     refused = await client.post(f"{API}/commits", content=body, headers=JSON)
     assert (refused.status_code, "MOST_JSON_CONTAINERS" in refused.text) == (413, True)
+
+
+async def test_bodies_that_are_held_at_once_are_bounded_together(start_service, monkeypatch):
+    monkeypatch.setattr(bodies, "MOST_HELD_BYTES", 3 * 2**20)
+    held, go_on = asyncio.Event(), asyncio.Event()
+
+    async def body(*, waiting):
+        for _ in range(30):
+            yield bytes(PIECE)
+        if waiting:
+            held.set()
+            await go_on.wait()
+
+    async with start_service(max_report_bytes=2 * 2**20) as client:
+        first = asyncio.create_task(client.post(f"{API}/reports", content=body(waiting=True)))
+        await held.wait()
+        refused = await client.post(f"{API}/reports", content=body(waiting=False))
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, str(COME_AGAIN_S))
+        assert refused.json()["type"] == "urn:pullback:problem:busy"
+        go_on.set()
+        assert (await first).status_code == 400  # it was read
+        assert (await client.post(f"{API}/reports", content=body(waiting=False))).status_code == 400
