@@ -83,7 +83,7 @@ def create_service(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
         **EVERY_ROUTE,
     )
-    app.add_middleware(Observing, metrics=metrics, local=settings.auth is None)
+    app.add_middleware(Observing, metrics=metrics, known=gate.known, local=settings.auth is None)
     app.add_middleware(Heads)
     problems.install(app)
     for router in _ROUTERS:

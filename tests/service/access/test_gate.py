@@ -16,6 +16,7 @@ from pullback_service.logins.queries import open_login
 from pullback_service.models import Audit, Project, Token
 from pullback_service.runtime import runtime_of
 from pullback_service.tokens.secrets import digest_of
+from pullback_service.turns import RequestTurns
 
 pytestmark = pytest.mark.anyio
 
@@ -371,6 +372,38 @@ async def test_who_asks_for_too_much_work_is_told_when_to_come_back(costly):
     assert (await costly.get("/healthz")).status_code == 200
     figures = refusals_of(costly)
     assert (figures["work-of-token"], figures["work-of-address"], figures["not-authenticated"]) == (2, 2, 3)
+
+
+async def test_an_address_that_has_spent_its_budget_has_no_token_looked_up_but_those_that_are_known(
+    costly, count_statements
+):
+    bootstrap = {"authorization": "Bearer open sesame"}
+    made = (await costly.post(f"{API}/tokens", json={"name": "t", "scopes": ["read"]}, headers=bootstrap)).json()
+    own = {"authorization": f"Bearer {made['token']}"}
+    assert (await costly.get(f"{API}/projects", headers=own)).status_code == 200
+    for number in range(3):
+        guess = {"authorization": f"Bearer plb_guess{number}"}
+        problem_of(await costly.get(f"{API}/projects", headers=guess), 401)
+    async with count_statements() as statements:
+        for shown in ({"authorization": "Bearer plb_more"}, {"cookie": f"{COOKIE}=more"}):
+            answer = await costly.get(f"{API}/projects", headers=shown)
+            assert "of this address" in problem_of(answer, 429)
+        assert statements == []
+    assert (await costly.get(f"{API}/projects", headers=own)).status_code == 200
+
+
+async def test_turns_are_of_the_address_until_what_is_shown_named_a_caller(guarded, make_token, monkeypatch):
+    headers, turns, turn = await make_token("read"), [], RequestTurns.turn
+
+    async def noted(self, caller):
+        turns.append(caller)
+        await turn(self, caller)
+
+    monkeypatch.setattr(RequestTurns, "turn", noted)
+    for shown in ({}, {"authorization": "Bearer plb_a"}, {"cookie": "a=b"}, headers, headers):
+        await guarded.get(f"{API}/projects", headers=shown)
+    assert turns[:4] == [turns[0]] * 4
+    assert turns[4] != turns[0]
 
 
 async def test_what_an_answer_took_is_what_is_charged(start_service, tmp_path):
