@@ -10,6 +10,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 HEAD_WITHIN_S = 20.0
 """Time for the head of a request, from the first byte to the last: half a head holds a connection, and names nobody."""
 HEADS_AT_ONCE = 16
+BODY_ROUND_S = 20.0
+BODY_ROUND_BYTES = 20 * 1024
+"""Of a body so much comes in each round, or its end: one kilobyte a second. A body of which less comes holds a connection for ever."""
 
 
 class HeadTurns:
@@ -39,7 +42,7 @@ class HeadTurns:
 
 
 class BoundedHeadProtocol(H11Protocol):
-    """uvicorn's protocol, with bounds on connections and on how long a head may take. Idle ones have their own (`timeout_keep_alive`).
+    """uvicorn's protocol, with bounds on connections and on how slowly a request may come. Idle ones have their own (`timeout_keep_alive`).
 
     Heads are read in turns. `refused` is called with the kind of a connection that was closed before a request was read.
     """
@@ -47,6 +50,8 @@ class BoundedHeadProtocol(H11Protocol):
     _due: asyncio.TimerHandle | None = None
     _sent_nothing = True
     _unread = b""
+    _round: asyncio.TimerHandle | None = None
+    _came_in_round = 0
 
     def __init__(
         self, *arguments: Any, most: int, heads: HeadTurns, refused: Callable[[str], None], **named: Any
@@ -69,6 +74,7 @@ class BoundedHeadProtocol(H11Protocol):
         """Read on. While the other side is about to send a head the time runs, however often a byte of it comes."""
         self._sent_nothing = False
         if self.conn.their_state is not h11.IDLE:
+            self._came_in_round += len(data)
             self._read(data)
         elif self._unread:
             self._unread += data  # what came before waits for its turn
@@ -91,6 +97,30 @@ class BoundedHeadProtocol(H11Protocol):
         elif self._due is None:
             self._due = self.loop.call_later(HEAD_WITHIN_S, self._cut)
 
+    def handle_events(self) -> None:
+        """Take in what has come, and watch over a body that has not ended; also one that nobody reads, behind its answer."""
+        super().handle_events()
+        if self.conn.their_state is not h11.SEND_BODY:
+            self._end_round()
+        elif self._round is None:
+            self._begin_round()
+
+    def _begin_round(self) -> None:
+        self._came_in_round = 0
+        self._round = self.loop.call_later(BODY_ROUND_S, self._judge_round)
+
+    def _judge_round(self) -> None:
+        if self._came_in_round >= BODY_ROUND_BYTES or self.flow.read_paused:  # paused: it is we who are slow
+            self._begin_round()
+        else:
+            self._refused("body-cut")
+            self.transport.close()
+
+    def _end_round(self) -> None:
+        if self._round is not None:
+            self._round.cancel()
+            self._round = None
+
     def send_400_response(self, msg: str) -> None:
         """Answer what is no request."""
         self._refused("no-http")
@@ -101,6 +131,7 @@ class BoundedHeadProtocol(H11Protocol):
         if self._due is not None and not self._sent_nothing and self.conn.their_state is h11.IDLE:
             self._refused("head-left")
         self._stop()
+        self._end_round()
         super().connection_lost(exc)
 
     def _cut(self) -> None:

@@ -6,14 +6,14 @@ from typing import Any
 from fastapi import APIRouter, Depends
 
 from pullback_dashboards.bounds import bounded
-from pullback_service.routers import AUTHENTICATED, EVERY_ROUTE, LateRoute
+from pullback_service.routers import EVERY_ROUTE, LateRoute
 
 
 def page_router(*dependencies: Callable[..., Any], route_class: type[LateRoute] = LateRoute) -> APIRouter:
     """A router of pages: of callers who are known, at addresses within their limits, then of what else is asked first."""
     return APIRouter(
         route_class=route_class,
-        dependencies=[AUTHENTICATED, Depends(bounded), *map(Depends, dependencies)],
+        dependencies=[Depends(bounded), *map(Depends, dependencies)],
         include_in_schema=False,
         **EVERY_ROUTE,
     )

@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from pullback_service import health, problems
 from pullback_service.access.budgets import Budgets
 from pullback_service.access.gate import Gate
+from pullback_service.bodies import Bodies
 from pullback_service.database import Database
 from pullback_service.description import describe
 from pullback_service.endpoints.agents import router as agents
@@ -37,7 +38,7 @@ from pullback_service.metrics import Metrics
 from pullback_service.middleware import Observing
 from pullback_service.reports.intake import Intake
 from pullback_service.roles import ALL_PROJECTS
-from pullback_service.routers import AUTHENTICATED, EVERY_ROUTE
+from pullback_service.routers import EVERY_ROUTE
 from pullback_service.runtime import Runtime
 from pullback_service.settings import Settings, load_settings
 from pullback_service.turns import ReadingTurns
@@ -62,7 +63,8 @@ def create_service(settings: Settings | None = None) -> FastAPI:
         bell.open()
         intake = Intake(database)
         waits, turns = LogWaits(settings.max_streams), ReadingTurns(max(1, settings.pool_size // 2))
-        runtime = Runtime(settings, database, bell, waits, gate, metrics, intake, turns)
+        bodies = Bodies(settings.max_report_bytes)
+        runtime = Runtime(settings, database, bell, waits, gate, metrics, intake, turns, bodies)
         app.state.runtime = runtime
         try:
             yield
@@ -79,10 +81,9 @@ def create_service(settings: Settings | None = None) -> FastAPI:
         openapi_url=None,  # ours is asked for like everything else: counted, and with a tag
         docs_url=None,  # FastAPI's page loads its scripts from elsewhere, which our content security policy forbids
         redoc_url=None,
-        dependencies=[AUTHENTICATED],
         **EVERY_ROUTE,
     )
-    app.add_middleware(Observing, metrics=metrics, local=settings.auth is None)
+    app.add_middleware(Observing, metrics=metrics, known=gate.known, local=settings.auth is None)
     app.add_middleware(Heads)
     problems.install(app)
     for router in _ROUTERS:

@@ -5,7 +5,7 @@ Plain ASGI, because Starlette's own base class for middleware breaks up streamin
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from uuid import uuid4
 
 import structlog
@@ -36,8 +36,11 @@ QUIET_PATHS = frozenset({LIVENESS, "/readyz", "/metrics"})
 class Observing:
     """The middleware."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, *, local: bool) -> None:
+    def __init__(
+        self, app: ASGIApp, metrics: Metrics, known: Callable[[Mapping[bytes, bytes]], bytes | None], *, local: bool
+    ) -> None:
         self._app = app
+        self._known = known
         self._local = local
         self._metrics = metrics
         self._turns = RequestTurns()
@@ -92,8 +95,8 @@ class Observing:
             )
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, headers: Mapping[bytes, bytes]) -> None:
-        # Who asks is not known yet: by what it shows, or by where it comes from.
-        caller = headers.get(b"authorization") or headers.get(b"cookie") or (scope.get("client") or "")[:1]
+        # Who asks is not looked up yet: by what it shows, where that named somebody lately, or by where it comes from.
+        caller = self._known(headers) or (scope.get("client") or "")[:1]
         if scope["path"] != LIVENESS:  # by which a process is ended that does not answer
             await self._turns.turn(caller)
         reason = refusal(scope["method"], headers, local=self._local)

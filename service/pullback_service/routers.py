@@ -5,19 +5,27 @@ every router and application that it is included in. Ours are made when they are
 included: applications take them as they are, and share them.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 from starlette.routing import compile_path, get_name
 
 from pullback_service import problems
-from pullback_service.runtime import authenticate
+from pullback_service.bodies import MOST_BYTES
+from pullback_service.importers.unpacking import refuse_too_many_values
+from pullback_service.runtime import authenticated, runtime_of
+
+MOST_BYTES_OF: Final[Mapping[str, int]] = {"tell_log": 16 * 1024 * 1024}
+"""Of operations that take more JSON: 5,000 commits with titles of 2,000 characters. Reports and logs of jobs are read by their endpoints."""
 
 
 class LateRoute(APIRoute):
-    """A route of which its address is known; the rest is made when somebody asks for it."""
+    """A route of which its address is known; the rest is made when somebody asks for it.
+
+    FastAPI decodes a body before it solves the first dependency: what asks who calls, and what bounds the body, stands around its handler.
+    """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         self.path, self.endpoint = path, endpoint
@@ -34,6 +42,21 @@ class LateRoute(APIRoute):
         super().__init__(self.path, self.endpoint, **options)
         return getattr(self, name)
 
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Serve callers who may ask, with a body within its bounds."""
+        handle = super().get_route_handler()
+        is_json = self.body_field is not None
+        most_bytes = MOST_BYTES_OF.get(self.name, MOST_BYTES) if is_json else None
+
+        async def serve(request: Request) -> Response:
+            with runtime_of(request.app).bodies.holding(request, most_bytes) as held:
+                async with authenticated(held):
+                    if is_json:
+                        refuse_too_many_values(await held.body())
+                    return await handle(held)
+
+        return serve
+
 
 def _name_of(route: APIRoute) -> str:
     """Operations are called what their functions are: in the description, in the client and in the audit log."""
@@ -45,9 +68,8 @@ EVERY_ROUTE: dict[str, Any] = {
     # Every error of every endpoint has one form; without this FastAPI documents its own for 422.
     "responses": {"default": {"description": "A problem (RFC 9457)", "content": problems.CONTENT}},
 }
-AUTHENTICATED = Depends(authenticate)
 
 
 def api_router(*, tags: Sequence[str], prefix: str = "") -> APIRouter:
     """A router of the API."""
-    return APIRouter(route_class=LateRoute, prefix=prefix, tags=[*tags], dependencies=[AUTHENTICATED], **EVERY_ROUTE)
+    return APIRouter(route_class=LateRoute, prefix=prefix, tags=[*tags], **EVERY_ROUTE)

@@ -1,6 +1,7 @@
 """The objects an application has while it runs, as dependencies of endpoints."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Final
 
@@ -10,6 +11,7 @@ from sqlalchemy.exc import DBAPIError
 
 from pullback_service.access.gate import Gate, address_of
 from pullback_service.audit.trail import Line, write_lines
+from pullback_service.bodies import Bodies
 from pullback_service.database import AWAY, Database
 from pullback_service.errors import AuthenticationError, ForbiddenError, NotFoundError
 from pullback_service.exports.downloads import Downloads
@@ -39,6 +41,7 @@ class Runtime:
     metrics: Metrics
     intake: Intake
     reading_turns: ReadingTurns
+    bodies: Bodies
     file_turns: ReadingTurns = field(default_factory=lambda: ReadingTurns(1))
     downloads: Downloads = field(default_factory=Downloads)
     noise: NoiseMemory = field(default_factory=NoiseMemory)
@@ -88,8 +91,9 @@ async def _log_waits(request: Request) -> LogWaits:
     return runtime_of(request.app).log_waits
 
 
-async def authenticate(request: Request) -> AsyncIterator[None]:
-    """First dependency of the whole application: who asks is known, and may, before anything else is looked at."""
+@asynccontextmanager
+async def authenticated(request: Request) -> AsyncIterator[None]:
+    """Serve a request inside the block: who asks is known, and may, before anything else is looked at."""
     runtime = runtime_of(request.app)
     try:
         # Who asks is not known yet. Nothing is begun before somebody asks for a row.

@@ -1,4 +1,4 @@
-"""Connections that send half a head, or a byte of it now and then."""
+"""Connections that send half a head or half a body, or a byte of it now and then."""
 
 import asyncio
 import socket
@@ -11,13 +11,17 @@ import pytest
 import uvicorn
 
 from pullback_cli import http_protocol
-from pullback_cli.http_protocol import HEADS_AT_ONCE, BoundedHeadProtocol, HeadTurns
+from pullback_cli.http_protocol import BODY_ROUND_BYTES, HEADS_AT_ONCE, BoundedHeadProtocol, HeadTurns
 
 MOST = 100
 HEAD = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
 
 
 async def answer(scope, receive, send):
+    if scope["path"] == "/later":
+        await asyncio.sleep(1)
+    while scope["path"] != "/" and (await receive()).get("more_body"):
+        pass
     await send({"type": "http.response.start", "status": 204, "headers": []})
     await send({"type": "http.response.body"})
 
@@ -31,6 +35,7 @@ def refused():
 @pytest.fixture
 def connect(monkeypatch, refused):
     monkeypatch.setattr(http_protocol, "HEAD_WITHIN_S", 0.3)
+    monkeypatch.setattr(http_protocol, "BODY_ROUND_S", 0.3)
     protocol = partial(BoundedHeadProtocol, most=MOST, heads=HeadTurns(), refused=refused.append)
     config = uvicorn.Config(answer, port=0, lifespan="off", log_config=None, http=protocol)
     listening = socket.create_server(("127.0.0.1", 0))
@@ -84,6 +89,52 @@ def test_bytes_now_and_then_gain_no_time(connect):
             if not connection.recv(1):
                 break
     assert time.monotonic() - began < 5
+
+
+def post(path, length):
+    return f"POST {path} HTTP/1.1\r\nHost: here\r\nContent-Length: {length}\r\n\r\n".encode()
+
+
+@pytest.mark.parametrize("path", ["/read", "/"])  # also behind an answer that did not wait for the body
+@pytest.mark.parametrize("before", [b"", HEAD])  # also behind a request that came with it
+def test_half_a_body_is_cut_off_and_counted(connect, refused, path, before):
+    connection = connect()
+    connection.sendall(before + post(path, 9) + b"x")
+    answered = b"".join(iter(partial(connection.recv, 1000), b""))
+    assert answered.count(b"HTTP/1.1 204") == (before != b"") + (path == "/")
+    assert refused == ["body-cut"]
+
+
+def test_bytes_of_a_body_now_and_then_gain_no_time(connect, refused):
+    connection, began = connect(), time.monotonic()
+    connection.sendall(post("/read", 10_000))
+    connection.settimeout(0.02)
+    with suppress(OSError):  # it may be closed while a byte is on its way
+        while time.monotonic() - began < 30:
+            connection.sendall(b"x")
+            with suppress(TimeoutError):
+                if not connection.recv(1):
+                    break
+    assert time.monotonic() - began < 10
+    assert refused == ["body-cut"]
+
+
+def test_a_body_may_come_slowly(connect, refused, monkeypatch):
+    monkeypatch.setattr(http_protocol, "BODY_ROUND_S", 2)
+    connection = connect()
+    connection.sendall(post("/read", 6 * BODY_ROUND_BYTES))
+    for _ in range(6):
+        connection.sendall(bytes(BODY_ROUND_BYTES))
+        time.sleep(0.5)
+    assert connection.recv(100).startswith(b"HTTP/1.1 204")
+    assert refused == []
+
+
+def test_whoever_waits_for_us_to_read_a_body_is_waited_for(connect, refused):
+    connection = connect()
+    connection.sendall(post("/later", 2**25) + bytes(2**25))
+    assert connection.recv(100).startswith(b"HTTP/1.1 204")
+    assert refused == []
 
 
 def test_the_next_request_of_a_connection_has_its_own_time(connect):

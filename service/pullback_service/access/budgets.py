@@ -54,6 +54,10 @@ class Budgets:
                 kind=f"work-of-{self._what}",
             )
 
+    def is_spent(self, key: str) -> bool:
+        """True if a caller is not served before some of its debt is paid."""
+        return self.charge(key, 0) <= 0
+
     def charge(self, key: str, seconds: float) -> float:
         """Take what was done for a caller; what is left, less than nothing if it was not enough."""
         with self._changing:

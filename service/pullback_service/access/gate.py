@@ -5,7 +5,9 @@ With PULLBACK_AUTH=token a request shows `Authorization: Bearer TOKEN` or a logi
 public projects. The secret of PULLBACK_TOKEN_FILE is the bootstrap token: it has every right and makes the others.
 """
 
+import hashlib
 import hmac
+from collections.abc import Mapping
 from typing import Annotated, Final
 
 from fastapi import Depends, Request
@@ -40,6 +42,8 @@ UNKNOWN_S: Final = 10.0
 """An unknown token is looked up again after so many seconds: a CI whose token was deleted goes on sending it."""
 REFUSED_AGAIN_S: Final = 60.0
 """A repeated refusal of a caller gets another line in the audit log after so many seconds."""
+KNOWN_S: Final = 3600.0
+"""What named a caller is not taken for a guess for so many seconds."""
 MOST_REMEMBERED: Final = 1_000
 
 
@@ -52,6 +56,7 @@ class Gate:
         self._of_tokens = of_tokens
         self._of_addresses = of_addresses
         self._unknown = RecentlySeen(UNKNOWN_S, MOST_REMEMBERED)
+        self._known = RecentlySeen(KNOWN_S, MOST_REMEMBERED)
         self.told_of = RecentlySeen(REFUSED_AGAIN_S, MOST_REMEMBERED)
         """Callers and operations of refusals that the audit log has."""
 
@@ -61,7 +66,7 @@ class Gate:
         need = need_of(request.method, getattr(route, "path", ""))
         if need is OPEN:  # whoever asks is told the same, and nobody looks who it is
             return callers.NOBODY
-        if need.limited or (need.scope is not None and not _says_who(request)):
+        if need.limited or (need.scope is not None and not _says_who(request)) or self._is_one_guess_too_many(request):
             self._admit_address(request)
         try:
             if need.scope is None:
@@ -71,6 +76,8 @@ class Gate:
             if _says_who(request):
                 self._admit_address(request)
             raise
+        if _says_who(request) and not caller.anonymous:
+            self._known.note(_shown(dict(request.scope["headers"])))
         if self.required and not caller.anonymous:
             self._of_tokens.admit(caller.name, current())
         elif _says_who(request):
@@ -115,6 +122,20 @@ class Gate:
             )
         bootstrap = self.bootstrap_digest if caller.token_id is None else None
         return await open_login(session, token_id=caller.token_id, bootstrap_digest=bootstrap), caller.name
+
+    def known(self, headers: Mapping[bytes, bytes]) -> bytes | None:
+        """What a request shows, if it named a caller within the last hour."""
+        shown = _shown(headers)
+        return shown if shown in self._known else None
+
+    def _is_one_guess_too_many(self, request: Request) -> bool:
+        """True if it takes a look into the database to know the caller, and the address has none left."""
+        return (
+            self.required
+            and _says_who(request)
+            and self.known(dict(request.scope["headers"])) is None
+            and self._of_addresses.is_spent(address_of(request) or "")
+        )
 
     def _admit_address(self, request: Request) -> None:
         if self.required:
@@ -257,6 +278,11 @@ def _bearer(request: Request) -> str | None:
 def _says_who(request: Request) -> bool:
     """True if a request brings what may name its caller."""
     return "authorization" in request.headers or COOKIE in request.cookies
+
+
+def _shown(headers: Mapping[bytes, bytes]) -> bytes:
+    """A digest of what may name the caller: secrets do not stay in memory."""
+    return hashlib.sha256(headers.get(b"authorization") or headers.get(b"cookie", b"")).digest()
 
 
 def _capital(text: str) -> str:

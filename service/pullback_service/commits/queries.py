@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
+from pullback_service.background_threads import aside
 from pullback_service.commits import branches, timeline
 from pullback_service.commits.ancestry import MergeBase, merge_base
 from pullback_service.commits.graph_changes import note_graph_change
@@ -403,12 +404,12 @@ async def find_merge_base(session: AsyncSession, project_id: ProjectId, one: str
     rows = await statements.rows(
         session, _ANCESTORS, {"project": project_id, "shas": [one, other], "limit": MOST_ANCESTORS}
     )
-    return merge_base(
-        {sha: parents for sha, _, parents in rows},
-        one,
-        other,
-        newest={sha: ordered_at for sha, ordered_at, _ in rows},
-    )
+
+    def find() -> MergeBase:
+        told = {sha: parents for sha, _, parents in rows}
+        return merge_base(told, one, other, newest={sha: ordered_at for sha, ordered_at, _ in rows})
+
+    return await aside(find)
 
 
 async def _is_along_a_branch(session: AsyncSession, one: int, other: int) -> bool:

@@ -1,12 +1,13 @@
 """Reading the rules of a project, and replacing all of them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, LiteralString, NamedTuple
 
 from sqlalchemy import delete, insert, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
+from pullback_service.background_threads import Aside, aside, aside_alone
 from pullback_service.commits.trunk import trunk_of
 from pullback_service.deferring import defer_detection
 from pullback_service.errors import FieldError, InvalidInputError
@@ -45,6 +46,8 @@ SELECT EXISTS (
 """
 # What was not watched, and what had no budget, is looked at whole, and told to nobody: see `incidents.detection_inputs.every_pair`.
 _LOOK_AGAIN: Final[LiteralString] = "UPDATE project SET watched = '' WHERE id = %(project)s AND watched IS NOT NULL"
+MANY_PAIRS: Final = 500_000
+"""Of a rule and a series, some microseconds each: more take the thread of what is large."""
 
 
 class Series(NamedTuple):
@@ -125,16 +128,18 @@ async def _is_another_look_due(
     session: AsyncSession, project_id: int, held: Sequence[Rule], new: Sequence[Rule]
 ) -> bool:
     """True if some series is watched again, or has another budget."""
+    if not any(rule.budget is not None or rule.watch is not None for rule in (*held, *new)):
+        return False
+    series = await series_of(session, project_id)
+    return await _apart([*held, *new], series)(_sets_otherwise, held, new, series)
 
+
+def _sets_otherwise(held: Sequence[Rule], new: Sequence[Rule], series: Sequence[Series]) -> bool:
     def sets(rules: Sequence[Rule], subject: Subject) -> tuple[object, ...]:
         budget, watch = rule_for(rules, subject, "budget"), rule_for(rules, subject, "watch")
         return budget and budget.budget, watch is None or watch.watch
 
-    if not any(rule.budget is not None or rule.watch is not None for rule in (*held, *new)):
-        return False
-    return any(
-        sets(held, series.subject) != sets(new, series.subject) for series in await series_of(session, project_id)
-    )
+    return any(sets(held, each.subject) != sets(new, each.subject) for each in series)
 
 
 def anchor_by(project: Project, said: RulesStatement) -> tuple[str | None, str | None]:
@@ -167,11 +172,26 @@ async def _refuse_what_means_nothing(session: AsyncSession, project: Project, ru
         return
     series = await series_of(session, project.id)
     channels = set(await session.scalars(select(Channel.name).where(Channel.project_id == project.id)))
+    wrong = await _apart(rules, series)(_errors_of, rules, series, channels)
+    if wrong:
+        raise InvalidInputError(
+            f"The rules of {project.name!r} were not taken, and those that held go on: {wrong[0]['message']}",
+            errors=wrong,
+        )
+
+
+def _apart(rules: Sequence[Rule], series: Sequence[Series]) -> Aside:
+    """The threads in which rules are held against series."""
+    return aside_alone if len(rules) * len(series) > MANY_PAIRS else aside
+
+
+def _errors_of(rules: Sequence[Rule], series: Sequence[Series], channels: Collection[str]) -> list[FieldError]:
     wrong: list[FieldError] = []
     for rule in rules:
         wrong += _dead_globs(rule, series)
-        matched = [each for each in series if rule.matches(each.subject)]
-        if rule.budget is not None and any(each.direction == "bigger" for each in matched):
+        if rule.budget is not None and any(
+            each.direction == "bigger" and rule.matches(each.subject) for each in series
+        ):
             wrong.append(
                 _error(rule, "budget", f"{rule.metric} is better when it is bigger, and a budget is the most.")
             )
@@ -184,11 +204,7 @@ async def _refuse_what_means_nothing(session: AsyncSession, project: Project, ru
                     f"There is no channel {unknown[0]!r}: make it with `pullback channel add`, or leave it out.",
                 )
             )
-    if wrong:
-        raise InvalidInputError(
-            f"The rules of {project.name!r} were not taken, and those that held go on: {wrong[0]['message']}",
-            errors=wrong,
-        )
+    return wrong
 
 
 def _dead_globs(rule: Rule, series: Sequence[Series]) -> list[FieldError]:

@@ -1,7 +1,11 @@
 """Rules over the API: taken as a whole or not at all."""
 
+import threading
+
 import pytest
 from sqlalchemy import text
+
+from pullback_service.rules.matching import Rule
 
 pytestmark = pytest.mark.anyio
 
@@ -87,6 +91,19 @@ async def test_a_rule_that_means_nothing_is_refused_with_all_others(client, put,
         assert (error["path"], said in error["message"]) == (path, True), error
     (held,) = (await client.get(URL)).json()["rules"]
     assert held["at_least"] == 0.1
+
+
+async def test_rules_are_held_against_series_beside_the_event_loop(put, uploaded, monkeypatch):
+    threads, matches = set(), Rule.matches
+
+    def noted(rule, subject):
+        threads.add(threading.current_thread())
+        return matches(rule, subject)
+
+    monkeypatch.setattr(Rule, "matches", noted)
+    assert (await put({"metric": "time", "budget": 0.5}, {"watch": False}))["changed"]
+    assert threads
+    assert threading.current_thread() not in threads
 
 
 async def test_globs_that_each_match_but_not_together_are_refused(client, put, reports):

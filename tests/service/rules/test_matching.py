@@ -1,5 +1,6 @@
 """Which rule holds for a series, and what rules let be told."""
 
+import time
 from math import log
 
 import pytest
@@ -28,6 +29,28 @@ GROWN = SizedChange(TIME, log(1.03))
 )
 def test_a_glob_matches_all_of_a_name_and_brackets_are_plain(glob, name, said):
     assert matches(glob, name) is said
+
+
+def plainly_matches(glob, name):
+    """By definition: a star is nothing, or a character and the star again."""
+    if not glob:
+        return not name
+    if glob[0] == "*":
+        return plainly_matches(glob[1:], name) or (name != "" and plainly_matches(glob, name[1:]))
+    return name != "" and glob[0] in {"?", name[0]} and plainly_matches(glob[1:], name[1:])
+
+
+@given(st.text("ab*?[]!^-\\&~|.", max_size=7), st.text("ab[]!^-\\&~|.", max_size=7))
+def test_any_glob_matches_what_it_says(glob, name):
+    assert matches(glob, name) is plainly_matches(glob, name)
+
+
+def test_many_stars_take_no_longer_than_one():
+    # Where stars try all places, the first ends after seconds, and the other never.
+    for stars, length in ((16, 32), (99, 200)):
+        began = time.process_time()
+        assert not matches("*a" * stars + "b", "a" * length)
+        assert time.process_time() - began < 0.5
 
 
 def test_for_each_key_the_last_rule_that_matches_and_sets_it_decides():

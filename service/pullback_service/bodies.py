@@ -1,0 +1,49 @@
+"""Bodies of requests: no more of one is taken than is meant, and no more of all together than a process has room for."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from fastapi import Request
+from starlette.types import Message
+
+from pullback_service.errors import BusyError, TooLargeError
+
+MOST_BYTES: Final = 1024 * 1024
+"""Of a body of JSON, unless its operation takes more."""
+MOST_HELD_BYTES: Final = 512 * 1024 * 1024
+"""Of all bodies that a process has taken, in whole or in part, and not yet answered; or one report of the longest, where that is more."""
+COME_AGAIN_S: Final = 5
+
+
+class Bodies:
+    """The bodies that a process holds."""
+
+    def __init__(self, longest_report_bytes: int) -> None:
+        self._left = max(MOST_HELD_BYTES, longest_report_bytes)
+
+    @contextmanager
+    def holding(self, request: Request, most_bytes: int | None) -> Iterator[Request]:
+        """The same request, refused where its body is longer than `most_bytes`, or there is no room for more until the block ends."""
+        taken = 0
+
+        async def receive() -> Message:
+            nonlocal taken
+            message = await request.receive()
+            came = len(message.get("body", b""))
+            if most_bytes is not None and taken + came > most_bytes:
+                raise TooLargeError(f"The body is over the limit of {most_bytes} bytes: send less at once.")
+            if came > self._left:
+                raise BusyError(
+                    f"The service has taken as many bodies as it can hold: wait {COME_AGAIN_S} s, then send the same request again.",
+                    retry_after_s=COME_AGAIN_S,
+                    kind="busy-with-bodies",
+                )
+            self._left -= came
+            taken += came
+            return message
+
+        try:
+            yield Request(request.scope, receive)
+        finally:
+            self._left += taken

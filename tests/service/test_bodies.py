@@ -1,0 +1,97 @@
+"""Bodies are read for callers who may ask, and no further than their operation takes."""
+
+import asyncio
+import json
+import re
+
+import pytest
+
+from pullback_service import bodies
+from pullback_service.bodies import COME_AGAIN_S, MOST_BYTES
+from pullback_service.routers import MOST_BYTES_OF
+
+pytestmark = pytest.mark.anyio
+
+API = "/api/v1"
+JSON = {"content-type": "application/json"}
+PIECE = 2**16
+
+
+@pytest.fixture
+def long():
+    """A body of 4 MiB, and the bytes of it that were taken."""
+    taken = []
+
+    async def body():
+        for _ in range(64):
+            taken.append(PIECE)
+            yield b" " * PIECE
+
+    return body, taken
+
+
+async def test_no_byte_is_read_of_a_caller_who_may_not_ask(guarded, make_token, long):
+    body, taken = long
+    writes = [
+        (method, route.path)
+        for route in guarded.app.routes
+        if getattr(route, "body_field", None) is not None
+        for method in route.methods
+    ]
+    assert ("POST", f"{API}/jobs") in writes
+    for method, path in writes:
+        answer = await guarded.request(method, re.sub(r"\{[^}]*\}", "1", path), content=body(), headers=JSON)
+        assert (answer.status_code, answer.headers["content-type"]) == (401, "application/problem+json"), path
+    headers = {**JSON, **await make_token("read")}
+    assert (await guarded.post(f"{API}/jobs", content=body(), headers=headers)).status_code == 403
+    assert taken == []
+
+
+async def test_a_body_is_refused_where_it_is_longer_than_any_that_is_meant(client, long):
+    body, taken = long
+    refused = await client.post(f"{API}/jobs", content=body(), headers=JSON)
+    assert (refused.status_code, refused.json()["type"]) == (413, "urn:pullback:problem:too-large")
+    assert f"over the limit of {MOST_BYTES} bytes" in refused.json()["detail"]
+    assert sum(taken) <= MOST_BYTES + PIECE
+
+
+def log(title):
+    commits = [{"sha": f"{n + 1:040x}", "parents": [f"{n:040x}"], "title": title} for n in range(5_000, 0, -1)]
+    return {"project": "demo", "branch": "main", "commits": commits}
+
+
+async def test_a_log_may_be_as_long_as_a_client_sends_it(client):
+    told = await client.post(f"{API}/commits", json=log("x" * 2_000))
+    assert told.status_code == 200, told.text
+    assert told.json()["new_commits"] == 5_000
+    refused = await client.post(f"{API}/commits", json=log("x" * 4_000))
+    assert f"over the limit of {MOST_BYTES_OF['tell_log']} bytes" in refused.json()["detail"]
+
+
+async def test_values_are_counted_before_they_are_made(client, monkeypatch):
+    monkeypatch.setattr(json, "loads", lambda *_: pytest.fail("it was decoded"))
+    body = b'{"project":"demo","commits":[' + b"{}," * 1_100_000 + b"{}]}"
+    refused = await client.post(f"{API}/commits", content=body, headers=JSON)
+    assert (refused.status_code, "MOST_JSON_CONTAINERS" in refused.text) == (413, True)
+
+
+async def test_bodies_that_are_held_at_once_are_bounded_together(start_service, monkeypatch):
+    monkeypatch.setattr(bodies, "MOST_HELD_BYTES", 3 * 2**20)
+    held, go_on = asyncio.Event(), asyncio.Event()
+
+    async def body(*, waiting):
+        for _ in range(30):
+            yield bytes(PIECE)
+        if waiting:
+            held.set()
+            await go_on.wait()
+
+    async with start_service(max_report_bytes=2 * 2**20) as client:
+        first = asyncio.create_task(client.post(f"{API}/reports", content=body(waiting=True)))
+        await held.wait()
+        refused = await client.post(f"{API}/reports", content=body(waiting=False))
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, str(COME_AGAIN_S))
+        assert refused.json()["type"] == "urn:pullback:problem:busy"
+        go_on.set()
+        assert (await first).status_code == 400  # it was read
+        assert (await client.post(f"{API}/reports", content=body(waiting=False))).status_code == 400
