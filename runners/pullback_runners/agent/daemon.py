@@ -233,6 +233,10 @@ class _Agent:
             except JobFailedError as failure:
                 _log.warning("job failed", id=claim.lease.job_id, kind=failure.kind, reason=str(failure))
                 delivery = failure_delivery(claim.lease, failure.kind, str(failure), retryable=failure.retryable)
+            except Exception as error:  # noqa: BLE001 - whatever a job makes of it must not end the agent, which others need
+                _log.exception("the agent failed at a job", id=claim.lease.job_id)
+                message = f"The agent failed at this job ({type(error).__name__}): look at its log."
+                delivery = failure_delivery(claim.lease, "infra", message, retryable=True)
             except StopAgent:
                 self._deliver(
                     failure_delivery(claim.lease, "infra", "The agent was stopped.", retryable=True), folder, wait_s=3
