@@ -32,6 +32,7 @@ from pullback_runners.machine import HOST_VARIABLE, cpu_to_pin, describe_machine
 from pullback_runners.progress import Progress
 from pullback_runners.sandbox.isolation import Isolation, Level, isolated
 from pullback_runners.sandbox.proxy import BuildNetwork
+from pullback_runners.sandbox.store import remove_tree
 
 if TYPE_CHECKING:
     from pullback_runners.agent.device import AgentDevice, DeviceOfJob
@@ -186,9 +187,10 @@ class _Agent:
                 delivery = settle(folder, self._isolation.user)
             except Exception as error:  # noqa: BLE001 - whatever a job has made of it must not end every later start
                 delivery = put_aside(folder, self._options.data / "aside", error)
-            if delivery is not None:
-                self._spool.put(delivery)
-            folder.remove()
+            if delivery is None:
+                folder.remove()
+            else:
+                self._spooled(delivery, folder)
 
     def _trouble(self) -> str | None:
         """Why no job should be claimed, or None."""
@@ -281,10 +283,23 @@ class _Agent:
         return nullcontext() if self._device is None else self._device.held()
 
     def _deliver(self, delivery: Delivery, folder: JobFolder, *, wait_s: float) -> None:
-        spooled = self._uploads.put(delivery)
-        folder.remove()  # the spool has it now
-        if not self._uploads.wait_for(spooled, wait_s):
+        spooled = self._spooled(delivery, folder)
+        if spooled is not None and not self._uploads.wait_for(spooled, wait_s):
             _log.warning("the service has not taken it yet; it stays in the spool", file=spooled.name)
+
+    def _spooled(self, delivery: Delivery, folder: JobFolder) -> Path | None:
+        """Put a delivery into the spool and remove the folder of its job; None if the disk is full all the same."""
+        try:
+            try:
+                spooled = self._uploads.put(delivery)
+            except OSError:
+                remove_tree(folder.work)  # the job may have filled the disk
+                spooled = self._uploads.put(delivery)
+        except OSError as error:
+            _log.error("the spool cannot be written", job=folder.path.name, reason=str(error))
+            return None  # the folder says at the next start that the job has no result
+        folder.remove()
+        return spooled
 
 
 def _device_named(name: str) -> "AgentDevice | None":
