@@ -30,8 +30,15 @@ def build_of(sha: str) -> Mapping[str, "re.Pattern[str]"]:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a folder that a job wrote, of any depth: shutil.rmtree fails on very deep trees."""
-    subprocess.run(["rm", "-rf", "--", str(path)], check=False, capture_output=True)  # noqa: S603, S607 - a path of ours
+    """Remove a folder that a job wrote, of any depth and with any permissions: shutil.rmtree fails on very deep trees."""
+    if not _succeeds("rm", "-rf", "--", str(path)):
+        _succeeds("chmod", "-R", "u+rwX", "--", str(path))  # it has folders that not even their owner may enter
+        _succeeds("rm", "-rf", "--", str(path))
+
+
+def _succeeds(*command: str) -> bool:
+    quiet = subprocess.DEVNULL
+    return subprocess.run(command, check=False, stdout=quiet, stderr=quiet).returncode == 0  # noqa: S603 - a path of ours
 
 
 @dataclass(frozen=True)

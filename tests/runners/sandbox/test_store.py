@@ -1,9 +1,11 @@
 """The caches of jobs, as an agent keeps them."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
+from tests.runners.sandbox.conftest import USER
 
 from pullback_runners.agent.jobfolder import JobFolder
 from pullback_runners.sandbox.store import ENVIRONMENTS, Store, build_of, remove_tree, secret_key
@@ -136,6 +138,26 @@ def _nest(folder):
         os.close(descriptor)
         descriptor = inner
     os.close(descriptor)
+
+
+def test_folders_that_their_owner_may_not_enter_are_removed(open_folder, command):
+    (python, *_), environment = command
+    program = """
+import os, sys
+from pathlib import Path
+from pullback_runners.sandbox.store import remove_tree
+os.makedirs("job/work/closed/inner")
+Path("job/work/closed/inner/file").touch()
+for each in ("job/work/closed/inner", "job/work/closed", "job/work"):
+    os.chmod(each, 0)
+remove_tree(Path("job"))
+"""
+    as_user = {}
+    if os.geteuid() == 0:
+        os.chown(open_folder, int(USER), -1)
+        as_user = {"user": int(USER)}
+    subprocess.run([python, "-P", "-c", program], cwd=open_folder, env=environment, check=True, **as_user)
+    assert list(open_folder.iterdir()) == []
 
 
 def test_folders_without_end_are_removed_with_their_job_and_never_kept(store, tmp_path, step):
