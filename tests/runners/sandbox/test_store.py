@@ -122,6 +122,14 @@ def test_the_oldest_go_where_it_is_too_much(store, step, monkeypatch):
     assert _names(store) == ["environments/" + "2" * 16]
 
 
+def test_empty_files_count_as_well(store, step):
+    own = step(f"environments/{NAME}")
+    for number in range(9):
+        (own / "pullback/projects/environments" / NAME / str(number)).touch()
+    store.take(own, ENVIRONMENTS, [])
+    assert (store.place / f"pullback/projects/environments/{NAME}.bytes").read_text() == str(10 * 4096)
+
+
 def test_the_key_is_made_once_and_read_by_the_agent_alone(tmp_path):
     key = secret_key(tmp_path)
     assert len(key) == 32
