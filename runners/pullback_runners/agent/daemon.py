@@ -197,7 +197,7 @@ class _Agent:
         lack = lack_of_room(self._options.data, self._spool, least_free_bytes=self._options.least_free_bytes)
         user = self._isolation.user
         if lack is None and user is not None and not user.end_all():
-            return f"processes of the user {user.name}, who builds, cannot be ended; end them before another job starts"
+            return f"processes of the build user {user.name} do not end; end them by hand"
         return lack or (None if self._device is None else self._device.trouble())
 
     def _wait_until_ready(self, enrolment: Enrolled) -> None:

@@ -94,7 +94,6 @@ def test_a_disk_that_others_filled_ends_no_start_and_the_next_one_tells_of_the_j
 def test_no_job_is_claimed_while_processes_of_an_earlier_one_run(agent, monkeypatch):
     user = SimpleNamespace(name="builder", end_all=lambda: False)
     monkeypatch.setattr(agent, "_isolation", SimpleNamespace(user=user))
-    said = "processes of the user builder, who builds, cannot be ended; end them before another job starts"
-    assert agent._trouble() == said
+    assert agent._trouble() == "processes of the build user builder do not end; end them by hand"
     user.end_all = lambda: True
     assert agent._trouble() is None
