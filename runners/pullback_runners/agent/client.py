@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from uuid import UUID
 
 from pullback_runners.agent.errors import PermanentError, RefusedError, TransientError
+from pullback_runners.agent.storable import storable_text
 from pullback_runners.progress import Progress
 from pullback_runners.suites import narrowed_suite
 from pullback_service.client import Client, ClientError, ProblemError, models
@@ -163,7 +164,7 @@ class ServiceClient:
         statement = models.Heartbeat(
             lease_token=UUID(lease.token),
             phase=progress.phase,
-            progress=models.Progress(done=progress.done, total=progress.total, message=progress.message),
+            progress=models.Progress(done=progress.done, total=progress.total, message=storable_text(progress.message)),
             spool=waiting,
         )
         try:

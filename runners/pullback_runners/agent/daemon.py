@@ -32,6 +32,7 @@ from pullback_runners.machine import HOST_VARIABLE, cpu_to_pin, describe_machine
 from pullback_runners.progress import Progress
 from pullback_runners.sandbox.isolation import Isolation, Level, isolated
 from pullback_runners.sandbox.proxy import BuildNetwork
+from pullback_runners.sandbox.store import remove_tree
 
 if TYPE_CHECKING:
     from pullback_runners.agent.device import AgentDevice, DeviceOfJob
@@ -186,13 +187,17 @@ class _Agent:
                 delivery = settle(folder, self._isolation.user)
             except Exception as error:  # noqa: BLE001 - whatever a job has made of it must not end every later start
                 delivery = put_aside(folder, self._options.data / "aside", error)
-            if delivery is not None:
-                self._spool.put(delivery)
-            folder.remove()
+            if delivery is None:
+                folder.remove()
+            else:
+                self._spooled(delivery, folder)
 
     def _trouble(self) -> str | None:
         """Why no job should be claimed, or None."""
         lack = lack_of_room(self._options.data, self._spool, least_free_bytes=self._options.least_free_bytes)
+        user = self._isolation.user
+        if lack is None and user is not None and not user.end_all():
+            return f"processes of the build user {user.name} do not end; end them by hand"
         return lack or (None if self._device is None else self._device.trouble())
 
     def _wait_until_ready(self, enrolment: Enrolled) -> None:
@@ -233,6 +238,10 @@ class _Agent:
             except JobFailedError as failure:
                 _log.warning("job failed", id=claim.lease.job_id, kind=failure.kind, reason=str(failure))
                 delivery = failure_delivery(claim.lease, failure.kind, str(failure), retryable=failure.retryable)
+            except Exception as error:  # noqa: BLE001 - whatever a job makes of it must not end the agent, which others need
+                _log.exception("the agent failed at a job", id=claim.lease.job_id)
+                message = f"The agent failed at this job ({type(error).__name__}): look at its log."
+                delivery = failure_delivery(claim.lease, "infra", message, retryable=True)
             except StopAgent:
                 self._deliver(
                     failure_delivery(claim.lease, "infra", "The agent was stopped.", retryable=True), folder, wait_s=3
@@ -277,10 +286,23 @@ class _Agent:
         return nullcontext() if self._device is None else self._device.held()
 
     def _deliver(self, delivery: Delivery, folder: JobFolder, *, wait_s: float) -> None:
-        spooled = self._uploads.put(delivery)
-        folder.remove()  # the spool has it now
-        if not self._uploads.wait_for(spooled, wait_s):
+        spooled = self._spooled(delivery, folder)
+        if spooled is not None and not self._uploads.wait_for(spooled, wait_s):
             _log.warning("the service has not taken it yet; it stays in the spool", file=spooled.name)
+
+    def _spooled(self, delivery: Delivery, folder: JobFolder) -> Path | None:
+        """Put a delivery into the spool and remove the folder of its job; None if the disk is full all the same."""
+        try:
+            try:
+                spooled = self._uploads.put(delivery)
+            except OSError:
+                remove_tree(folder.work)  # the job may have filled the disk
+                spooled = self._uploads.put(delivery)
+        except OSError as error:
+            _log.error("the spool cannot be written", job=folder.path.name, reason=str(error))
+            return None  # the folder says at the next start that the job has no result
+        folder.remove()
+        return spooled
 
 
 def _device_named(name: str) -> "AgentDevice | None":

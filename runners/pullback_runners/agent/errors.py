@@ -1,4 +1,4 @@
-"""Errors of an agent, in two kinds by type; anything else is a bug and ends the agent loudly.
+"""Errors of an agent, in two kinds by type; anything else is a bug, which fails the job at hand, or ends the agent, loudly.
 
 AgentError
 ├── TransientError       wait and try again: the network, a busy or restarting service

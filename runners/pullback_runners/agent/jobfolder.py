@@ -118,7 +118,7 @@ def _read_written(path: Path, most_bytes: int, what: str, digest: str | None = N
         raise JobFailedError("workload", f"{path.name} of the job is not what the measuring process wrote")
     try:
         found = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # of lists in lists in lists
         raise JobFailedError("workload", f"{path.name} of the job is no JSON") from error
     if not isinstance(found, dict):
         raise JobFailedError("workload", f"{path.name} of the job is no JSON object")

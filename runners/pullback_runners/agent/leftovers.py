@@ -32,10 +32,10 @@ def settle(folder: JobFolder, user: BuildUser | None = None) -> Delivery | None:
     lease, key = remembered
     try:
         report = folder.finished_report()
+        if report is not None:
+            return report_delivery(lease, key, report)
     except JobFailedError as failure:
         return failure_delivery(lease, failure.kind, str(failure), retryable=failure.retryable)
-    if report is not None:
-        return report_delivery(lease, key, report)
     message = "The agent was killed while it worked on this job."
     return failure_delivery(lease, "infra", message, retryable=True, agent_ended=True)
 

@@ -102,9 +102,11 @@ def measure(
         "limits": None if isolation.level == "none" else isolation.limits.of_a_process(device),
     }
     place = cache if isinstance(cache, Path) else cache.place
+    # Object code that another job, or the build of another commit, wrote is code of its commit: in a sandbox the cache ends with the step.
+    objects = (folder.work if isinstance(cache, Path) else place) / "objects"
     environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | {
         "XDG_CACHE_HOME": str(place),
-        "PULLBACK_CACHE_DIR": str(folder.work / "objects"),  # object code that another job wrote is code of its commit
+        "PULLBACK_CACHE_DIR": str(objects),
     }
     if isolation.builds is not None:
         environment |= {name: value for name in _INDEX if "@" not in (value := os.environ.get(name, "@"))}

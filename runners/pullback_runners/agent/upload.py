@@ -10,6 +10,7 @@ import structlog
 
 from pullback_runners.agent.client import ServiceClient
 from pullback_runners.agent.errors import PermanentError, RefusedError, TransientError
+from pullback_runners.agent.packaging import refusal_delivery
 from pullback_runners.agent.spool import Delivery, Spool
 
 _log = structlog.get_logger()
@@ -68,8 +69,10 @@ class UploadLoop:
                 with attempt:
                     self._deliver(delivery)
         except PermanentError as error:
-            self._spool.mark_refused(path, str(error))
             _log.error("delivery refused", file=path.name, reason=str(error))
+            if isinstance(error, RefusedError) and delivery.fallback_path is not None:
+                self._send(self._spool.put(refusal_delivery(delivery, str(error))))
+            self._spool.mark_refused(path, str(error))
         else:
             self._spool.mark_sent(path)
             _log.info("delivered", file=path.name, path=delivery.path)

@@ -14,6 +14,9 @@ from pullback_runners.errors import BuildError
 from pullback_runners.git import git, last_line
 from pullback_runners.projects.configuration import FILE
 
+LARGEST_SETTINGS_BYTES = 256 << 10
+"""The most that a file of a commit may have which agents read outside of its sandbox."""
+
 _LINK, _SUBMODULE, _EXECUTABLE = b"120000", b"160000", b"100755"
 
 
@@ -56,8 +59,16 @@ def submodule_repository(repository: Path, sha: str, path: str) -> Path | None:
     return kept if (kept := Path(folder) / "modules" / name).is_dir() else None
 
 
+def is_too_large(repository: Path, file: str) -> bool:
+    """True if a file of a commit, as `REVISION:NAME`, is there and larger than settings may be."""
+    size = git(repository, "cat-file", "-s", file)
+    return size.returncode == 0 and int(size.stdout) > LARGEST_SETTINGS_BYTES
+
+
 def submodule_name(repository: Path, sha: str, path: str) -> str | None:
     """The name that a commit's .gitmodules gives to the submodule at a path, which is that of a folder; None if it gives none."""
+    if is_too_large(repository, f"{sha}:.gitmodules"):
+        return None
     listed = git(
         repository, "config", "--blob", f"{sha}:.gitmodules", "--null", "--get-regexp", r"^submodule\..*\.path$"
     )

@@ -17,6 +17,9 @@ FILE = "pullback.toml"
 OLDEST_PYTHON = (3, 11)
 """The oldest that the harness runs in."""
 
+_MOST_DOTS = 200
+"""In a line: of a key with n dots tomllib keeps all n beginnings."""
+
 
 @dataclass(frozen=True)
 class Project:
@@ -165,6 +168,9 @@ def read_project(path: Path) -> ProjectFile:
 
 def parse_project(text: str, top: Path) -> ProjectFile:
     """The project of this text, whose file lies in the folder `top`."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.count(".") > _MOST_DOTS:
+            raise UsageError(f"{FILE}, line {number}: it has more than {_MOST_DOTS} dots; break it into several lines")
     try:
         tables = tomllib.loads(text.removeprefix("\ufeff"))  # some editors begin a file with a byte order mark
     except (ValueError, RecursionError) as error:  # of numbers with thousands of digits, and lists in lists in lists
@@ -189,7 +195,7 @@ def _check_values(text: str, found: ProjectFile) -> None:
     """Refuse values of the right type that mean nothing."""
     if found.build.install not in ("path", "wheel"):
         raise _wrong(text, "build", "install", f"[build] install is {found.build.install!r}; give 'path' or 'wheel'")
-    if found.build.python is not None and not re.fullmatch(r"3\.\d+(\.\d+)?", found.build.python):
+    if found.build.python is not None and not re.fullmatch(r"3\.\d{1,3}(\.\d{1,3})?", found.build.python):
         raise _wrong(
             text, "build", "python", f"[build] python is {found.build.python!r}; give a version of Python 3 like '3.12'"
         )
@@ -314,7 +320,8 @@ def _wrong(text: str, table: str | None, key: str, sentence: str, *, place: int 
     """
     current, seen, header_line = None, -1, None
     for number, line in enumerate(text.splitlines(), start=1):
-        header = re.match(r"\s*\[+\s*\"?([^\[\]\".]+)\"?\s*\]", line)
+        # Possessive, for a line may be a hundred thousand blanks.
+        header = re.match(r"\s*+\[++\s*+\"?([^\[\]\".]++)\"?\s*+\]", line)
         if header:
             current = header[1].strip()
             if table is None and current == key:
@@ -322,6 +329,8 @@ def _wrong(text: str, table: str | None, key: str, sentence: str, *, place: int 
             if current == table:
                 seen += 1
                 header_line = number if seen == place else header_line
-        elif current == table and place in (None, seen) and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[=.]", line):
+        elif (
+            current == table and place in (None, seen) and re.match(rf"\s*+[\"']?{re.escape(key)}[\"']?\s*+[=.]", line)
+        ):
             return UsageError(f"{FILE}, line {number}: {sentence}")
     return UsageError(f"{FILE}, line {header_line}: {sentence}" if header_line else f"{FILE}: {sentence}")

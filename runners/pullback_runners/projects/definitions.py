@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pullback_runners.errors import UsageError
 from pullback_runners.git import git, is_bare
-from pullback_runners.projects.checkouts import write_commit
+from pullback_runners.projects.checkouts import LARGEST_SETTINGS_BYTES, is_too_large, write_commit
 from pullback_runners.projects.configuration import FILE, ProjectFile, parse_project, read_project
 
 
@@ -32,13 +32,16 @@ def project_of_commit(repository: Path, sha: str, scratch: Path) -> tuple[Projec
 
 def listed_submodules(repository: Path, sha: str) -> tuple[str, ...]:
     """The submodules that a commit needs, as its file lists them; none if the file cannot be read, which who builds it says."""
-    text = _text(repository, sha) or _text(repository, "HEAD")
     try:
+        text = _text(repository, sha) or _text(repository, "HEAD")
         return () if text is None else parse_project(text, repository).build.submodules
     except UsageError:
         return ()
 
 
 def _text(repository: Path, revision: str) -> str | None:
-    shown = git(repository, "cat-file", "blob", f"{revision}:{FILE}")
+    file = f"{revision}:{FILE}"
+    if is_too_large(repository, file):
+        raise UsageError(f"{FILE} of {revision[:10]} is larger than {LARGEST_SETTINGS_BYTES >> 10} KiB; shorten it")
+    shown = git(repository, "cat-file", "blob", file)
     return shown.stdout.decode(errors="replace") if shown.returncode == 0 else None

@@ -39,6 +39,9 @@ BESIDE = {"device_time": "events", "host_time": "wall", "time_cold": "wall"}
 _MOST_NAMED = 3
 """Longer lists of cases are cut in sentences."""
 
+_LONGEST_MESSAGE = 10_000
+"""Characters of an error message, which may hold whatever a commit raised: the service takes 20,000."""
+
 
 @dataclass
 class CaseResult:
@@ -129,7 +132,7 @@ def absences(measured: Iterable[tuple[Case, Mapping[str, VariantError | str]]]) 
     for case, absent in measured:
         cases.add(case.name)
         for variant, reason in absent.items():
-            reasons.setdefault(variant, {})[case.name] = str(reason)
+            reasons.setdefault(variant, {})[case.name] = _shortened(str(reason))
     alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for variant, by_case in reasons.items():
         alike.setdefault(tuple(by_case.items()), []).append(variant)
@@ -193,7 +196,7 @@ def gradient_document(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _error(result: CaseResult) -> dict[str, Any] | None:
     """Why the case gave nothing at all: its baseline failed. What another variant died of is said at the variant."""
     error = result.failures.get(result.baseline) if result.baseline else None
-    return {"kind": error.kind, "message": f"{result.baseline}: {error.message}"} if error else None
+    return {"kind": error.kind, "message": _shortened(f"{result.baseline}: {error.message}")} if error else None
 
 
 def _variant_document(result: CaseResult, variant: str) -> dict[str, Any]:
@@ -212,7 +215,12 @@ def _variant_document(result: CaseResult, variant: str) -> dict[str, Any]:
 
 def failed_variant(variant: str, error: Mapping[str, Any]) -> dict[str, Any]:
     """The entry of a variant that failed: its place and its reason."""
-    return {"variant": variant, "kind": kind_of(variant), "error": error, "metrics": {}}
+    reason = {**error, "message": _shortened(error["message"])}
+    return {"variant": variant, "kind": kind_of(variant), "error": reason, "metrics": {}}
+
+
+def _shortened(message: str) -> str:
+    return message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]} …"
 
 
 def measured_variant(

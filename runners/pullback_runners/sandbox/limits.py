@@ -30,6 +30,9 @@ class Limits:
     disk_bytes: int = 20 * GIB
     """The most by which the free disk space may fall during the job, its log and cache included."""
     files: int = 2_000_000
+    reserved_bytes: int = GIB
+    """The free disk space below which the job is ended, for reports of the agent; half of what was free when the job began, if that is less."""
+    reserved_files: int = 10_000
     processes: int = 1024
     """Processes and threads."""
     open_files: int = 4096
@@ -89,6 +92,10 @@ class Watch:
             return f"the disk has {self._limits.disk_bytes / GIB:.1f} GiB less free than when the job began, which is the limit"
         if self._free_files - free_files > self._limits.files:
             return f"the disk has {self._limits.files} files more than when the job began, which is the limit"
+        if free_bytes < min(self._limits.reserved_bytes, self._free_bytes // 2):
+            return f"the disk ran full: {free_bytes / GIB:.1f} GiB were left"
+        if free_files < min(self._limits.reserved_files, self._free_files // 2):
+            return f"the disk ran full: room for {free_files} files was left"
         return None
 
 

@@ -21,6 +21,8 @@ from pathlib import Path
 ENVIRONMENTS = {kind: re.compile(r"[0-9a-f]{16}") for kind in ("environments", "backends", "harnesses")}
 """The kinds of folders that a step without code of a commit may leave, with patterns of their names."""
 MOST_BYTES = {"environments": 20 << 30, "backends": 2 << 30, "harnesses": 1 << 30, "commits": 5 << 30}
+_LEAST_BYTES = 4096
+"""The size that an empty file counts for: it takes an inode and a name."""
 _INNER = ("pullback", "projects")
 
 
@@ -30,8 +32,15 @@ def build_of(sha: str) -> Mapping[str, "re.Pattern[str]"]:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a folder that a job wrote, of any depth: shutil.rmtree fails on very deep trees."""
-    subprocess.run(["rm", "-rf", "--", str(path)], check=False, capture_output=True)  # noqa: S603, S607 - a path of ours
+    """Remove a folder that a job wrote, of any depth and with any permissions: shutil.rmtree fails on very deep trees."""
+    if not _succeeds("rm", "-rf", "--", str(path)):
+        _succeeds("chmod", "-R", "u+rwX", "--", str(path))  # it has folders that not even their owner may enter
+        _succeeds("rm", "-rf", "--", str(path))
+
+
+def _succeeds(*command: str) -> bool:
+    quiet = subprocess.DEVNULL
+    return subprocess.run(command, check=False, stdout=quiet, stderr=quiet).returncode == 0  # noqa: S603 - a path of ours
 
 
 @dataclass(frozen=True)
@@ -102,7 +111,7 @@ class Store:
                     mac.update(repr(facts).encode() + b"\0")
                     if stat.S_ISDIR(about.st_mode):
                         waiting.append(Path(entry.path))
-                    total += about.st_size
+                    total += max(about.st_size, _LEAST_BYTES)
         return mac.hexdigest(), total
 
     def _remove(self, kept: Path) -> None:

@@ -4,8 +4,9 @@ import fcntl
 import os
 import pwd
 import subprocess
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -16,7 +17,7 @@ from pullback_runners.errors import UsageError
 
 _LOCKS = Path("/run")
 _END = ("/bin/sh", "-c", "kill -s KILL -- -1")
-"""A command that ends every process of its own user at once: no fork can outrun it."""
+"""A command that ends every other process of its own user at once: no fork can outrun it."""
 
 _END_S = 5.0
 
@@ -60,13 +61,21 @@ class BuildUser:
         os.chown(folder, self.uid, self.gid)
         folder.chmod(0o700)
 
-    def end_all(self) -> None:
-        """End all processes of this user, in any process group, and wait until none is left."""
-        subprocess.run(_END, check=False, cwd="/", **self.process())  # noqa: S603 - our own command
-        psutil.wait_procs([each for each in psutil.process_iter(["uids"]) if self._owns(each)], timeout=_END_S)
+    def end_all(self) -> bool:
+        """End all processes of this user, in any process group; False if some are left after a few seconds.
 
-    def _owns(self, process: psutil.Process) -> bool:
-        return process.info["uids"] is not None and self.uid in process.info["uids"]
+        A process of the user can end the command that ends them all, but not this process of root, which ends them one by one.
+        """
+        deadline = time.monotonic() + _END_S
+        while True:
+            subprocess.run(_END, check=False, cwd="/", **self.process())  # noqa: S603 - our own command
+            own = [each for each in psutil.process_iter(["uids", "status"]) if self.uid in (each.info["uids"] or ())]
+            for each in own:
+                with suppress(psutil.NoSuchProcess):
+                    each.kill()
+            if not own or time.monotonic() > deadline:  # where nobody waits for orphans, zombies stay for ever
+                return all(each.info["status"] == psutil.STATUS_ZOMBIE for each in own)
+            time.sleep(0.05)
 
 
 @contextmanager

@@ -154,3 +154,15 @@ def test_a_delivery_carries_its_key_and_its_lease():
 
     with _client(answer) as client:
         assert client.deliver(f"{LEASE.path}/report", body=b"{}", key="k", lease_token=LEASE.token) == {"id": "k"}
+
+
+def test_a_heartbeat_is_sent_without_characters_that_the_service_refuses():
+    sent = []
+
+    def serve(request):
+        sent.append(json.loads(request.content)["progress"]["message"])
+        return httpx.Response(200, json={"answer": "continue", "heartbeat_s": 15})
+
+    with _client(serve) as client:
+        client.heartbeat(LEASE, Progress("measure", 1, 2, "case a\0b\ud800"))
+    assert sent == ["case a\ufffdb\ufffd"]

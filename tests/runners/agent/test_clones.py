@@ -8,6 +8,7 @@ from tests.runners.projects.conftest import Repository
 from pullback_runners.agent import clones
 from pullback_runners.agent.clones import Repositories, resolved
 from pullback_runners.agent.errors import JobFailedError, PermanentError
+from pullback_runners.errors import BuildError, UsageError
 from pullback_runners.projects.checkouts import write_commit
 from pullback_runners.projects.definitions import project_of_commit
 
@@ -189,6 +190,24 @@ def test_a_submodule_of_a_repository_that_is_not_allowed_is_not_fetched(with_sub
     repositories = Repositories(mirrors, None, [_address(with_submodules), f"file://{tmp_path}/sand"])
     with pytest.raises(JobFailedError, match=f"start the agent with --allow file://{tmp_path}/grains: submodule"):
         repositories.with_commits(_address(with_submodules), [sha])
+
+
+@pytest.mark.parametrize("file", ["pullback.toml", ".gitmodules"])
+def test_a_file_of_megabytes_is_not_read_by_the_agent(with_submodules, mirrors, tmp_path, file):
+    allowed = [f"file://{tmp_path}/{name}" for name in ("waves", "sand", "grains")]
+    with (with_submodules.folder / file).open("a") as listed:
+        listed.write("#" * (256 << 10))
+    sha = with_submodules.commit("large")
+    mirror = Repositories(mirrors, None, allowed).with_commits(allowed[0], [sha])
+    assert not (mirror / "modules").exists()
+    if file == "pullback.toml":
+        with pytest.raises(UsageError, match=r"^pullback.toml of \w{10} is larger than 256 KiB; shorten it$"):
+            project_of_commit(mirror, sha, tmp_path / "scratch")
+    else:
+        with pytest.raises(
+            BuildError, match="of submodule deps/inner, which pullback.toml lists, is not in this clone"
+        ):
+            write_commit(mirror, sha, tmp_path / "files", ["deps/inner"])
 
 
 @pytest.mark.parametrize(

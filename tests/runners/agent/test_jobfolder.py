@@ -35,6 +35,12 @@ def test_a_report_that_a_process_of_the_job_has_replaced_is_not_sent(folder):
         folder.finished_report()
 
 
+def test_a_reason_that_is_nested_without_end_is_the_jobs_failure(folder):
+    folder.failure.write_text("[" * 100_000)
+    with pytest.raises(JobFailedError, match=r"^failure\.json of the job is no JSON$"):
+        folder.written_failure()
+
+
 def _link(path, secret):
     path.symlink_to(secret)
 

@@ -1,3 +1,4 @@
+import errno
 import os
 import time
 
@@ -23,6 +24,17 @@ def test_a_half_written_file_is_not_waiting(tmp_path):
     spool = Spool(tmp_path)
     (tmp_path / "00000000000000000001-x.partial").write_bytes(b'{"key": "x"')
     assert spool.waiting() == []
+
+
+def test_nothing_is_left_of_what_a_full_disk_did_not_take(tmp_path, monkeypatch):
+    def fail(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    spool = Spool(tmp_path)
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="No space left"):
+        spool.put(_delivery("x"))
+    assert [path for path in tmp_path.iterdir() if path.is_file()] == []
 
 
 def test_a_file_that_is_no_delivery_is_a_permanent_error(tmp_path):

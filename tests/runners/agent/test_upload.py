@@ -1,3 +1,4 @@
+import json
 import threading
 
 import httpx
@@ -65,6 +66,28 @@ def test_a_refused_delivery_makes_room_for_the_next(tmp_path):
         assert uploads.wait_for(good, 10)
     assert [path.name for path in (tmp_path / "sent").iterdir()] == [good.name]
     assert (tmp_path / "refused" / bad.name).exists()
+
+
+def test_a_report_that_the_service_refuses_fails_its_job_with_the_reason(tmp_path):
+    sent = []
+
+    def answer(request):
+        sent.append((request.url.path, json.loads(request.content)))
+        refused = request.url.path == "/attempt/report"
+        return httpx.Response(422, json={"detail": "a name is too long"}) if refused else httpx.Response(200, json={})
+
+    with ServiceClient("http://service.test", transport=httpx.MockTransport(answer)) as client:
+        uploads = UploadLoop(client, Spool(tmp_path))
+        uploads.start()
+        report = uploads.put(_delivery("k", "/api/v1/reports"))
+        assert uploads.wait_for(report, 10)
+    assert [path for path, _ in sent] == ["/attempt/report", "/attempt/fail"]
+    failure = sent[1][1]
+    assert (failure["lease_token"], failure["kind"], failure["retryable"]) == ("lease", "workload", False)
+    assert failure["message"].startswith("The service refused the report of this job: ")
+    assert "a name is too long" in failure["message"]
+    assert [path.name for path in (tmp_path / "refused").glob("*.json")] == [report.name]
+    assert len(list((tmp_path / "sent").iterdir())) == 1
 
 
 def test_what_cannot_be_put_away_ends_no_sending_and_is_sent_again(tmp_path):

@@ -158,6 +158,14 @@ def test_a_folder_in_the_place_of_a_workload_file_is_called_one(tmp_path):
         ('[build]\nfiles = ["a\\u0000"]\n', r"line 2: \[build\] files names .*; give a path below the top"),
         (f"a = {'9' * 5000}\n", "pullback.toml is not TOML: Exceeds the limit"),
         (f"a = {'[' * 5000}\n", "pullback.toml is not TOML: "),
+        (f"\n{'a.' * 3000}a = 1\n", r"line 2: it has more than 200 dots; break it into several lines$"),
+        ('"\u2028".' * 250 + "a = 1\n", "line 1: it has more than 200 dots"),  # which ends no line in TOML
+        (f'[build]\npython = "3.{"9" * 5000}"\n', r"line 2: \[build\] python is '3.9+'; give a version of Python 3"),
+        pytest.param(
+            f'[environment]\nA = """\n[{" " * 50_000}"\n"""\n[build]\nimpor = []\n',
+            r"line 6: \[build\] has no key 'impor'",
+            id="a line of blanks",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(text, said):

@@ -122,6 +122,17 @@ def test_without_its_baseline_a_case_has_no_numbers_at_all(result):
     assert [row["outcome"] for row in document["paired"]] == ["failed"]
 
 
+@pytest.mark.parametrize("variant", ["unfused", "fused"])
+def test_a_reason_is_no_longer_than_the_service_takes(result, variant):
+    result.failures[variant] = VariantError("exception", "x" * 30_000)
+    document = case_document(result, may_say_same=False)
+    errors = [document["error"], *(each["error"] for each in document["variants"])]
+    assert max(len(each["message"]) for each in errors if each) == 10_002
+    result.absent["native"] = VariantError("unavailable", "x" * 30_000)
+    (sentence,) = absences([(result.case, result.absent)])
+    assert len(sentence) < 20_000
+
+
 def test_a_document_is_json_without_infinity(result):
     json.dumps(case_document(result, may_say_same=True), allow_nan=False)
 

@@ -329,6 +329,26 @@ def test_what_a_job_writes_into_its_cache_reaches_no_other_job(job, repository, 
     assert second["said"][0]["found"] == []
 
 
+PLANT = """
+import json, os
+from pathlib import Path
+
+objects = Path(os.environ["PULLBACK_CACHE_DIR"])
+with open(os.environ["HOME"] + "/said.txt", "a") as file:
+    file.write(json.dumps([str(each) for each in objects.rglob("*.object")]) + "\\n")
+(objects / "of-another").mkdir(parents=True, exist_ok=True)
+(objects / "of-another" / "planted.object").write_text("code")
+"""
+
+
+def test_object_code_that_a_build_writes_is_gone_when_commits_are_measured(job, repository):
+    source = (repository.folder / "src/waves.py").read_text()
+    repository.write("src/waves.py", f"{PLANT}\n{source}")
+    answer = job("sandbox", build=PLANT)
+    assert answer["failure"] is None, answer
+    assert answer["said"][:2] == [[], []]  # of the build, and of the first process that measures
+
+
 def test_a_report_that_is_a_link_to_a_secret_is_not_sent(job, data):
     build = f"""
 import os, sys

@@ -1,9 +1,11 @@
 """The caches of jobs, as an agent keeps them."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
+from tests.runners.sandbox.conftest import USER
 
 from pullback_runners.agent.jobfolder import JobFolder
 from pullback_runners.sandbox.store import ENVIRONMENTS, Store, build_of, remove_tree, secret_key
@@ -120,6 +122,14 @@ def test_the_oldest_go_where_it_is_too_much(store, step, monkeypatch):
     assert _names(store) == ["environments/" + "2" * 16]
 
 
+def test_empty_files_count_as_well(store, step):
+    own = step(f"environments/{NAME}")
+    for number in range(9):
+        (own / "pullback/projects/environments" / NAME / str(number)).touch()
+    store.take(own, ENVIRONMENTS, [])
+    assert (store.place / f"pullback/projects/environments/{NAME}.bytes").read_text() == str(10 * 4096)
+
+
 def test_the_key_is_made_once_and_read_by_the_agent_alone(tmp_path):
     key = secret_key(tmp_path)
     assert len(key) == 32
@@ -136,6 +146,26 @@ def _nest(folder):
         os.close(descriptor)
         descriptor = inner
     os.close(descriptor)
+
+
+def test_folders_that_their_owner_may_not_enter_are_removed(open_folder, command):
+    (python, *_), environment = command
+    program = """
+import os, sys
+from pathlib import Path
+from pullback_runners.sandbox.store import remove_tree
+os.makedirs("job/work/closed/inner")
+Path("job/work/closed/inner/file").touch()
+for each in ("job/work/closed/inner", "job/work/closed", "job/work"):
+    os.chmod(each, 0)
+remove_tree(Path("job"))
+"""
+    as_user = {}
+    if os.geteuid() == 0:
+        os.chown(open_folder, int(USER), -1)
+        as_user = {"user": int(USER)}
+    subprocess.run([python, "-P", "-c", program], cwd=open_folder, env=environment, check=True, **as_user)
+    assert list(open_folder.iterdir()) == []
 
 
 def test_folders_without_end_are_removed_with_their_job_and_never_kept(store, tmp_path, step):

@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+import threading
 
 import psutil
 import pytest
@@ -8,6 +9,7 @@ from tests.runners.sandbox.conftest import USER
 
 from pullback_runners.errors import UsageError
 from pullback_runners.sandbox.isolation import isolated
+from pullback_runners.sandbox.users import BuildUser
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root starts processes of other users")
 
@@ -38,6 +40,31 @@ def test_a_build_user_builds_and_measures_reads_no_secret_and_leaves_no_process(
     assert f"runs as {USER} and reads []" in answer["log"]
     assert "sees []" in answer["log"]
     assert answer["owner"] == int(USER)
+    assert _of_the_user() == []
+
+
+KILLER = """
+import os
+print(flush=True)
+while True:
+    try:
+        os.kill(-1, 9)
+    except ProcessLookupError:
+        pass
+"""
+
+
+def test_a_process_that_ends_all_others_of_its_user_is_ended():
+    user = BuildUser.named(USER)
+    as_user = {**user.process(), "cwd": "/", "start_new_session": True, "stdout": subprocess.PIPE}
+    with subprocess.Popen(["python3", "-I", "-c", KILLER], **as_user) as killer:
+        try:
+            killer.stdout.readline()
+            threading.Thread(target=killer.wait).start()
+            assert user.end_all()
+            assert killer.wait(10) == -9
+        finally:
+            killer.kill()
     assert _of_the_user() == []
 
 
