@@ -1,4 +1,4 @@
-"""Incidents as pages of commits name them: number, kind and state, with a link."""
+"""Incidents as pages of commits and boards name them: number, kind and state, with a link."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ KINDS = {
     "missing": "missing",
 }
 MOST_MARKS = 20
-"""Incidents that a page of commits names."""
+"""Incidents that a page of commits names, or a chart of a board."""
 
 
 @dataclass(frozen=True)
 class IncidentMark:
-    """An incident, named on a page of commits at which it begins."""
+    """An incident, named on a page of commits at which it begins, or beside a pinned chart."""
 
     id: int
     href: str
@@ -29,5 +29,5 @@ class IncidentMark:
 
 
 def marks_of(project: str, incidents: Iterable[tuple[Any, ...]]) -> tuple[IncidentMark, ...]:
-    """Incidents, given by id, kind and state, as pages of commits name them."""
+    """Incidents, given by id, kind and state, as pages name them."""
     return tuple(IncidentMark(id_, links.incident(project, id_), KINDS[kind], state) for id_, kind, state in incidents)

@@ -104,7 +104,9 @@ class Together:
         return answer
 
     async def send(self, session: AsyncSession) -> None:
-        """Send them, and keep their answers."""
+        """Send them, if there are any, and keep their answers."""
+        if not self._asked:
+            return
         queries = [query for query, _ in self._asked]
         statement = _as_one(
             tuple((name, query.statement) for name, query in self._given.items()),

@@ -197,6 +197,21 @@ def test_not_enough_data_is_an_answer_of_its_own_with_what_would_give_them(pullb
     assert "measure both on one machine" in pullback("--base", "main").stdout
 
 
+def test_results_of_which_most_are_at_another_level_are_not_enough_data(pullback, upload):
+    def measured_by(release, *workloads):
+        cases = [make_case(workload) for workload in workloads]
+        for variant in (variant for case in cases for variant in case["variants"]):
+            for metric in ("time", "array_bytes"):
+                variant["metrics"][metric]["method"] = release
+        return cases
+
+    upload("base", cases=measured_by("1", "a", "b", "c"))
+    upload("head", cases=[*measured_by("2", "a", "b"), *measured_by("1", "c")])
+    done = pullback("--base", "main", "--wait", "0")
+    assert done.returncode == 1
+    assert done.stdout.startswith("Not enough data. 8 of 12 series that both commits have do not compare")
+
+
 def test_a_commit_or_a_base_that_the_service_does_not_know_is_not_enough_and_how_to_tell_it_is_said(
     pullback, upload, clone
 ):

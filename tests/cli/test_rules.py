@@ -127,6 +127,35 @@ def test_uploads_send_the_rules_of_the_trunk_and_of_no_other_branch(pullback, se
     assert held(service)["rules"] == []
 
 
+def test_rules_are_gone_with_the_file_and_those_of_a_file_elsewhere_stay(pullback, service, clone, report):
+    pullback("upload", report(), "--log", 0)
+    deleted = ("rm", "--quiet", "pullback.toml"), ("commit", "--quiet", "-m", "no rules")
+    clone.git("checkout", "--quiet", "-b", "topic")
+    for each in deleted:
+        clone.git(*each)
+    assert "rules:" not in pullback("upload", report()).stdout
+    assert len(held(service)["rules"]) == 2
+    clone.git("checkout", "--quiet", "main")
+    clone.git("merge", "--quiet", "--no-ff", "-m", "merge", "topic")
+    assert "  rules: 0 of pullback.toml hold from now on" in pullback("upload", report()).stdout
+    assert held(service)["rules"] == []
+    assert "rules:" not in pullback("upload", report()).stdout
+    elsewhere = {"rules": [{"variant": "fused", "at_least": 0.5}], "commit": "f" * 40}
+    httpx.put(f"{service}/api/v1/rules", params={"project": "demo"}, json=elsewhere).raise_for_status()
+    assert "rules:" not in pullback("upload", report()).stdout
+    assert len(held(service)["rules"]) == 1
+
+
+def test_a_checkout_that_never_had_the_file_leaves_the_rules_alone(pullback, service, clone, report):
+    pullback("upload", report(), "--log", 0)
+    clone.git("checkout", "--quiet", "--orphan", "fresh")
+    clone.git("rm", "--quiet", "-rf", ".")
+    clone.git("commit", "--quiet", "--allow-empty", "-m", "another history")
+    clone.git("branch", "--quiet", "-M", "main")
+    assert "rules" not in pullback("upload", report()).stdout
+    assert len(held(service)["rules"]) == 2
+
+
 ANCHOR = '[project]\nname = "demo"\n\n[detection]\nanchor = "v1.0"\n'
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,14 +58,27 @@ def anchor_sha_of(repository: Path, file: "ProjectFile") -> str | None:
     return None if sha is None else sha.strip() or None
 
 
-def committed_file(repository: Path) -> "ProjectFile | None":
-    """The `pullback.toml` of the commit that is checked out, None where it has none; UsageError says what is wrong in it."""
+def committed_file(repository: Path, revision: str = "HEAD") -> "ProjectFile | None":
+    """The `pullback.toml` of a commit, None where it has none; UsageError says what is wrong in it."""
     from pullback_runners.projects.configuration import FILE, parse_project
 
-    shown, top = git(repository, "show", f"HEAD:{FILE}"), output_of(repository, "rev-parse", "--show-toplevel")
+    shown, top = git(repository, "show", f"{revision}:{FILE}"), output_of(repository, "rev-parse", "--show-toplevel")
     if shown.returncode != 0 or top is None:
         return None
     return parse_project(shown.stdout.decode(errors="replace"), Path(top))
+
+
+def deleted_file(repository: Path) -> "ProjectFile | None":
+    """The `pullback.toml` that this history had last, without its rules; None where it has one, or had none as far as this clone knows."""
+    from pullback_runners.errors import UsageError
+    from pullback_runners.projects.configuration import FILE
+
+    deleted = output_of(repository, "rev-list", "--max-count=1", "--first-parent", "HEAD", "--", f":/{FILE}")
+    try:
+        before = committed_file(repository, f"{deleted}^") if deleted else None
+    except UsageError:  # whose rules nobody sent
+        return None
+    return None if before is None else replace(before, detection=type(before.detection)(), rules=())
 
 
 def send_rules(client: "Client", repository: Path, branch: str | None, projects: Collection[str], *, err: bool) -> None:
@@ -77,12 +90,14 @@ def send_rules(client: "Client", repository: Path, branch: str | None, projects:
         return
     is_needed = True
     try:
-        file = committed_file(repository)
+        committed = committed_file(repository)
+        file = committed or deleted_file(repository)
         if file is None or file.name not in projects:
             return
         is_needed = bool(file.rules) or file.detection != type(file.detection)()
         here = checkout.head(repository)
-        if (on := branch or here.branch) is not None:
+        on = branch or here.branch
+        if on is not None and (committed is not None or _hold_of(client, repository, file, on)):
             anchor_sha = anchor_sha_of(repository, file)
             taken = replace_rules(client, file.name, file, here.sha, branch=on, anchor_sha=anchor_sha)
             if taken.changed:
@@ -92,3 +107,13 @@ def send_rules(client: "Client", repository: Path, branch: str | None, projects:
             typer.echo(
                 f"  note: the rules of pullback.toml were not taken, and those that held go on: {error}", err=err
             )
+
+
+def _hold_of(client: "Client", repository: Path, file: "ProjectFile", branch: str) -> bool:
+    """True if rules hold that were sent of this history; others are of a file that lies elsewhere."""
+    held = replace_rules(
+        client, file.name, file, None, branch=branch, dry_run=True
+    )  # a token that uploads may not read
+    if not held.changed or held.commit is None:
+        return False
+    return output_of(repository, "merge-base", "--is-ancestor", held.commit, "HEAD") is not None

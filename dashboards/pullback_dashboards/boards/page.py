@@ -1,7 +1,8 @@
 """`/boards`: boards, one board, and pinning to one. What changes them are forms, so that they work without a script."""
 
-from dataclasses import asdict
-from typing import Annotated
+from dataclasses import asdict, replace
+from itertools import count
+from typing import Annotated, Any, TypeAlias
 from urllib.parse import quote
 from uuid import UUID
 
@@ -26,8 +27,10 @@ from pullback_dashboards.compare.parameters import asked_by, read_comparison
 from pullback_dashboards.compare.view import metric_rows, verdict
 from pullback_dashboards.current_project import ComingFrom, onward
 from pullback_dashboards.forms import SEE_OTHER, Form, checked
+from pullback_dashboards.incident_marks import MOST_MARKS
 from pullback_dashboards.rendering import add_twins, csv_twin, page, page_at
 from pullback_dashboards.routers import page_router
+from pullback_service import statements
 from pullback_service.access.gate import KnownCaller
 from pullback_service.audit.trail import note, note_nothing
 from pullback_service.boards import queries
@@ -37,8 +40,10 @@ from pullback_service.comparisons.judgements import summarize
 from pullback_service.errors import RequestError, refuse
 from pullback_service.fields import KnownId
 from pullback_service.ids import ProjectId
+from pullback_service.incidents.queries import OPEN, incidents_between, open_incidents_of
 from pullback_service.plain_rows import filled
 from pullback_service.projects.queries import list_projects, project_by_name
+from pullback_service.series.query_parameters import choice_of
 from pullback_service.sessions import ReadSession, WriteSession
 
 router = page_router()
@@ -50,6 +55,8 @@ class _Move(BaseModel):
     place: Place
 
 
+_Incidents: TypeAlias = statements.Query[list[tuple[Any, ...]]]
+"""Id, kind and state of incidents."""
 COLUMNS = ("id", "name", "project", "owner", "charts", "changed_at", "may_change")
 MOST_HELD = 8
 """Comparisons that are made for one look at a board; each costs about what its own page costs."""
@@ -66,11 +73,20 @@ AskedBoards = Annotated[BoardsView, Depends(_read_boards)]
 
 async def _read_board(board_id: UUID, session: ReadSession, caller: KnownCaller, edit: bool = False) -> BoardView:  # noqa: FBT001, FBT002 - a parameter of the address
     stored = await queries.board_by_id(session, caller, board_id)
-    tiles, held = [], 0
-    for place, chart in enumerate(await queries.charts_of(session, board_id), start=1):
-        is_comparison = chart.chart.kind == "compare"
-        held += is_comparison
-        tiles.append(tile(chart, place, await _held(session, chart, held) if is_comparison else None))
+    charts = await queries.charts_of(session, board_id)
+    number = count(1)
+    shown = [
+        await _held(session, chart, next(number))
+        if chart.chart.kind == "compare"
+        else (None, await _incidents_of(session, chart))
+        for chart in charts
+    ]
+    async with statements.together(session) as ask:
+        incidents = [None if query is None else ask(query) for _, query in shown]
+    tiles = [
+        tile(chart, place, held, () if found is None else found.value)
+        for place, (chart, (held, _), found) in enumerate(zip(charts, shown, incidents, strict=True), start=1)
+    ]
     return BoardView(
         board=board_row(stored),
         own=stored.own,
@@ -233,25 +249,41 @@ async def _made(session: AsyncSession, caller: KnownCaller, wanted: BoardRequest
     return stored.board.id
 
 
-async def _held(session: AsyncSession, stored: StoredChart, number: int) -> PinnedComparison:
-    """A comparison's present result. A branch that is gone is told on its tile, and the rest of the board stays."""
+async def _incidents_of(session: AsyncSession, stored: StoredChart) -> _Incidents | None:
+    """The question for open incidents of the series of a chart; None where its address can no longer be read."""
+    chart = stored.chart
+    try:
+        choice = replace(choice_of("", chart.query), project=None)
+        choice = choice if chart.workload is None else replace(choice, workload=[chart.workload])
+        return await open_incidents_of(session, ProjectId(chart.project_id), choice, limit=MOST_MARKS)
+    except (RequestError, ValidationError):
+        return None
+
+
+async def _held(session: AsyncSession, stored: StoredChart, number: int) -> tuple[PinnedComparison, _Incidents | None]:
+    """A comparison's present result, and the question for open incidents in between.
+
+    A branch that is gone is told on its tile, and the rest of the board stays.
+    """
     if number > MOST_HELD:
-        return PinnedComparison(
-            problem=f"A board shows {MOST_HELD} comparisons at most: open this one on its own page."
-        )
+        problem = f"A board shows {MOST_HELD} comparisons at most: open this one on its own page."
+        return PinnedComparison(problem=problem), None
     try:
         asked = asked_by(pinned_of(stored).query)
         found = await read_comparison(session, stored.project, asked)
     except RequestError as error:
-        return PinnedComparison(problem=error.detail)
+        return PinnedComparison(problem=error.detail), None
     except ValidationError:
-        return PinnedComparison(problem="This pinned chart can no longer be read: remove it and pin it again.")
-    return PinnedComparison(
+        return PinnedComparison(problem="This pinned chart can no longer be read: remove it and pin it again."), None
+    pair = found.answered.pair
+    ends = pair.reference.commit.id, pair.candidate.commit.id
+    held = PinnedComparison(
         verdict=verdict(found.answered.judged.outcomes, found.reference, found.candidate),
         metrics=metric_rows(summarize(found.answered.judged.outcomes)),
         reference=found.reference.short,
         candidate=found.candidate.short,
     )
+    return held, incidents_between(ProjectId(stored.chart.project_id), *ends, states=OPEN, limit=MOST_MARKS)
 
 
 def _pinned(address: str) -> Pinned:

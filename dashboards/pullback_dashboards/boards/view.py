@@ -1,12 +1,14 @@
 """The content of the pages of boards."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from pullback_dashboards import links
 from pullback_dashboards.boards.pinned import Pinned
 from pullback_dashboards.compare.view import Metric, Verdict
+from pullback_dashboards.incident_marks import IncidentMark, marks_of
 from pullback_service.boards.queries import StoredBoard, StoredChart
 from pullback_service.plain_rows import filled
 
@@ -48,7 +50,7 @@ class PinnedComparison:
 
 @dataclass(frozen=True)
 class Tile:
-    """One pinned chart: an image, or a comparison in words."""
+    """One pinned chart: an image, or a comparison in words, and the open incidents of what it shows."""
 
     id: int
     place: int
@@ -60,6 +62,7 @@ class Tile:
     image: str | None
     narrow_image: str | None
     held: PinnedComparison | None = None
+    incidents: tuple[IncidentMark, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -102,8 +105,10 @@ def pinned_of(stored: StoredChart) -> Pinned:
     return Pinned(chart.kind, stored.project, chart.workload, chart.query)
 
 
-def tile(stored: StoredChart, place: int, held: PinnedComparison | None = None) -> Tile:
-    """A pinned chart at its place."""
+def tile(
+    stored: StoredChart, place: int, held: PinnedComparison | None = None, incidents: Iterable[tuple[Any, ...]] = ()
+) -> Tile:
+    """A pinned chart at its place; incidents are given by id, kind and state."""
     pinned = pinned_of(stored)
     return filled(
         Tile,
@@ -114,6 +119,7 @@ def tile(stored: StoredChart, place: int, held: PinnedComparison | None = None) 
         own_title=stored.chart.title or "",
         href=pinned.address,
         held=held,
+        incidents=marks_of(stored.project, incidents),
     )
 
 

@@ -1,6 +1,8 @@
 """`/projects/{project}/incidents/{id}`: an incident with its evidence."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Annotated, Any
 
 from fastapi import Depends, Request, Response
 from fastapi.responses import RedirectResponse
@@ -10,7 +12,7 @@ from pullback_dashboards import links
 from pullback_dashboards.case.sources import case_at
 from pullback_dashboards.forms import SEE_OTHER, Form, checked
 from pullback_dashboards.incident.event_text import lines_of
-from pullback_dashboards.incident.evidence import charts_of, drawn_series, objections_of, rows_of
+from pullback_dashboards.incident.evidence import ChangeRow, charts_of, drawn_series, objections_of, rows_of
 from pullback_dashboards.incident.view import (
     Differing,
     IncidentView,
@@ -25,10 +27,11 @@ from pullback_dashboards.incident.view import (
 )
 from pullback_dashboards.incidents.triage import ANSWERS, incident_of, triage_for, verdict_of
 from pullback_dashboards.incidents.view import line_of
-from pullback_dashboards.rendering import add_twins, page
+from pullback_dashboards.rendering import add_twins, csv_twin, page
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.unprojected import note_unprojected
+from pullback_dashboards.wording import factors
 from pullback_service import statements
 from pullback_service.access.gate import KnownCaller
 from pullback_service.commits.queries import commit_by_sha
@@ -55,6 +58,10 @@ from pullback_service.sessions import ReadSession, WriteSession
 router = page_router(note_unprojected, route_class=WholeNames)
 
 MOST_MESSAGES = 20
+COLUMNS = (
+    "case", "variant", "metric", "machine", "reference", "commit", "kind", "evidence", "standing", "unit", "before", "after", "factor",
+    "low", "high", "groups", "message",
+)  # fmt: skip
 
 
 async def _read(project: str, incident_id: KnownId, session: ReadSession, caller: KnownCaller) -> IncidentView:
@@ -125,7 +132,12 @@ AskedView = Annotated[IncidentView, Depends(_read)]
 _PATH = "/projects/{project:path}/incidents/{incident_id}"
 
 
-add_twins(router, _PATH, AskedView)
+add_twins(
+    router,
+    _PATH,
+    AskedView,
+    csv=lambda view: csv_twin(f"{view.project}-incident-{view.line.id}", map(_columns_of, view.changes), COLUMNS),
+)
 
 
 @router.post(_PATH + "/verdict")
@@ -190,7 +202,12 @@ async def incident_page(request: Request, view: AskedView) -> Response:
         project=view.project,
         view=view,
         against_baseline=None,
-        twins=("json", "md"),
+        twins=("json", "csv", "md"),
         answers=ANSWERS,
         scripts=("copy.js", *(["triage.js"] if view.triage.may else [])),
     )
+
+
+def _columns_of(row: ChangeRow) -> Mapping[str, Any]:
+    """The row as numbers."""
+    return asdict(row) | factors.columns_of(row)

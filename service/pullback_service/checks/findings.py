@@ -5,7 +5,7 @@ Nothing is judged here. A finding is an outcome of `comparisons/judging.py`, or 
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
@@ -98,6 +98,27 @@ def not_in_turns(found: Outcomes, cases: Collection[int], external: str) -> Flag
     known = {_apart_from_machine(key) for key, has in zip(found.named(), paired.tolist(), strict=True) if has}
     nowhere: Flags = np.array([_apart_from_machine(key) not in known for key in found.named()], bool)
     return apart & nowhere
+
+
+class Comparable(NamedTuple):
+    """Counts of the series of a base that a check fails for, on whichever machines: those that compare, are apart, or are absent at the head.
+
+    Those that are `apart` were measured at both commits, and on no machine at one level.
+    """
+
+    compared: int = 0
+    apart: int = 0
+    absent: int = 0
+
+
+def comparable(found: Outcomes) -> Comparable:
+    """The counts of what compares and what does not."""
+    found = found[is_deciding(found)]
+    at_base, at_head, compared = (
+        {_apart_from_machine(key) for key in found[which].named()}
+        for which in (found.has_reference, found.has_candidate, ~found.having("not_comparable"))
+    )
+    return Comparable(len(at_base & compared), len((at_base & at_head) - compared), len(at_base - at_head - compared))
 
 
 def _apart_from_machine(key: tuple[int, int, str, str]) -> tuple[int, str, str]:

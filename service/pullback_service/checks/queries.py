@@ -5,7 +5,7 @@ results, that is the answer.
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Final, LiteralString
@@ -17,10 +17,12 @@ from pullback_service.checks.budgets import over_budget
 from pullback_service.checks.findings import (
     KINDS,
     OF_THE_REFERENCE,
+    Comparable,
     Elsewhere,
     Finding,
     FindingKind,
     Measurement,
+    comparable,
     failed,
     flags_of,
     gone,
@@ -88,7 +90,7 @@ SELECT DISTINCT coalesce(labels ->> 'device', 'cpu')
 class Checked:
     """The answer to a check. `base` is where `head` parted from `against`; None where that is not known.
 
-    `lacks` says why nothing can be said, with what would change that; it is empty where something can.
+    `lacks` says why nothing, or too little, can be said, with what would change that; it is empty where enough can.
     `not_in_turns` counts series that agents could measure in turns and nobody has; `suite` is what a job for that would be
     of, and `wants_job_on` the devices of agents that can do it, of which nobody has asked for it.
     """
@@ -160,7 +162,9 @@ async def check(session: AsyncSession, project: str, head: str, base: str | None
     names = named()
     equal_code = _is_equal_code(judged)
     findings, counts = await _findings(session, project_id, judged, names, failing)
+    compares = Comparable() if equal_code else comparable(found)
     lacks = await _lacks(session, project_id, parted.base, candidate.commit, found, names, against)
+    lacks = lacks or [*_too_little(compares, parted.base, candidate.commit)]
     jobs = await _jobs(session, project, candidate.commit, parted.base)
     asked_for = {
         each.id: each.device or CPU
@@ -191,7 +195,7 @@ async def check(session: AsyncSession, project: str, head: str, base: str | None
         ],
         jobs=jobs,
         lacks=lacks,
-        notes=parted.notes,
+        notes=[*parted.notes, *([] if lacks else _not_compared(compares))],
     )
 
 
@@ -384,6 +388,24 @@ async def _lacks(
             f"{head.sha[:10]} (on {machines[1]}): measure both on one machine and device, with one suite."
         )
     return told
+
+
+def _too_little(compares: Comparable, base: Commit, head: Commit) -> Iterator[str]:
+    """Why no more is comparable, where most of what both commits have is not."""
+    if compares.apart > compares.compared:
+        yield (
+            f"{compares.apart} of {compares.compared + compares.apart} series that both commits have do not compare, for they were "
+            f"measured on other machines or at other levels: measure {base.sha[:10]} again as {head.sha[:10]} was."
+        )
+
+
+def _not_compared(compares: Comparable) -> Iterator[str]:
+    """The number of series of the base that say nothing of the head, where there are any."""
+    if compares.apart or compares.absent:
+        yield (
+            f"Not compared: {compares.apart + compares.absent} of {sum(compares)} series of the base, {compares.absent} of them not "
+            f"measured at the head, {compares.apart} on other machines or at other levels."
+        )
 
 
 async def _measuring_devices(session: AsyncSession, project_id: ProjectId) -> set[str]:

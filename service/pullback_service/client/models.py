@@ -398,10 +398,10 @@ class CheckJob(Answer):
 class CheckAnswer(Answer):
     """A commit against where it parted from its base.
 
-    `base` is null where that is not known. `lacks` says why nothing can be said, with what would change that, and is
-    empty where something can. `not_in_turns` counts series that agents could measure in turns and nobody has; a job of
-    the kind `compare` of `suite`, `head` against `base`, would do that, and `wants_job` says that an agent can do it
-    and nobody has asked for it: on the devices of `wants_job_on`, each of which takes a job of its own.
+    `base` is null where that is not known. `lacks` says why nothing, or too little, can be said, with what would change
+    that, and is empty where enough can. `not_in_turns` counts series that agents could measure in turns and nobody has;
+    a job of the kind `compare` of `suite`, `head` against `base`, would do that, and `wants_job` says that an agent can
+    do it and nobody has asked for it: on the devices of `wants_job_on`, each of which takes a job of its own.
     """
 
     project: str

@@ -13,10 +13,11 @@ from pullback_service import statements
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.incidents.changes import Change, supporting
-from pullback_service.models import Case, Machine
+from pullback_service.models import Case, Machine, Series
 from pullback_service.models.incidents import Incident, IncidentEvent, StoredChange, Verdict
 from pullback_service.projects.queries import id_of
 from pullback_service.rules.matching import Subject
+from pullback_service.series.filters import SeriesChoice, conditions
 from pullback_service.statements import Query, Rows, Together
 
 T = TypeVar("T")
@@ -89,7 +90,7 @@ _BETWEEN: Final[LiteralString] = """
 SELECT incident.id, incident.kind, incident.state
   FROM incident
   JOIN commit ON commit.id = incident.commit_id
- WHERE incident.project_id = %(project)s AND incident.state <> 'merged'
+ WHERE incident.project_id = %(project)s AND incident.state = ANY (%(states)s::text[])
    AND (commit.ordered_at, commit.id) > (SELECT ordered_at, id FROM commit WHERE id = %(reference)s)
    AND (commit.ordered_at, commit.id) <= (SELECT ordered_at, id FROM commit WHERE id = %(candidate)s)
  ORDER BY incident.id DESC
@@ -274,6 +275,36 @@ def open_incidents(project_id: ProjectId, *, limit: int) -> Query[Sequence[Incid
     return Query(_OPEN, values, lambda rows: [_made(Incident, _INCIDENT, row) for row in rows], width=len(_INCIDENT))
 
 
+async def open_incidents_of(
+    session: AsyncSession, project_id: ProjectId, choice: SeriesChoice, *, limit: int
+) -> Query[list[tuple[Any, ...]]]:
+    """Id, kind and state of open incidents that changed a chosen series, or in which its case or variant does not work, newest first.
+
+    `choice` names no project. Index: ix_incident_project_id, ix_change_incident_id, uq_series_case_id_variant_metric_machine_id.
+    """
+    of_its_case = StoredChange.series_id.is_(None) & (
+        func.coalesce(StoredChange.variant, Series.variant) == Series.variant
+    )
+    changed = (
+        select(StoredChange.id)
+        .join(Series, (Series.case_id == StoredChange.case_id) & (Series.machine_id == StoredChange.machine_id))
+        .join(Case, Case.id == Series.case_id)
+        .join(Machine, Machine.id == Series.machine_id)
+        .where(
+            StoredChange.incident_id == Incident.id,
+            (StoredChange.series_id == Series.id) | of_its_case,
+            *(await conditions(session, choice)).values(),
+        )
+    )
+    statement = (
+        select(Incident.id, Incident.kind, Incident.state)
+        .where(Incident.project_id == project_id, Incident.state.in_(OPEN), changed.exists())
+        .order_by(Incident.id.desc())
+        .limit(limit)
+    )
+    return Query(*statements.text_of(statement), list, width=3)
+
+
 def incidents_since(project_id: ProjectId, commit_id: int, *, limit: int) -> Query[list[tuple[Any, ...]]]:
     """Id, kind and state of incidents that begin at a commit, newest first, without merged ones.
 
@@ -283,13 +314,20 @@ def incidents_since(project_id: ProjectId, commit_id: int, *, limit: int) -> Que
 
 
 def incidents_between(
-    project_id: ProjectId, reference_id: int, candidate_id: int, *, limit: int
+    project_id: ProjectId,
+    reference_id: int,
+    candidate_id: int,
+    *,
+    states: Collection[str] = (*OPEN, *CLOSED),
+    limit: int,
 ) -> Query[list[tuple[Any, ...]]]:
     """Id, kind and state of incidents that begin after one commit, up to another, newest first, without merged ones.
 
     Index: ix_incident_project_id, pk_commit.
     """
-    values = {"project": project_id, "reference": reference_id, "candidate": candidate_id, "limit": limit}
+    values = {
+        "project": project_id, "reference": reference_id, "candidate": candidate_id, "states": [*states], "limit": limit,
+    }  # fmt: skip
     return Query(_BETWEEN, values, list, width=3)
 
 

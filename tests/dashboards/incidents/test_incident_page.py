@@ -1,5 +1,7 @@
 """The page of an incident: its evidence with links to it, what happened, what was said, and how to measure it again."""
 
+import csv
+import io
 import re
 from html import unescape
 
@@ -57,6 +59,18 @@ async def test_every_change_has_its_numbers_and_leads_to_its_case_and_comparison
     assert "1 KiB → 4 KiB" in said
     assert "1.30× 1.28–1.31, 20 groups" in said
     assert "measured in turns" in said
+
+
+async def test_its_table_has_the_numbers_of_every_change(confirmed, reports):
+    answer = await confirmed.client.get(f"{PAGE}.csv")
+    assert answer.headers["content-disposition"] == 'attachment; filename="demo-incident-1.csv"'
+    time, memory = csv.DictReader(io.StringIO(answer.text))
+    for row in (time, memory):
+        assert (row["case"], row["variant"], row["machine"]) == (CASE, "fused", "box")
+        assert (row["reference"], row["commit"]) == (reports.sha(1), reports.sha(2))
+    assert (time["evidence"], time["groups"], round(float(time["factor"]), 2)) == ("paired", "20", 1.3)
+    assert (memory["evidence"], memory["before"], memory["after"]) == ("exact", "1024.0", "4096.0")
+    assert f'href="{PAGE}.csv"' in (await confirmed.client.get(PAGE)).text
 
 
 async def test_what_happened_and_who_said_what_is_told(confirmed):

@@ -124,6 +124,35 @@ async def test_no_view_says_otherwise_than_the_incidents(history, known):
     assert marks == {f"incident {ids[COUNTED]}: worse, confirmed"}
 
 
+async def test_boards_name_the_open_incidents_of_what_they_show_and_no_others(history, known):
+    board = (await history.client.post("/api/v1/boards", json={"name": "b", "project": "demo"})).json()["id"]
+    ends = {"base": [known[COUNTED].reference.sha], "head": [known[COUNTED].commit.sha]}
+    pinned = [
+        *({"kind": "workload", "workload": workload} for workload in STATES),
+        *({"kind": "explore", "query": {"variant": [f"fused-{workload}"]}} for workload in STATES),
+        {"kind": "explore", "query": {"variant": [f"fused-{COUNTED}"], "metric": ["time"]}},
+        {"kind": "workload", "workload": COUNTED, "query": {"machine": ["another"]}},
+        {"kind": "compare", "query": ends},
+        {"kind": "explore", "query": {"q": [" ".join("abcdefghi")]}},  # more words than a page takes
+    ]
+    for chart in pinned:
+        answer = await history.client.post(f"/api/v1/boards/{board}/charts", json={"project": "demo", **chart})
+        assert answer.status_code == 201, answer.text
+    tiles = (await read(history, f"/boards/{board}.json"))["tiles"]
+    shown = [[(one["id"], one["state"]) for one in tile["incidents"]] for tile in tiles]
+    are_open = [
+        [(known[workload].incident.id, state)] if state in {"likely", "suspected", "confirmed"} else []
+        for workload, state in STATES.items()
+    ]
+    counted = (known[COUNTED].incident.id, "confirmed")
+    *of_series, between, of_none = shown
+    assert of_series == [*are_open, *are_open, [], []]
+    assert (counted in between, of_none) == (True, [])
+    page = (await history.client.get(f"/boards/{board}")).text
+    assert page.count(f'/incidents/{counted[0]}">incident {counted[0]}</a> worse, confirmed') == 3
+    assert f"/incidents/{known[NOISE].incident.id}" not in page
+
+
 async def test_the_page_of_what_is_called_noise_says_how_much_more_is_asked(history, known):
     page = (await history.client.get(f"/projects/demo/incidents/{known[NOISE].incident.id}")).text
     assert re.search(r"Until their next level its series are suspected again only of more than 5\d %\.", page)

@@ -261,6 +261,50 @@ async def test_other_machines_only_are_not_enough(upload, check, head, reports):
     assert answer["counts"]["compared"] == 0
 
 
+@pytest.mark.parametrize(
+    ("releases", "lacks", "notes"),
+    [
+        ("1111", 0, ""),
+        (
+            "1112",
+            0,
+            "Not compared: 1 of 4 series of the base, 0 of them not measured at the head, 1 on other machines or",
+        ),
+        (
+            "11",
+            0,
+            "Not compared: 2 of 4 series of the base, 2 of them not measured at the head, 0 on other machines or",
+        ),
+        ("1122", 0, "Not compared: 2 of 4 series of the base"),
+        ("1222", 1, ""),
+    ],
+)
+async def test_what_does_not_compare_is_counted_and_most_of_it_is_not_enough(
+    upload, check, head, reports, releases, lacks, notes
+):
+    """Another tool measured four series, some of them by another release of it at the head."""
+
+    def measured(releases):
+        for number, release in enumerate(releases):
+            lib = {**reports.variant("lib"), "kind": "external"}
+            lib["metrics"] = {"time": lib["metrics"]["time"] | {"method": f"release {release}"}}
+            yield reports.case(f"w{number}", variants=[lib], paired=[])
+
+    part = {"version": "0.1", "suite": "quick", "partial": True}
+    await upload(reports.report(BASE, cases=[*measured("1111")]), head(cases=[*measured(releases)], harness=part))
+    answer = await check()
+    assert (len(answer["lacks"]), " ".join(answer["notes"])[: len(notes) or None]) == (lacks, notes)
+    assert all("3 of 4 series that both commits have do not compare" in each for each in answer["lacks"])
+
+
+async def test_what_compares_on_one_machine_is_compared_whatever_others_measured(upload, check, head, reports):
+    await upload(
+        reports.report(BASE), reports.report(BASE, machine="small"), reports.report(BASE, machine="old"), head()
+    )
+    answer = await check()
+    assert (answer["lacks"], answer["notes"]) == ([], [])
+
+
 async def test_machines_that_disagree_are_both_named(upload, check, head, reports):
     one, other = head(comparisons=[statement(reports)]), head(machine="small")
     other["comparisons"] = [statement(reports, log_ratio=0.0, low=-0.005, high=0.005, outcome="same")]
