@@ -223,6 +223,35 @@ async def test_a_series_that_raises_is_set_aside_and_holds_up_no_other(history, 
     assert not [each for each in (await history.client.get("/status")).json()["findings"] if "set aside" in each]
 
 
+@pytest.mark.parametrize("raises", ["changes_of", "suspicions_of"])
+async def test_what_was_found_in_a_series_stays_while_it_is_set_aside(history, database, monkeypatch, raises):
+    def fail(*_):
+        raise ValueError("no such level")
+
+    documents = [
+        history.commit(number, ratio=-0.5 if number < 11 else -0.4, array_bytes=1024.0 if number < 6 else 2048.0)
+        for number in range(1, 19)
+    ]
+    await history.upload(*documents[:16])
+    found = {each.incident.id: each.incident.state for each in await history.incidents()}
+    told = await history.told()
+    assert sorted(found.values()) == ["confirmed", "likely"]
+    monkeypatch.setattr(change_search, raises, fail)
+    await history.upload(documents[16])
+    assert await set_aside_in(database)
+    assert {each.incident.id: each.incident.state for each in await history.incidents()} == found
+    monkeypatch.undo()
+    await history.upload(documents[17])
+    assert not await set_aside_in(database)
+    assert {each.incident.id: each.incident.state for each in await history.incidents()} == found
+    assert await history.told() == told
+
+
+async def set_aside_in(database):
+    async with database.reading() as session:
+        return (await session.scalars(text("SELECT reason FROM set_aside"))).all()
+
+
 async def test_results_older_than_detection_make_incidents_that_are_seen(history, reports, database):
     documents = story(history)
     for document in documents[:8]:
