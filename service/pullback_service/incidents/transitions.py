@@ -178,24 +178,50 @@ def _size(changes: Sequence[Change]) -> float:
     return max((abs(change.log_ratio or 0.0) for change in changes), default=0.0)
 
 
+async def decide(session: AsyncSession, incident: Incident, *, by: str) -> None:
+    """Move an incident to the state that follows from its evidence and verdict, for a person; jobs are left to detection.
+
+    What was announced stands until it is measured again. Index: as `settle`.
+    """
+    await session.flush()
+    known = await _read_inputs(session, ProjectId(incident.project_id), [incident])
+    is_announced = await announced_state(session, incident) == "told"
+    state = _state_of(incident, known, may_be_measured=not is_announced and bool(_chosen(incident, known)))
+    await move(session, incident, state, actor=by)
+
+
+def _chosen(incident: Incident, known: _IncidentInputs) -> Sequence[Change]:
+    """The suspicions of an incident that an agent could measure again; none if it was measured as often as it may be."""
+    if incident.asked >= MOST_ASKED:
+        return []
+    return chosen_to_measure(known.changes.get(incident.id, ()), known.measuring)
+
+
+def _ran_out_of_time(incident: Incident, known: _IncidentInputs) -> bool:
+    return incident.out_of_time_on is not None and incident.out_of_time_on < known.today
+
+
+def _state_of(incident: Incident, known: _IncidentInputs, *, may_be_measured: bool) -> State:
+    verdict = known.verdicts.get(incident.id)
+    return state_of(
+        known.changes.get(incident.id, ()),
+        was=incident.state,  # type: ignore[arg-type] # the table has no others
+        verdict=None if verdict is None else verdict.verdict,  # type: ignore[arg-type]
+        is_measured_again=incident.job_id in known.waiting,
+        may_be_measured=may_be_measured,
+        was_measured=incident.id in known.measured,
+        controls=known.controls.get(incident.id, ()),
+        ran_out_of_time=_ran_out_of_time(incident, known),
+    )
+
+
 async def _settle(
     session: AsyncSession, incident: Incident, known: _IncidentInputs, places: Places, budget: Budget
 ) -> None:
     changes = known.changes.get(incident.id, ())
     controls = known.controls.get(incident.id, ())
-    verdict = known.verdicts.get(incident.id)
-    chosen = [] if incident.asked >= MOST_ASKED else chosen_to_measure(changes, known.measuring)
-    ran_out = incident.out_of_time_on is not None and incident.out_of_time_on < known.today
-    state = state_of(
-        changes,
-        was=incident.state,  # type: ignore[arg-type] # the table has no others
-        verdict=None if verdict is None else verdict.verdict,  # type: ignore[arg-type]
-        is_measured_again=incident.job_id in known.waiting,
-        may_be_measured=bool(chosen),
-        was_measured=incident.id in known.measured,
-        controls=controls,
-        ran_out_of_time=ran_out,
-    )
+    chosen = _chosen(incident, known)
+    state = _state_of(incident, known, may_be_measured=bool(chosen))
     if state == "suspected" and chosen:
         by = known.measuring[chosen[0].pair]
         cases, variants = ({getattr(change, name) for change in chosen} for name in ("case_id", "variant"))
@@ -209,7 +235,7 @@ async def _settle(
     because = BY_MACHINE if state == "refuted" and is_caused_by_machine(changes, controls) else None
     if state == "unconfirmed" and is_left_open(changes, controls):
         because = LEFT_OPEN
-    elif state == "unconfirmed" and ran_out:
+    elif state == "unconfirmed" and _ran_out_of_time(incident, known):
         because = OUT_OF_TIME
     await move(session, incident, state, because=because)
 

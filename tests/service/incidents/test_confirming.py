@@ -277,6 +277,52 @@ async def test_what_was_told_as_likely_stands_until_the_measurement_that_somebod
     assert [event for _, event in await history.told()] == ["likely", "withdrawn"]
 
 
+@pytest.mark.parametrize("decision", ["revoked", "real"])
+async def test_what_waits_for_its_measurement_is_announced_by_no_decision_of_a_person(
+    history, suspected, database, decision
+):
+    for number in (14, 15):
+        await history.upload(history.commit(number, ratio=-0.4) | {"machine": suspected.machine})
+    async with database.writing.begin() as session:  # three commits behind it bear it out, and nobody measured it yet
+        await session.execute(text("UPDATE job SET state = 'cancelled' WHERE origin = 'confirm'"))
+        await session.execute(text("UPDATE incident SET state = 'suspected', asked = 0, job_id = NULL"))
+    (only,) = (await history.client.get(f"{API}/incidents")).json()["items"]
+    verdict = f"{only['url']}/verdict"
+    assert (await history.client.post(verdict, json={"verdict": "noise"})).json()["state"] == "refuted"
+    if decision == "revoked":
+        said = await history.client.delete(verdict)
+    else:
+        said = await history.client.post(verdict, json={"verdict": "real"})
+    assert said.json()["state"] == "suspected"
+    await history.look()
+    assert await state(history) == "confirming"
+    assert await history.told() == []
+
+
+async def test_what_had_no_turn_stays_unconfirmed_when_a_verdict_is_revoked(history, suspected):
+    async with history.database.writing.begin() as session:
+        await session.execute(text("UPDATE job SET state = 'cancelled' WHERE origin = 'confirm'"))
+        await session.execute(
+            text("UPDATE incident SET state = 'unconfirmed', job_id = NULL, out_of_time_on = current_date - 2")
+        )
+    (only,) = (await history.client.get(f"{API}/incidents")).json()["items"]
+    await history.client.post(f"{only['url']}/verdict", json={"verdict": "noise"})
+    assert (await history.client.delete(f"{only['url']}/verdict")).json()["state"] == "unconfirmed"
+
+
+async def test_what_was_told_as_likely_stands_while_a_person_decides_about_it(history, suspected, database):
+    async with database.writing.begin() as session:
+        await session.execute(text("UPDATE agent SET last_seen_at = now() - interval '2 days'"))
+        await session.execute(text("UPDATE job SET state = 'cancelled' WHERE origin = 'confirm'"))
+    for number in (14, 15):
+        await history.upload(history.commit(number, ratio=-0.4) | {"machine": suspected.machine})
+    assert (await suspected.claim(kinds=KINDS)).status_code == 204  # it is back
+    (likely,) = (await history.client.get(f"{API}/incidents")).json()["items"]
+    await history.client.post(f"{likely['url']}/verdict", json={"verdict": "expected"})
+    assert (await history.client.delete(f"{likely['url']}/verdict")).json()["state"] == "likely"
+    assert [event for _, event in await history.told()] == ["likely", "resolved"]
+
+
 async def test_a_verdict_that_is_given_while_states_are_settled_decides(history, suspected, database):
     for number in (14, 15):
         await history.upload(history.commit(number, ratio=-0.4) | {"machine": suspected.machine})
