@@ -8,10 +8,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.ids import ProjectId
+from pullback_service.incidents.confirming import can_be_measured
 from pullback_service.incidents.lifecycle import GROWN
 from pullback_service.incidents.payload import facts_of
 from pullback_service.incidents.ruling import decide_for
 from pullback_service.models.incidents import Incident, IncidentEvent
+from pullback_service.notifications.events import EVENTS, USUAL
 from pullback_service.notifications.outbox import enqueue
 
 Event: TypeAlias = Literal["confirmed", "likely", "grown", "resolved", "withdrawn", "culprit"]
@@ -90,7 +92,9 @@ async def announce(
         if (whole := await _announced_as(session, incident)) is not None:
             message["thread"] = f"incident {whole}"
         key = f"incident {incident.id}, event {noted.id}"
-        await enqueue(session, ProjectId(incident.project_id), name, key, message, only=incident.told_to)
+        project_id = ProjectId(incident.project_id)
+        usual = USUAL if event == "likely" and await can_be_measured(session, project_id) else EVENTS
+        await enqueue(session, project_id, name, key, message, only=incident.told_to, usual=usual)
 
 
 async def announce_first(session: AsyncSession, incident: Incident, event: Event, *, actor: str | None = None) -> None:

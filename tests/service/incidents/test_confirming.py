@@ -93,6 +93,35 @@ async def test_where_no_agent_came_for_a_day_later_commits_decide(history, suspe
     assert [event for _, event in await history.told()] == ["likely"]
 
 
+async def test_channels_that_chose_nothing_hear_what_is_likely_while_no_agent_can_measure(
+    history,
+    suspected,
+    enroll,  # noqa: F811
+    database,
+):
+    await history.make_channels("team")
+    async with database.writing.begin() as session:
+        await session.execute(text("UPDATE agent SET last_seen_at = now() - interval '2 days'"))
+        await session.execute(text("UPDATE job SET state = 'cancelled' WHERE origin = 'confirm'"))
+    await enroll("of other projects")
+    for number in (14, 15):
+        await history.upload(history.commit(number, ratio=-0.4) | {"machine": suspected.machine})
+    assert await history.messages() == {"team": ["likely"]}
+
+
+async def test_channels_that_chose_nothing_do_not_hear_what_is_likely_while_an_agent_can_measure(
+    history, suspected, database
+):
+    await history.make_channels("team")
+    async with database.writing.begin() as session:  # every job of it failed
+        await session.execute(text("UPDATE job SET state = 'failed' WHERE origin = 'confirm'"))
+        await session.execute(text("UPDATE incident SET asked = 2"))
+    for number in (14, 15):
+        await history.upload(history.commit(number, ratio=-0.4) | {"machine": suspected.machine})
+    assert await state(history) == "likely"
+    assert await history.messages() == {"team": []}
+
+
 async def measured_again(history, suspected, reports, *, affected=("slower", 0.1), control=("same", 0.0)):
     """A result of the job with the unaffected case in it."""
     lease = await suspected.take(kinds=KINDS)
