@@ -93,7 +93,8 @@ async def announce(
             message["thread"] = f"incident {whole}"
         key = f"incident {incident.id}, event {noted.id}"
         project_id = ProjectId(incident.project_id)
-        usual = USUAL if event == "likely" and await can_be_measured(session, project_id) else EVENTS
+        is_left_out = event == "likely" and incident.told_to is None and await can_be_measured(session, project_id)
+        usual = USUAL if is_left_out else EVENTS  # rules that name channels name them for all events
         await enqueue(session, project_id, name, key, message, only=incident.told_to, usual=usual)
 
 

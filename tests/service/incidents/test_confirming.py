@@ -109,17 +109,23 @@ async def test_channels_that_chose_nothing_hear_what_is_likely_while_no_agent_ca
     assert await history.messages() == {"team": ["likely"]}
 
 
-async def test_channels_that_chose_nothing_do_not_hear_what_is_likely_while_an_agent_can_measure(
-    history, suspected, database
+@pytest.mark.parametrize(
+    ("rules", "heard"),
+    [([], {"team": [], "gpu": []}), ([{"workload": "lstm", "tell": ["gpu"]}], {"team": [], "gpu": ["likely"]})],
+)
+async def test_channels_that_chose_nothing_hear_what_is_likely_by_a_rule_alone_while_an_agent_can_measure(
+    history, suspected, database, rules, heard
 ):
-    await history.make_channels("team")
+    await history.make_channels("team", "gpu")
+    said = await history.client.put(f"{API}/rules", params={"project": "demo"}, json={"rules": rules})
+    assert said.status_code == 200, said.text
     async with database.writing.begin() as session:  # every job of it failed
         await session.execute(text("UPDATE job SET state = 'failed' WHERE origin = 'confirm'"))
         await session.execute(text("UPDATE incident SET asked = 2"))
     for number in (14, 15):
         await history.upload(history.commit(number, ratio=-0.4) | {"machine": suspected.machine})
     assert await state(history) == "likely"
-    assert await history.messages() == {"team": []}
+    assert await history.messages() == heard
 
 
 async def measured_again(history, suspected, reports, *, affected=("slower", 0.1), control=("same", 0.0)):
