@@ -21,6 +21,12 @@ ANNOUNCED_KINDS: Final = frozenset({"worse", "wrong_gradient", "failed", "unstea
 """Kinds of incidents that are announced. Improvements are only shown on pages."""
 BEGINNINGS: Final[tuple[Event, ...]] = ("confirmed", "likely")
 """Events that announce an incident first; rules decide who gets them, and later events go to the same channels."""
+_OF_KINDS: Final[Mapping[str, str]] = {
+    "wrong_gradient": "wrong_gradient",
+    "failed": "wrong_gradient",
+    "missing": "missing",
+}
+"""The names under which channels choose what is confirmed of some kinds."""
 _OPENINGS: Final[Mapping[Event, str]] = {
     "confirmed": "", "likely": "Likely: ", "grown": "Grown: ", "resolved": "Resolved: ", "withdrawn": "Withdrawn: ",
     "culprit": "Culprit found: ",
@@ -86,7 +92,7 @@ async def announce(
     noted = note_event(session, incident, event, actor=actor, told=tells, details=facts)
     await session.flush()
     if tells:
-        name = incident.kind if event == "confirmed" and incident.kind in {"wrong_gradient", "missing"} else event
+        name = _OF_KINDS.get(incident.kind, event) if event == "confirmed" else event
         title = _OPENINGS[event] + facts["title"]
         message = {**facts, "title": title, "severity": incident.kind}
         if (whole := await _announced_as(session, incident)) is not None:

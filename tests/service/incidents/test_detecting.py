@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 from sqlalchemy import text
+from tests.service.incidents.conftest import WRONG
 
 from pullback_service import worker
 from pullback_service.incidents import change_search
@@ -67,6 +68,17 @@ async def test_the_worker_looks_once_for_all_uploads_that_wait(history, reports,
     await worker.run_once(database_url)
     assert told_as(await history.incidents(), reports) == WHOLE_STORY
     assert len(await history.told()) == 3
+
+
+@pytest.mark.parametrize("broken", [{"error": {"kind": "workload", "message": "broke"}}, {"gradient": WRONG}])
+async def test_a_wrong_gradient_and_a_case_that_does_not_run_are_one_event_of_channels(history, broken):
+    await history.upload(history.commit(1))
+    await history.make_channels("team")
+    documents = [history.commit(number) for number in (2, 3)]
+    for document in documents:
+        document["cases"][0] |= {**broken, "variants": [], "paired": []}
+    await history.upload(*documents)
+    assert await history.messages() == {"team": ["wrong_gradient"]}
 
 
 async def test_uploading_all_of_it_again_in_another_order_tells_nothing_more(history, reports):
