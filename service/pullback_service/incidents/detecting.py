@@ -38,8 +38,8 @@ from pullback_service.incidents.grouping import Located, group, successors
 from pullback_service.incidents.lifecycle import AFTER_NOISE
 from pullback_service.incidents.new_levels import compare_across_edges
 from pullback_service.incidents.ruling import unwatched
-from pullback_service.incidents.transitions import settle
-from pullback_service.incidents.trunk_changes import MOST_READINGS
+from pullback_service.incidents.transitions import SEEN_BY, settle
+from pullback_service.incidents.trunk_changes import FOUND_BY, MOST_READINGS
 from pullback_service.models.incidents import Incident, IncidentEvent, SetAside, StoredChange
 
 REPORTS_AT_ONCE: Final = 200
@@ -75,13 +75,13 @@ SELECT noise.series_id, abs(noise.log_ratio), next.commit_id
 _TOLD: Final[LiteralString] = """
 SELECT DISTINCT incident_id FROM incident_event WHERE incident_id = ANY (%(incidents)s::bigint[]) AND told
 """
+# Null unless a result of the commit is old: true where one is older than detection, false where only the detector is newer.
 _IS_OLD: Final[LiteralString] = """
-SELECT report.id
+SELECT bool_or(report.received_at < project.detected_from)
   FROM report
   JOIN project ON project.id = report.project_id
  WHERE report.commit_id = %(commit)s
    AND report.received_at < greatest(project.detected_from, CASE WHEN %(by_detector)s THEN project.detector_from END)
- LIMIT 1
 """
 _MISSED: Final[LiteralString] = """
 SELECT DISTINCT project_id
@@ -328,11 +328,14 @@ async def _open(
     places: Places,
     seen: bool,
 ) -> int:
-    """A new incident; one that was split from another is not announced again."""
+    """A new incident; one that was split from another is not announced again.
+
+    One that only a new version of the detector sees in results that came before it is `seen` until it is confirmed.
+    """
     first = changes[0].located.change
     commit_id = min((each.located.change.commit_id for each in changes), key=places.__getitem__)
     by_detector = all(each.located.change.evidence == "levels" for each in changes)
-    is_old = await statements.row(session, _IS_OLD, {"commit": commit_id, "by_detector": by_detector})
+    ((is_old,),) = await statements.rows(session, _IS_OLD, {"commit": commit_id, "by_detector": by_detector})
     made = Incident(
         project_id=project_id,
         kind=first.incident_kind,
@@ -343,7 +346,9 @@ async def _open(
     )
     session.add(made)
     await session.flush()
-    details = {"from": sorted(set(split_from))} if split_from else {}
+    details: dict[str, object] = {"from": sorted(set(split_from))} if split_from else {}
+    if is_old is False and not seen:
+        details[SEEN_BY] = FOUND_BY
     session.add(IncidentEvent(incident_id=made.id, event="split" if split_from else "found", details=details))
     return made.id
 

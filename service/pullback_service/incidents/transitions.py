@@ -45,7 +45,7 @@ from pullback_service.incidents.lifecycle import (
 )
 from pullback_service.incidents.queries import changes_of_incidents, verdicts_of
 from pullback_service.jobs.queries import UNFINISHED
-from pullback_service.models.incidents import Bisection, Incident, IncidentJob, Verdict
+from pullback_service.models.incidents import Bisection, Incident, IncidentEvent, IncidentJob, Verdict
 from pullback_service.models.jobs import Job
 from pullback_service.models.reports import Comparison, Report
 
@@ -54,6 +54,8 @@ BY_MACHINE: Final = "An unaffected case moved as well: the machine changed, not 
 LEFT_OPEN: Final = (
     "An unaffected case moved in one measurement and not in another: it may be the machine, and not the code."
 )
+SEEN_BY: Final = "seen_by_detector"
+"""A detail of the event with which an incident begins that is `seen` because its results are older than the detector."""
 OUT_OF_TIME: Final = "The machine had no time left to measure it on the day it was found."
 
 
@@ -269,6 +271,8 @@ async def move(
         return
     incident.state = state
     incident.changed_at = now()
+    if state == "confirmed" and incident.seen:
+        incident.seen = not await _is_seen_by_detector_alone(session, incident.id)
     await session.flush()
     told = await announced_state(session, incident)
     is_asked_for = was == "likely" and state == "confirming"  # the announcement stands until the answer is there
@@ -284,3 +288,11 @@ async def move(
     if told == "told" and state not in BEGINNINGS and not is_asked_for:
         await session.flush()
         await announce_parts(session, incident)
+
+
+async def _is_seen_by_detector_alone(session: AsyncSession, incident_id: int) -> bool:
+    """True if an incident was `seen` only because its results are older than the detector. Index: ix_incident_event_incident_id."""
+    begun = select(IncidentEvent.id).where(
+        IncidentEvent.incident_id == incident_id, IncidentEvent.details.has_key(SEEN_BY)
+    )
+    return await session.scalar(begun) is not None

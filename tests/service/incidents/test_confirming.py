@@ -282,6 +282,23 @@ async def test_the_largest_suspicion_has_the_first_turn(history, slow_again):
     assert found["dense"] == "confirming"
 
 
+@pytest.mark.parametrize(
+    ("older_than", "told"), [("detector = 'levels 1'", ["confirmed"]), ("detected_from = now()", [])]
+)
+async def test_what_a_new_detector_sees_in_older_results_is_announced_once_it_is_confirmed(
+    history, slow_again, reports, database, older_than, told
+):
+    async with database.writing.begin() as session:
+        await session.execute(text(f"UPDATE project SET {older_than}"))  # noqa: S608 - our own words
+    await history.look()
+    (found,) = await history.incidents()
+    assert (found.incident.state, found.incident.seen) == ("confirming", True)
+    await measured_again(history, slow_again, reports, control=("slower", 0.2))
+    (found,) = await history.incidents()
+    assert (found.incident.state, found.incident.seen) == ("confirmed", not told)
+    assert [event for _, event in await history.told()] == told
+
+
 async def test_somebody_may_have_it_measured_again_whatever_was_measured_before(history, suspected, reports):
     await measured_again(history, suspected, reports, affected=("same", 0.0))
     (refuted,) = (await history.client.get(f"{API}/incidents")).json()["items"]
