@@ -145,13 +145,11 @@ async def _announced_as(session: AsyncSession, incident: Incident) -> int | None
 async def announce_held_back(session: AsyncSession, incident: Incident) -> None:
     """Announce an incident that rules held back when it began, if they no longer do: it grew, or the rules changed."""
     state = incident.state
-    if (
-        incident.told_to == []
-        and not incident.seen
-        and state in BEGINNINGS
-        and (await decide_for(session, incident)).tells
-    ):
-        await announce(session, incident, state)
+    if incident.told_to == [] and not incident.seen and state in BEGINNINGS:
+        decision = await decide_for(session, incident)
+        incident.rules = [each.as_json() for each in decision.held]
+        if decision.tells and incident.kind in ANNOUNCED_KINDS:
+            await announce(session, incident, state)
 
 
 async def announce_growth(session: AsyncSession, incident: Incident) -> None:

@@ -76,6 +76,10 @@ _TOLD: Final[LiteralString] = """
 SELECT DISTINCT incident_id FROM incident_event WHERE incident_id = ANY (%(incidents)s::bigint[]) AND told
 """
 # Null unless a result of the commit is old: true where one is older than detection, false where only the detector is newer.
+_UNDECIDED: Final[LiteralString] = """
+SELECT id FROM incident
+ WHERE project_id = %(project)s AND told_to = '{}' AND rules IS NULL AND state IN ('confirmed', 'likely') AND NOT seen
+"""
 _IS_OLD: Final[LiteralString] = """
 SELECT bool_or(report.received_at < project.detected_from)
   FROM report
@@ -198,10 +202,16 @@ async def keep_incidents(
     ]
     new = await _with_incidents(session, unknown, gone, trunk.places)
     new = await _watched(session, project_id, new)
-    touched_incidents = followed | {each.incident_id for each in (*gone, *new) if each.incident_id is not None}
+    touched_incidents = followed | await _undecided(session, project_id)
+    touched_incidents |= {each.incident_id for each in (*gone, *new) if each.incident_id is not None}
     if gone or new:
         touched_incidents |= await _regroup(session, project_id, kept, new, gone, trunk.places, seen=seen)
     await settle(session, project_id, trunk, touched_incidents, minutes_a_day=minutes_a_day)
+
+
+async def _undecided(session: AsyncSession, project_id: ProjectId) -> set[int]:
+    """The incidents that rules held back before the rules changed. Index: ix_incident_project_id."""
+    return {incident_id for (incident_id,) in await statements.rows(session, _UNDECIDED, {"project": project_id})}
 
 
 def _is_at_the_end(upload: UploadContent | None, trunk: Trunk) -> bool:
