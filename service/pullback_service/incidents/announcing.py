@@ -8,10 +8,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.ids import ProjectId
+from pullback_service.incidents.confirming import can_be_measured
 from pullback_service.incidents.lifecycle import GROWN
 from pullback_service.incidents.payload import facts_of
 from pullback_service.incidents.ruling import decide_for
 from pullback_service.models.incidents import Incident, IncidentEvent
+from pullback_service.notifications.events import EVENTS, USUAL
 from pullback_service.notifications.outbox import enqueue
 
 Event: TypeAlias = Literal["confirmed", "likely", "grown", "resolved", "withdrawn", "culprit"]
@@ -19,6 +21,12 @@ ANNOUNCED_KINDS: Final = frozenset({"worse", "wrong_gradient", "failed", "unstea
 """Kinds of incidents that are announced. Improvements are only shown on pages."""
 BEGINNINGS: Final[tuple[Event, ...]] = ("confirmed", "likely")
 """Events that announce an incident first; rules decide who gets them, and later events go to the same channels."""
+_OF_KINDS: Final[Mapping[str, str]] = {
+    "wrong_gradient": "wrong_gradient",
+    "failed": "wrong_gradient",
+    "missing": "missing",
+}
+"""The names under which channels choose what is confirmed of some kinds."""
 _OPENINGS: Final[Mapping[Event, str]] = {
     "confirmed": "", "likely": "Likely: ", "grown": "Grown: ", "resolved": "Resolved: ", "withdrawn": "Withdrawn: ",
     "culprit": "Culprit found: ",
@@ -84,13 +92,16 @@ async def announce(
     noted = note_event(session, incident, event, actor=actor, told=tells, details=facts)
     await session.flush()
     if tells:
-        name = incident.kind if event == "confirmed" and incident.kind in {"wrong_gradient", "missing"} else event
+        name = _OF_KINDS.get(incident.kind, event) if event == "confirmed" else event
         title = _OPENINGS[event] + facts["title"]
         message = {**facts, "title": title, "severity": incident.kind}
         if (whole := await _announced_as(session, incident)) is not None:
             message["thread"] = f"incident {whole}"
         key = f"incident {incident.id}, event {noted.id}"
-        await enqueue(session, ProjectId(incident.project_id), name, key, message, only=incident.told_to)
+        project_id = ProjectId(incident.project_id)
+        is_left_out = event == "likely" and incident.told_to is None and await can_be_measured(session, project_id)
+        usual = USUAL if is_left_out else EVENTS  # rules that name channels name them for all events
+        await enqueue(session, project_id, name, key, message, only=incident.told_to, usual=usual)
 
 
 async def announce_first(session: AsyncSession, incident: Incident, event: Event, *, actor: str | None = None) -> None:
@@ -134,13 +145,11 @@ async def _announced_as(session: AsyncSession, incident: Incident) -> int | None
 async def announce_held_back(session: AsyncSession, incident: Incident) -> None:
     """Announce an incident that rules held back when it began, if they no longer do: it grew, or the rules changed."""
     state = incident.state
-    if (
-        incident.told_to == []
-        and not incident.seen
-        and state in BEGINNINGS
-        and (await decide_for(session, incident)).tells
-    ):
-        await announce(session, incident, state)
+    if incident.told_to == [] and not incident.seen and state in BEGINNINGS:
+        decision = await decide_for(session, incident)
+        incident.rules = [each.as_json() for each in decision.held]
+        if decision.tells and incident.kind in ANNOUNCED_KINDS:
+            await announce(session, incident, state)
 
 
 async def announce_growth(session: AsyncSession, incident: Incident) -> None:

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import inf
 from typing import Final, NamedTuple
 
 from sqlalchemy import delete
@@ -96,13 +97,18 @@ async def search_changes(
     """The changes of some cases on some machines, and of others that were suspected at the same commits.
 
     `stored` are changes that were found before. Without an `upload` all readings are looked at again. Suspicions no larger than what
-    people called noise (`least`) are not raised, unless they are stored. A series whose search fails is set aside; the others go on.
+    people called noise (`least`) are not raised, unless they are stored. A series whose search fails is set aside, and what is stored of it
+    stays; the others go on.
     """
-    found_before: dict[int, list[Change]] = defaultdict(list)
+    known: dict[int, list[Change]] = defaultdict(list)
     for change in stored:
-        if change.evidence == "levels" and change.series_id is not None:
-            found_before[change.series_id].append(change)
-    looking = _Looking(session, trunk, found_before, upload, least)
+        if (
+            change.series_id is not None
+            and change.evidence != "budget"
+            and {change.reference_id, change.commit_id} <= trunk.places.keys()
+        ):
+            known[change.series_id].append(change)
+    looking = _Looking(session, trunk, known, upload, least)
     suspects = await read_suspects(session, project_id)
     changes: list[Change] = []
     seen: set[Pair] = set()
@@ -113,6 +119,8 @@ async def search_changes(
             some = todo[start : start + PAIRS_AT_ONCE]
             for looked in await looking.at(some):
                 key = looked.series.series_id
+                if key in looking.set_aside:
+                    continue  # its suspicions stay
                 before = suspects.pop(key, None)
                 now = [(each.change.commit_id, each.chance) for each in looked.suspicions]
                 if now:
@@ -131,8 +139,8 @@ class _Looking:
 
     session: AsyncSession
     trunk: Trunk
-    found_before: Mapping[int, Sequence[Change]]
-    """The suspicions of each series that are stored."""
+    stored: Mapping[int, Sequence[Change]]
+    """The changes along the trunk that are stored of each series."""
     upload: UploadContent | None
     least: Mapping[int, Sequence[NoiseSize]]
     looked: list[_SeriesFindings] = field(default_factory=list)
@@ -164,8 +172,10 @@ class _Looking:
         found: list[Change] = []
         for each in self.looked:
             accepted = [one.change for one in each.suspicions if one.chance <= highest[one.change.commit_id]]
+            changes = self.stored.get(each.series.series_id, ())
             with self._setting_aside(each.series):
-                found += changes_of(each.series, each.claims, [*each.settled, *accepted], self.trunk.places)
+                changes = changes_of(each.series, each.claims, [*each.settled, *accepted], self.trunk.places)
+            found += changes
         await _note_set_aside(self.session, [each.series.series_id for each in self.looked], self.set_aside)
         return found
 
@@ -205,6 +215,7 @@ class _Looking:
             for each in some:
                 await asyncio.sleep(0)  # other chores run on the same loop
                 readings = newest.get(each.series_id, ())
+                seen[each.series_id] = (), self._settled(each.series_id, inf)  # unless the detector gets through
                 with self._setting_aside(each):
                     commits = [reading.commit_id for reading in readings]
                     state = states.get(each.series_id)
@@ -255,8 +266,8 @@ class _Looking:
             with self._setting_aside(each):
                 if not states[each.series_id].take(each, behind.get(each.series_id, ()), self.trunk.places):
                     del states[each.series_id]
-            if each.series_id in self.set_aside:
-                states.pop(each.series_id, None)
+            if self.set_aside.pop(each.series_id, None) is not None:
+                states.pop(each.series_id, None)  # all of its readings are read instead
 
     def _gone_back(
         self, series: Watched, state: SeriesState | None, readings: Sequence[Observed]
@@ -285,27 +296,24 @@ class _Looking:
         """True if a suspicion is larger than what people called noise, or is that noise itself: it stays with its verdict."""
         places = self.trunk.places
         return not any(least.holds_back(change, places) for least in self.least.get(series_id, ())) or any(
-            other.reference_id in places and other.commit_id in places and change.meets(other, places)
-            for other in self.found_before.get(series_id, ())
+            change.meets(other, places) for other in self._found_before(series_id)
         )
 
-    def _settled(self, series_id: int, before: int) -> Sequence[Change]:
-        places = self.trunk.places
-        return [
-            change
-            for change in self.found_before.get(series_id, ())
-            if change.reference_id in places and places.get(change.commit_id, before) < before
-        ]
+    def _found_before(self, series_id: int) -> Sequence[Change]:
+        """The stored suspicions of a series."""
+        return [change for change in self.stored.get(series_id, ()) if change.evidence == "levels"]
+
+    def _settled(self, series_id: int, before: float) -> Sequence[Change]:
+        return [change for change in self._found_before(series_id) if self.trunk.places[change.commit_id] < before]
 
     def _of_another_version(self, series_id: int, before: int, raised: Sequence[Suspicion]) -> Sequence[Change]:
         """The changes that another version of the detector found and this one does not: they stay, for no measurement refutes them."""
         places = self.trunk.places
         return [
             change
-            for change in self.found_before.get(series_id, ())
+            for change in self._found_before(series_id)
             if not is_of_this_version(change)
-            and change.reference_id in places
-            and places.get(change.commit_id, -1) >= before
+            and places[change.commit_id] >= before
             and not any(one.change.worse == change.worse and one.change.meets(change, places) for one in raised)
         ]
 

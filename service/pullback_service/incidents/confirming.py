@@ -13,6 +13,7 @@ from pullback_service.incidents.changes import Change, Places
 from pullback_service.incidents.detection_inputs import Pair
 from pullback_service.job_channel import ring
 from pullback_service.jobs.trust import trust_in
+from pullback_service.models.agents import Agent
 from pullback_service.models.incidents import Incident, IncidentJob
 from pullback_service.models.jobs import Job
 from pullback_service.models.series import Case
@@ -127,6 +128,12 @@ async def measuring_devices(
         (machine, device): Measuring(machine, device, suite.partition(":")[0], requires)
         for machine, device, suite, requires in rows
     }
+
+
+async def can_be_measured(session: AsyncSession, project_id: ProjectId) -> bool:
+    """True if some agent can build a project's commits and compare them. Index: none of `agent`, a table of a few rows; as `measuring_devices`."""
+    machines = set(await session.scalars(select(Agent.machine_id)))
+    return bool(await measuring_devices(session, project_id, machines))
 
 
 async def measuring_pairs(

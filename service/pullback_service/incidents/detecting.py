@@ -38,8 +38,8 @@ from pullback_service.incidents.grouping import Located, group, successors
 from pullback_service.incidents.lifecycle import AFTER_NOISE
 from pullback_service.incidents.new_levels import compare_across_edges
 from pullback_service.incidents.ruling import unwatched
-from pullback_service.incidents.transitions import settle
-from pullback_service.incidents.trunk_changes import MOST_READINGS
+from pullback_service.incidents.transitions import SEEN_BY, settle
+from pullback_service.incidents.trunk_changes import FOUND_BY, MOST_READINGS
 from pullback_service.models.incidents import Incident, IncidentEvent, SetAside, StoredChange
 
 REPORTS_AT_ONCE: Final = 200
@@ -75,13 +75,17 @@ SELECT noise.series_id, abs(noise.log_ratio), next.commit_id
 _TOLD: Final[LiteralString] = """
 SELECT DISTINCT incident_id FROM incident_event WHERE incident_id = ANY (%(incidents)s::bigint[]) AND told
 """
+# Null unless a result of the commit is old: true where one is older than detection, false where only the detector is newer.
+_UNDECIDED: Final[LiteralString] = """
+SELECT id FROM incident
+ WHERE project_id = %(project)s AND told_to = '{}' AND rules IS NULL AND state IN ('confirmed', 'likely') AND NOT seen
+"""
 _IS_OLD: Final[LiteralString] = """
-SELECT report.id
+SELECT bool_or(report.received_at < project.detected_from)
   FROM report
   JOIN project ON project.id = report.project_id
  WHERE report.commit_id = %(commit)s
    AND report.received_at < greatest(project.detected_from, CASE WHEN %(by_detector)s THEN project.detector_from END)
- LIMIT 1
 """
 _MISSED: Final[LiteralString] = """
 SELECT DISTINCT project_id
@@ -198,10 +202,16 @@ async def keep_incidents(
     ]
     new = await _with_incidents(session, unknown, gone, trunk.places)
     new = await _watched(session, project_id, new)
-    touched_incidents = followed | {each.incident_id for each in (*gone, *new) if each.incident_id is not None}
+    touched_incidents = followed | await _undecided(session, project_id)
+    touched_incidents |= {each.incident_id for each in (*gone, *new) if each.incident_id is not None}
     if gone or new:
         touched_incidents |= await _regroup(session, project_id, kept, new, gone, trunk.places, seen=seen)
     await settle(session, project_id, trunk, touched_incidents, minutes_a_day=minutes_a_day)
+
+
+async def _undecided(session: AsyncSession, project_id: ProjectId) -> set[int]:
+    """The incidents that rules held back before the rules changed. Index: ix_incident_project_id."""
+    return {incident_id for (incident_id,) in await statements.rows(session, _UNDECIDED, {"project": project_id})}
 
 
 def _is_at_the_end(upload: UploadContent | None, trunk: Trunk) -> bool:
@@ -328,11 +338,14 @@ async def _open(
     places: Places,
     seen: bool,
 ) -> int:
-    """A new incident; one that was split from another is not announced again."""
+    """A new incident; one that was split from another is not announced again.
+
+    One that only a new version of the detector sees in results that came before it is `seen` until it is confirmed.
+    """
     first = changes[0].located.change
     commit_id = min((each.located.change.commit_id for each in changes), key=places.__getitem__)
     by_detector = all(each.located.change.evidence == "levels" for each in changes)
-    is_old = await statements.row(session, _IS_OLD, {"commit": commit_id, "by_detector": by_detector})
+    ((is_old,),) = await statements.rows(session, _IS_OLD, {"commit": commit_id, "by_detector": by_detector})
     made = Incident(
         project_id=project_id,
         kind=first.incident_kind,
@@ -343,7 +356,9 @@ async def _open(
     )
     session.add(made)
     await session.flush()
-    details = {"from": sorted(set(split_from))} if split_from else {}
+    details: dict[str, object] = {"from": sorted(set(split_from))} if split_from else {}
+    if is_old is False and not seen:
+        details[SEEN_BY] = FOUND_BY
     session.add(IncidentEvent(incident_id=made.id, event="split" if split_from else "found", details=details))
     return made.id
 

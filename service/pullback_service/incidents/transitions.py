@@ -45,7 +45,7 @@ from pullback_service.incidents.lifecycle import (
 )
 from pullback_service.incidents.queries import changes_of_incidents, verdicts_of
 from pullback_service.jobs.queries import UNFINISHED
-from pullback_service.models.incidents import Bisection, Incident, IncidentJob, Verdict
+from pullback_service.models.incidents import Bisection, Incident, IncidentEvent, IncidentJob, Verdict
 from pullback_service.models.jobs import Job
 from pullback_service.models.reports import Comparison, Report
 
@@ -54,6 +54,8 @@ BY_MACHINE: Final = "An unaffected case moved as well: the machine changed, not 
 LEFT_OPEN: Final = (
     "An unaffected case moved in one measurement and not in another: it may be the machine, and not the code."
 )
+SEEN_BY: Final = "seen_by_detector"
+"""A detail of the event with which an incident begins that is `seen` because its results are older than the detector."""
 OUT_OF_TIME: Final = "The machine had no time left to measure it on the day it was found."
 
 
@@ -178,24 +180,50 @@ def _size(changes: Sequence[Change]) -> float:
     return max((abs(change.log_ratio or 0.0) for change in changes), default=0.0)
 
 
+async def decide(session: AsyncSession, incident: Incident, *, by: str) -> None:
+    """Move an incident to the state that follows from its evidence and verdict, for a person; jobs are left to detection.
+
+    What was announced stands until it is measured again. Index: as `settle`.
+    """
+    await session.flush()
+    known = await _read_inputs(session, ProjectId(incident.project_id), [incident])
+    is_announced = await announced_state(session, incident) == "told"
+    state = _state_of(incident, known, may_be_measured=not is_announced and bool(_chosen(incident, known)))
+    await move(session, incident, state, actor=by)
+
+
+def _chosen(incident: Incident, known: _IncidentInputs) -> Sequence[Change]:
+    """The suspicions of an incident that an agent could measure again; none if it was measured as often as it may be."""
+    if incident.asked >= MOST_ASKED:
+        return []
+    return chosen_to_measure(known.changes.get(incident.id, ()), known.measuring)
+
+
+def _ran_out_of_time(incident: Incident, known: _IncidentInputs) -> bool:
+    return incident.out_of_time_on is not None and incident.out_of_time_on < known.today
+
+
+def _state_of(incident: Incident, known: _IncidentInputs, *, may_be_measured: bool) -> State:
+    verdict = known.verdicts.get(incident.id)
+    return state_of(
+        known.changes.get(incident.id, ()),
+        was=incident.state,  # type: ignore[arg-type] # the table has no others
+        verdict=None if verdict is None else verdict.verdict,  # type: ignore[arg-type]
+        is_measured_again=incident.job_id in known.waiting,
+        may_be_measured=may_be_measured,
+        was_measured=incident.id in known.measured,
+        controls=known.controls.get(incident.id, ()),
+        ran_out_of_time=_ran_out_of_time(incident, known),
+    )
+
+
 async def _settle(
     session: AsyncSession, incident: Incident, known: _IncidentInputs, places: Places, budget: Budget
 ) -> None:
     changes = known.changes.get(incident.id, ())
     controls = known.controls.get(incident.id, ())
-    verdict = known.verdicts.get(incident.id)
-    chosen = [] if incident.asked >= MOST_ASKED else chosen_to_measure(changes, known.measuring)
-    ran_out = incident.out_of_time_on is not None and incident.out_of_time_on < known.today
-    state = state_of(
-        changes,
-        was=incident.state,  # type: ignore[arg-type] # the table has no others
-        verdict=None if verdict is None else verdict.verdict,  # type: ignore[arg-type]
-        is_measured_again=incident.job_id in known.waiting,
-        may_be_measured=bool(chosen),
-        was_measured=incident.id in known.measured,
-        controls=controls,
-        ran_out_of_time=ran_out,
-    )
+    chosen = _chosen(incident, known)
+    state = _state_of(incident, known, may_be_measured=bool(chosen))
     if state == "suspected" and chosen:
         by = known.measuring[chosen[0].pair]
         cases, variants = ({getattr(change, name) for change in chosen} for name in ("case_id", "variant"))
@@ -209,7 +237,7 @@ async def _settle(
     because = BY_MACHINE if state == "refuted" and is_caused_by_machine(changes, controls) else None
     if state == "unconfirmed" and is_left_open(changes, controls):
         because = LEFT_OPEN
-    elif state == "unconfirmed" and ran_out:
+    elif state == "unconfirmed" and _ran_out_of_time(incident, known):
         because = OUT_OF_TIME
     await move(session, incident, state, because=because)
 
@@ -243,6 +271,8 @@ async def move(
         return
     incident.state = state
     incident.changed_at = now()
+    if state == "confirmed" and incident.seen:
+        incident.seen = not await _is_seen_by_detector_alone(session, incident.id)
     await session.flush()
     told = await announced_state(session, incident)
     is_asked_for = was == "likely" and state == "confirming"  # the announcement stands until the answer is there
@@ -258,3 +288,11 @@ async def move(
     if told == "told" and state not in BEGINNINGS and not is_asked_for:
         await session.flush()
         await announce_parts(session, incident)
+
+
+async def _is_seen_by_detector_alone(session: AsyncSession, incident_id: int) -> bool:
+    """True if an incident was `seen` only because its results are older than the detector. Index: ix_incident_event_incident_id."""
+    begun = select(IncidentEvent.id).where(
+        IncidentEvent.incident_id == incident_id, IncidentEvent.details.has_key(SEEN_BY)
+    )
+    return await session.scalar(begun) is not None

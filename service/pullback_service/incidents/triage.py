@@ -22,9 +22,9 @@ from pullback_service.incidents.confirming import (
     shown_most,
 )
 from pullback_service.incidents.detection_inputs import Pair, read_trunk
-from pullback_service.incidents.lifecycle import VerdictWord, state_of
+from pullback_service.incidents.lifecycle import VerdictWord
 from pullback_service.incidents.queries import changes_of_incidents, incident_by_id, verdicts_of
-from pullback_service.incidents.transitions import controls_of, measured_again, move
+from pullback_service.incidents.transitions import decide
 from pullback_service.jobs.queries import UNFINISHED
 from pullback_service.models.incidents import Bisection, Incident, Verdict
 from pullback_service.models.jobs import Job
@@ -41,7 +41,7 @@ async def give_verdict(
     session.add(Verdict(incident_id=incident_id, actor=by, verdict=verdict, note=note, link=link))
     note_event(session, incident, verdict, actor=by, details={"note": note, "link": link})
     if verdict != "real" or standing is not None:
-        await _decide(session, incident, verdict, by)
+        await _decide(session, incident, by)
     return incident, True
 
 
@@ -53,7 +53,7 @@ async def revoke_verdict(session: AsyncSession, incident_id: int, *, by: str) ->
     if revoked.rowcount == 0:  # type: ignore[attr-defined] # of an update
         return incident, False
     note_event(session, incident, "revoked", actor=by)
-    await _decide(session, incident, None, by)
+    await _decide(session, incident, by)
     return incident, True
 
 
@@ -85,8 +85,7 @@ async def confirm(session: AsyncSession, incident_id: int, *, by: str) -> tuple[
     incident.asked, incident.out_of_time_on = 0, None
     await queue_confirmation(session, incident, chosen, places, measuring[chosen[0].pair], asked_by=by)
     note_event(session, incident, "measured_again", actor=by, details={"job": incident.job_id})
-    standing = (await verdicts_of(session, [incident_id])).get(incident_id)
-    await _decide(session, incident, None if standing is None else standing.verdict, by, is_measured_again=True)  # type: ignore[arg-type] # the table has no others
+    await _decide(session, incident, by)
     return incident, True
 
 
@@ -146,23 +145,6 @@ async def _open_incident(session: AsyncSession, incident_id: int) -> Incident:
     return incident
 
 
-async def _decide(
-    session: AsyncSession,
-    incident: Incident,
-    verdict: VerdictWord | None,
-    by: str,
-    *,
-    is_measured_again: bool = False,
-) -> None:
-    changes = (await changes_of_incidents(session, [incident.id])).get(incident.id, [])
-    was = incident.state
-    state = state_of(
-        changes,
-        was=was,  # type: ignore[arg-type] # the table has no others
-        verdict=verdict,
-        is_measured_again=is_measured_again or await _unfinished(session, incident.job_id),
-        was_measured=incident.id in await measured_again(session, [incident.id]),
-        controls=(await controls_of(session, [incident.id])).get(incident.id, ()),
-    )
-    await move(session, incident, state, actor=by)
+async def _decide(session: AsyncSession, incident: Incident, by: str) -> None:
+    await decide(session, incident, by=by)
     await defer_detection(session, ProjectId(incident.project_id))  # which asks agents, where that is due

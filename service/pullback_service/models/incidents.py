@@ -59,7 +59,7 @@ class Incident(Base):
     told_to: Mapped[list[str] | None] = mapped_column(ARRAY(Text))
     """Names of the channels that rules let be told, none where they keep it; null: all."""
     rules: Mapped[list[dict[str, Any]] | None] = mapped_column(JSONB(none_as_null=True))
-    """The rules that decided about that, as they were then."""
+    """The rules that decided about that, as they were then; null before they do, and of what they held back before they changed."""
 
 
 class StoredChange(RatioColumns, Base):

@@ -11,7 +11,8 @@ Event: TypeAlias = Literal[
 """The events that a channel can choose."""
 EVENTS: Final[tuple[Event, ...]] = get_args(Event)
 USUAL: Final[Sequence[Event]] = tuple(event for event in EVENTS if event != "likely")
-"""The events of a channel that chose none; `likely` too where no agent measures the project, which nothing can confirm there."""
+"""The events of a channel that chose none; `likely` too where a rule names it, and while no agent can measure the project, since nothing can be
+confirmed there."""
 TEST: Final = "test"
 CHANNEL_OFF: Final = "channel_off"
 """A channel was switched off: told on all others."""

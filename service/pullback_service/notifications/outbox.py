@@ -68,9 +68,7 @@ _WRITE: Final = """
         WHERE channel.project_id = %(project)s AND channel.switched_off_at IS NULL
           AND (%(only)s::text[] IS NULL OR channel.name = ANY (%(only)s::text[]))
           AND (%(event)s::text = %(to_all)s
-               OR %(event)s::text = ANY (coalesce(channel.events, %(usual)s::text[]))
-               OR (channel.events IS NULL AND %(event)s::text = 'likely'
-                   AND NOT EXISTS (SELECT FROM agent WHERE project_id IS NULL OR project_id = %(project)s)))
+               OR %(event)s::text = ANY (coalesce(channel.events, %(usual)s::text[])))
     RETURNING channel_id)
 SELECT made.id, sent.channel_id FROM made LEFT JOIN sent ON true
 """
@@ -84,10 +82,11 @@ async def enqueue(
     facts: Facts,
     *,
     only: Collection[str] | None = None,
+    usual: Collection[str] = USUAL,
 ) -> bool:
     """Tell the channels of a project that want it of an event, once this transaction is stored; false where it was told before.
 
-    `only` names the channels that may have it. `key` says what the event is about. `facts` has `title`, `sentence` and `url` at least: see `events.Facts`.
+    `only` names the channels that may have it, `usual` are the events of those that chose none. `key` says what the event is about. `facts` has `title`, `sentence` and `url` at least: see `events.Facts`.
     Index: uq_notification_project_id_event_key, uq_channel_project_id_name.
     """
     values = {
@@ -96,7 +95,7 @@ async def enqueue(
         "key": key,
         "facts": orjson.dumps(tidied(facts)).decode(),
         "to_all": CHANNEL_OFF,
-        "usual": list(USUAL),
+        "usual": list(usual),
         "only": None if only is None else list(only),
     }
     await session.flush()

@@ -48,6 +48,14 @@ SELECT EXISTS (
 _LOOK_AGAIN: Final[LiteralString] = "UPDATE project SET watched = '' WHERE id = %(project)s AND watched IS NOT NULL"
 MANY_PAIRS: Final = 500_000
 """Of a rule and a series, some microseconds each: more take the thread of what is large."""
+# Detection decides again about incidents without rules that were held back.
+_DECIDE_AGAIN: Final[LiteralString] = """
+UPDATE incident SET rules = NULL
+ WHERE id IN (
+       SELECT id FROM incident
+        WHERE project_id = %(project)s AND told_to = '{}' AND state IN ('confirmed', 'likely') AND NOT seen
+        ORDER BY id FOR NO KEY UPDATE)
+"""
 
 
 class Series(NamedTuple):
@@ -82,7 +90,8 @@ async def replace_rules(session: AsyncSession, project: Project, said: RulesStat
 
     A rule that was there before holds since then. Nothing is taken of a file that is older than the one that was sent last, or of
     another branch than the trunk where that is said.
-    Index: uq_rule_project_id_place, ix_series_project_id, uq_channel_project_id_name, uq_commit_project_id_sha, pk_branch_commit.
+    Index: uq_rule_project_id_place, ix_series_project_id, uq_channel_project_id_name, uq_commit_project_id_sha, pk_branch_commit,
+    ix_incident_project_id.
     """
     if said.branch is not None and said.branch != await trunk_of(session, project.id):
         return Replaced(await rules_of(session, project.id), is_changed=False)
@@ -116,6 +125,7 @@ async def replace_rules(session: AsyncSession, project: Project, said: RulesStat
             await session.execute(insert(StoredRule).values(**values))
         if await _is_another_look_due(session, project.id, held, new):
             await statements.run(session, _LOOK_AGAIN, {"project": project.id})
+        await statements.run(session, _DECIDE_AGAIN, {"project": project.id})
         await defer_detection(session, ProjectId(project.id))
     project.file_trunk = said.trunk
     project.anchor, project.anchor_sha = anchor

@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from pullback_service.incidents.detecting import detect
 from pullback_service.incidents.queries import IncidentChoice, events_of, list_incidents
-from pullback_service.models import Project
+from pullback_service.models import Channel, Project
 from pullback_service.statements import answer
 
 WRONG = {"ok": False, "max_rel_error": 0.5, "oracle": "closed form"}
@@ -84,6 +84,23 @@ class History:
         async with self.database.reading() as session:
             found = await list_incidents(session, IncidentChoice(), limit=1000)
         return [detail for detail in reversed(found) if merged or detail.incident.state != "merged"]
+
+    async def make_channels(self, *names):
+        """Channels of the project that chose no events."""
+        async with self.database.writing.begin() as session:
+            (project_id,) = await session.scalars(select(Project.id))
+            session.add_all(
+                Channel(project_id=project_id, name=name, created_by="test", kind="email", target="a@example.org")
+                for name in names
+            )
+
+    async def messages(self):
+        """The events that wait to be sent on each channel, oldest first."""
+        found = {}
+        for channel in (await self.client.get("/api/v1/channels")).json()["items"]:
+            sent = await self.client.get(f"/api/v1/channels/{channel['id']}/deliveries")
+            found[channel["name"]] = [each["event"] for each in reversed(sent.json()["items"])]
+        return found
 
     async def told(self):
         """What was told, oldest first: incident and event."""

@@ -93,6 +93,41 @@ async def test_where_no_agent_came_for_a_day_later_commits_decide(history, suspe
     assert [event for _, event in await history.told()] == ["likely"]
 
 
+async def test_channels_that_chose_nothing_hear_what_is_likely_while_no_agent_can_measure(
+    history,
+    suspected,
+    enroll,  # noqa: F811
+    database,
+):
+    await history.make_channels("team")
+    async with database.writing.begin() as session:
+        await session.execute(text("UPDATE agent SET last_seen_at = now() - interval '2 days'"))
+        await session.execute(text("UPDATE job SET state = 'cancelled' WHERE origin = 'confirm'"))
+    await enroll("of other projects")
+    for number in (14, 15):
+        await history.upload(history.commit(number, ratio=-0.4) | {"machine": suspected.machine})
+    assert await history.messages() == {"team": ["likely"]}
+
+
+@pytest.mark.parametrize(
+    ("rules", "heard"),
+    [([], {"team": [], "gpu": []}), ([{"workload": "lstm", "tell": ["gpu"]}], {"team": [], "gpu": ["likely"]})],
+)
+async def test_channels_that_chose_nothing_hear_what_is_likely_by_a_rule_alone_while_an_agent_can_measure(
+    history, suspected, database, rules, heard
+):
+    await history.make_channels("team", "gpu")
+    said = await history.client.put(f"{API}/rules", params={"project": "demo"}, json={"rules": rules})
+    assert said.status_code == 200, said.text
+    async with database.writing.begin() as session:  # every job of it failed
+        await session.execute(text("UPDATE job SET state = 'failed' WHERE origin = 'confirm'"))
+        await session.execute(text("UPDATE incident SET asked = 2"))
+    for number in (14, 15):
+        await history.upload(history.commit(number, ratio=-0.4) | {"machine": suspected.machine})
+    assert await state(history) == "likely"
+    assert await history.messages() == heard
+
+
 async def measured_again(history, suspected, reports, *, affected=("slower", 0.1), control=("same", 0.0)):
     """A result of the job with the unaffected case in it."""
     lease = await suspected.take(kinds=KINDS)
@@ -247,6 +282,23 @@ async def test_the_largest_suspicion_has_the_first_turn(history, slow_again):
     assert found["dense"] == "confirming"
 
 
+@pytest.mark.parametrize(
+    ("older_than", "told"), [("detector = 'levels 1'", ["confirmed"]), ("detected_from = now()", [])]
+)
+async def test_what_a_new_detector_sees_in_older_results_is_announced_once_it_is_confirmed(
+    history, slow_again, reports, database, older_than, told
+):
+    async with database.writing.begin() as session:
+        await session.execute(text(f"UPDATE project SET {older_than}"))  # noqa: S608 - our own words
+    await history.look()
+    (found,) = await history.incidents()
+    assert (found.incident.state, found.incident.seen) == ("confirming", True)
+    await measured_again(history, slow_again, reports, control=("slower", 0.2))
+    (found,) = await history.incidents()
+    assert (found.incident.state, found.incident.seen) == ("confirmed", not told)
+    assert [event for _, event in await history.told()] == told
+
+
 async def test_somebody_may_have_it_measured_again_whatever_was_measured_before(history, suspected, reports):
     await measured_again(history, suspected, reports, affected=("same", 0.0))
     (refuted,) = (await history.client.get(f"{API}/incidents")).json()["items"]
@@ -275,6 +327,52 @@ async def test_what_was_told_as_likely_stands_until_the_measurement_that_somebod
     assert [event for _, event in await history.told()] == ["likely"]
     await measured_again(history, suspected, reports, affected=("same", 0.0))
     assert [event for _, event in await history.told()] == ["likely", "withdrawn"]
+
+
+@pytest.mark.parametrize("decision", ["revoked", "real"])
+async def test_what_waits_for_its_measurement_is_announced_by_no_decision_of_a_person(
+    history, suspected, database, decision
+):
+    for number in (14, 15):
+        await history.upload(history.commit(number, ratio=-0.4) | {"machine": suspected.machine})
+    async with database.writing.begin() as session:  # three commits behind it bear it out, and nobody measured it yet
+        await session.execute(text("UPDATE job SET state = 'cancelled' WHERE origin = 'confirm'"))
+        await session.execute(text("UPDATE incident SET state = 'suspected', asked = 0, job_id = NULL"))
+    (only,) = (await history.client.get(f"{API}/incidents")).json()["items"]
+    verdict = f"{only['url']}/verdict"
+    assert (await history.client.post(verdict, json={"verdict": "noise"})).json()["state"] == "refuted"
+    if decision == "revoked":
+        said = await history.client.delete(verdict)
+    else:
+        said = await history.client.post(verdict, json={"verdict": "real"})
+    assert said.json()["state"] == "suspected"
+    await history.look()
+    assert await state(history) == "confirming"
+    assert await history.told() == []
+
+
+async def test_what_had_no_turn_stays_unconfirmed_when_a_verdict_is_revoked(history, suspected):
+    async with history.database.writing.begin() as session:
+        await session.execute(text("UPDATE job SET state = 'cancelled' WHERE origin = 'confirm'"))
+        await session.execute(
+            text("UPDATE incident SET state = 'unconfirmed', job_id = NULL, out_of_time_on = current_date - 2")
+        )
+    (only,) = (await history.client.get(f"{API}/incidents")).json()["items"]
+    await history.client.post(f"{only['url']}/verdict", json={"verdict": "noise"})
+    assert (await history.client.delete(f"{only['url']}/verdict")).json()["state"] == "unconfirmed"
+
+
+async def test_what_was_told_as_likely_stands_while_a_person_decides_about_it(history, suspected, database):
+    async with database.writing.begin() as session:
+        await session.execute(text("UPDATE agent SET last_seen_at = now() - interval '2 days'"))
+        await session.execute(text("UPDATE job SET state = 'cancelled' WHERE origin = 'confirm'"))
+    for number in (14, 15):
+        await history.upload(history.commit(number, ratio=-0.4) | {"machine": suspected.machine})
+    assert (await suspected.claim(kinds=KINDS)).status_code == 204  # it is back
+    (likely,) = (await history.client.get(f"{API}/incidents")).json()["items"]
+    await history.client.post(f"{likely['url']}/verdict", json={"verdict": "expected"})
+    assert (await history.client.delete(f"{likely['url']}/verdict")).json()["state"] == "likely"
+    assert [event for _, event in await history.told()] == ["likely", "resolved"]
 
 
 async def test_a_verdict_that_is_given_while_states_are_settled_decides(history, suspected, database):

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 from sqlalchemy import text
+from tests.service.incidents.conftest import WRONG
 
 from pullback_service import worker
 from pullback_service.incidents import change_search
@@ -67,6 +68,17 @@ async def test_the_worker_looks_once_for_all_uploads_that_wait(history, reports,
     await worker.run_once(database_url)
     assert told_as(await history.incidents(), reports) == WHOLE_STORY
     assert len(await history.told()) == 3
+
+
+@pytest.mark.parametrize("broken", [{"error": {"kind": "workload", "message": "broke"}}, {"gradient": WRONG}])
+async def test_a_wrong_gradient_and_a_case_that_does_not_run_are_one_event_of_channels(history, broken):
+    await history.upload(history.commit(1))
+    await history.make_channels("team")
+    documents = [history.commit(number) for number in (2, 3)]
+    for document in documents:
+        document["cases"][0] |= {**broken, "variants": [], "paired": []}
+    await history.upload(*documents)
+    assert await history.messages() == {"team": ["wrong_gradient"]}
 
 
 async def test_uploading_all_of_it_again_in_another_order_tells_nothing_more(history, reports):
@@ -221,6 +233,35 @@ async def test_a_series_that_raises_is_set_aside_and_holds_up_no_other(history, 
     monkeypatch.undo()
     await history.upload(history.commit(9))
     assert not [each for each in (await history.client.get("/status")).json()["findings"] if "set aside" in each]
+
+
+@pytest.mark.parametrize("raises", ["changes_of", "suspicions_of"])
+async def test_what_was_found_in_a_series_stays_while_it_is_set_aside(history, database, monkeypatch, raises):
+    def fail(*_):
+        raise ValueError("no such level")
+
+    documents = [
+        history.commit(number, ratio=-0.5 if number < 11 else -0.4, array_bytes=1024.0 if number < 6 else 2048.0)
+        for number in range(1, 19)
+    ]
+    await history.upload(*documents[:16])
+    found = {each.incident.id: each.incident.state for each in await history.incidents()}
+    told = await history.told()
+    assert sorted(found.values()) == ["confirmed", "likely"]
+    monkeypatch.setattr(change_search, raises, fail)
+    await history.upload(documents[16])
+    assert await set_aside_in(database)
+    assert {each.incident.id: each.incident.state for each in await history.incidents()} == found
+    monkeypatch.undo()
+    await history.upload(documents[17])
+    assert not await set_aside_in(database)
+    assert {each.incident.id: each.incident.state for each in await history.incidents()} == found
+    assert await history.told() == told
+
+
+async def set_aside_in(database):
+    async with database.reading() as session:
+        return (await session.scalars(text("SELECT reason FROM set_aside"))).all()
 
 
 async def test_results_older_than_detection_make_incidents_that_are_seen(history, reports, database):

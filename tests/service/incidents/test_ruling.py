@@ -49,6 +49,26 @@ async def test_what_was_kept_is_told_once_it_has_grown(history, put):
     assert [event for _, event in await history.told()] == ["confirmed"]
 
 
+@pytest.mark.parametrize("rule", [{"at_least": 0.1}, {"tell": []}])
+async def test_what_was_kept_is_told_once_the_rules_no_longer_keep_it(history, put, rule):
+    await put(rule)
+    await slower(history, 2, 0.05)
+    assert await history.told() == []
+    await put({"at_least": 0.02})
+    await history.look()
+    assert [event for _, event in await history.told()] == ["confirmed"]
+
+
+async def test_what_was_kept_by_one_rule_and_is_kept_by_another_names_that_one(history, put):
+    await put({"at_least": 0.1})
+    await slower(history, 2, 0.05)
+    await put({"tell": []})
+    await history.look()
+    assert await history.told() == []
+    (only,) = await history.incidents()
+    assert [each["says"] for each in await rules_of(history, only.incident.id)] == ["tell, 0 channels"]
+
+
 async def test_channels_that_rules_name_are_told_and_no_others(history, put):
     for name in ("team", "gpu"):
         channel = {"project": "demo", "name": name, "kind": "webhook", "url": "https://192.0.2.1/hook"}

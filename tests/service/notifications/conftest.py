@@ -11,6 +11,7 @@ from pullback_service.ids import ProjectId
 from pullback_service.models import Channel, Project
 from pullback_service.notifications import outbox
 from pullback_service.notifications.delivering import send_messages
+from pullback_service.notifications.events import USUAL
 from pullback_service.notifications.sending import Outside
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
@@ -55,9 +56,9 @@ class Outbox:
             await session.flush()
             return channel.id
 
-    async def tell(self, project_id, key="k", event="confirmed", **facts):
+    async def tell(self, project_id, key="k", event="confirmed", usual=USUAL, **facts):
         async with self.database.writing.begin() as session:
-            return await outbox.enqueue(session, project_id, event, key, {**FACTS, **facts})
+            return await outbox.enqueue(session, project_id, event, key, {**FACTS, **facts}, usual=usual)
 
     async def work(self, *, as_a_worker=False):
         """Send what waits, or may be tried again by the clock."""

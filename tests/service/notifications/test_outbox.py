@@ -7,8 +7,8 @@ from sqlalchemy import text
 from tests.service.notifications.conftest import FACTS
 
 from pullback_service import worker
-from pullback_service.models import Agent, Machine
 from pullback_service.notifications import outbox
+from pullback_service.notifications.events import EVENTS
 
 pytestmark = pytest.mark.anyio
 
@@ -71,18 +71,11 @@ async def test_a_channel_hears_nothing_of_what_was_before_it(box, project_id, ho
     assert hooks.received == []
 
 
-async def test_what_is_likely_is_told_by_itself_only_where_no_agent_can_measure(box, project_id, hooks, database):
+async def test_what_is_likely_is_told_to_a_channel_that_chose_nothing_only_where_it_is_usual(box, project_id, hooks):
     await box.make_channel(project_id, "usual")
     await box.make_channel(project_id, "asked", events=["likely"])
-    other = await box.make_project("other")
-    async with database.writing.begin() as session:
-        machine = Machine(fingerprint="f", name="m")
-        session.add(machine)
-        await session.flush()
-        session.add(Agent(machine_id=machine.id, name="a", project_id=other))
-    await box.tell(project_id, event="likely")
-    async with database.writing.begin() as session:
-        await session.execute(text("UPDATE agent SET project_id = NULL"))
+    await box.make_channel(project_id, "ends", events=["resolved"])
+    await box.tell(project_id, event="likely", usual=EVENTS)
     await box.tell(project_id, "later", event="likely")
     await box.work()
     assert sorted(request.path for request in hooks.received) == ["/asked", "/asked", "/usual"]
