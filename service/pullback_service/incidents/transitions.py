@@ -55,6 +55,7 @@ LEFT_OPEN: Final = (
     "An unaffected case moved in one measurement and not in another: it may be the machine, and not the code."
 )
 OUT_OF_TIME: Final = "The machine had no time left to measure it on the day it was found."
+ALL_MOVED: Final = "Unrelated cases on the machine moved alike: the machine changed, or something that all of them use."
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +196,7 @@ async def _settle(
         was_measured=incident.id in known.measured,
         controls=controls,
         ran_out_of_time=ran_out,
+        may_be_machine=incident.cause == "machine",
     )
     if state == "suspected" and chosen:
         by = known.measuring[chosen[0].pair]
@@ -211,6 +213,8 @@ async def _settle(
         because = LEFT_OPEN
     elif state == "unconfirmed" and ran_out:
         because = OUT_OF_TIME
+    elif state == "unconfirmed" and incident.cause == "machine" and not incident.asked:
+        because = ALL_MOVED
     await move(session, incident, state, because=because)
 
 
