@@ -30,9 +30,15 @@ _MEANINGS = {
     "suspected": "Only the detector sees it. It waits for a measurement or for later commits and is not announced yet.",
     "confirming": "Only the detector sees it. A job measures both commits again; it is not announced yet.",
     "resolved": "It is over.",
-    "unconfirmed": "It was measured again without an answer, or not at all: the level was back before, or the machine had no time left.",
+    "unconfirmed": "It was measured again without an answer, or not at all: the level was back before, or the machine had no time left or may have changed.",
     "refuted": "Measured again, nothing or only the machine had changed; or its evidence is gone; or a person called it noise.",
     "merged": "It became a part of another incident.",
+}
+_CAUSES = {
+    "machine": "Cases that share nothing but the machine moved by alike factors. A slower machine does that, and so does a commit that "
+    "touches everything: only both commits measured in turns tell which.",
+    "baseline": "The other variants stood still by their own values: what moved is the baseline that their ratios are against.",
+    "tier": "The other variants of the same cases stood still: what moved is this variant.",
 }
 
 
@@ -125,6 +131,11 @@ class IncidentView:
     def meaning(self) -> str:
         """The meaning of its state."""
         return _MEANINGS[self.line.state]
+
+    @property
+    def cause(self) -> str:
+        """The meaning of its cause, empty if none is known."""
+        return _CAUSES.get(self.line.cause or "", "")
 
     @property
     def raised(self) -> str:

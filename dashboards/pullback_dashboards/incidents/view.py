@@ -58,6 +58,7 @@ class IncidentLine:
     """The kinds of its evidence in words, the strongest first."""
     assignee: str | None = None
     verdict: VerdictLine | None = None
+    cause: str | None = None
 
     @property
     def tone(self) -> str:
@@ -121,6 +122,7 @@ def line_of(detail: Detail) -> IncidentLine:
         verdict=None
         if verdict is None
         else VerdictLine(verdict.verdict, verdict.actor, verdict.at, verdict.note, verdict.link),
+        cause=incident.cause,
     )
 
 

@@ -948,6 +948,9 @@ class IncidentSummary(Answer):
     changed_at: datetime
     rules: list[RuleHeld] = Field(default_factory=list)
     """The rules that changed its announcement."""
+    cause: Literal["machine", "baseline", "tier"] | None = None
+    """The cause that its series show: `machine` if unrelated cases moved alike on one machine, `baseline` if all ratios of its cases moved and the baseline the other way, `tier` if one variant moved in several workloads and no other.
+    """
 
 
 class IncidentDetail(IncidentSummary):

@@ -42,7 +42,7 @@ INCIDENTS = table_of(
     "incidents", IncidentSummary,
     "incident_id=id", "project", "kind", "state", "sentence", "reference=reference.sha", "commit=commit.sha", "title=commit.title",
     "ended=ended.sha", "cases", "machines", "changes", "seen", "verdict=verdict.verdict", "assignee", "merged_into", "job_id",
-    "found_at", "changed_at",
+    "found_at", "changed_at", "cause",
 )  # fmt: skip
 JOBS = table_of(
     "jobs", JobSummary,

@@ -16,6 +16,7 @@ from pullback_service import statements
 from pullback_service.deferring import defer_detection
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.budget_inputs import budget_changes, missing_changes
+from pullback_service.incidents.cause_inputs import store_causes
 from pullback_service.incidents.change_search import NoiseSize, search_changes
 from pullback_service.incidents.changes import Change, Places
 from pullback_service.incidents.confirming import MINUTES_A_DAY, give_up_waiting
@@ -206,6 +207,8 @@ async def keep_incidents(
     touched_incidents |= {each.incident_id for each in (*gone, *new) if each.incident_id is not None}
     if gone or new:
         touched_incidents |= await _regroup(session, project_id, kept, new, gone, trunk.places, seen=seen)
+    changes = [each.located for each in (*kept, *new)]
+    touched_incidents |= await store_causes(session, project_id, trunk, touched_incidents, changes, upload)
     await settle(session, project_id, trunk, touched_incidents, minutes_a_day=minutes_a_day)
 
 

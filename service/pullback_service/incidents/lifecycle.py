@@ -81,12 +81,13 @@ def state_of(  # noqa: PLR0911 - a rule a line
     was_measured: bool = False,
     controls: Iterable[Control] = (),
     ran_out_of_time: bool = False,
+    may_be_machine: bool = False,
 ) -> State:
     """The state of an incident.
 
     `is_measured_again`: a job waits or runs. `may_be_measured`: an agent could, and was not asked as often as it may be. `was_measured`: one
     answered, so that nothing of it is called likely. `controls` are the unaffected cases of its jobs. `ran_out_of_time`: a day ended on which the machine had no time to
-    measure it.
+    measure it. `may_be_machine`: values alone cannot tell the machine from a commit, so nothing of it is called likely.
     """
     if verdict is not None and verdict in _DECIDES:
         return _DECIDES[verdict]
@@ -107,7 +108,8 @@ def state_of(  # noqa: PLR0911 - a rule a line
         return "unconfirmed"
     if may_be_measured:
         return "suspected"
-    return "unconfirmed" if was_measured else _unmeasured(standing)
+    state = _unmeasured(standing)
+    return "unconfirmed" if was_measured or (state == "likely" and may_be_machine) else state
 
 
 def _opened(change: Change) -> Change:

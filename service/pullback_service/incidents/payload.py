@@ -26,6 +26,7 @@ async def facts_of(session: AsyncSession, incident: Incident) -> Mapping[str, An
         "project": detail.project,
         "kind": incident.kind,
         "state": incident.state,
+        "cause": incident.cause,
         "thread": f"incident {incident.id}",
         "title": headline(detail),
         "sentence": sentence(detail),

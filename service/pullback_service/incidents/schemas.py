@@ -18,6 +18,7 @@ IncidentKind: TypeAlias = Literal["worse", "better", "unsteady", "wrong_gradient
 IncidentState: TypeAlias = Literal[
     "suspected", "confirming", "confirmed", "refuted", "unconfirmed", "likely", "resolved", "merged"
 ]
+IncidentCause: TypeAlias = Literal["machine", "baseline", "tier"]
 VerdictWord: TypeAlias = Literal["real", "noise", "expected", "fixed"]
 
 
@@ -89,6 +90,11 @@ class IncidentSummary(BaseModel):
     found_at: datetime
     changed_at: datetime
     rules: list[RuleHeld] = Field([], description="The rules that changed its announcement.")
+    cause: IncidentCause | None = Field(
+        None,
+        description="The cause that its series show: `machine` if unrelated cases moved alike on one machine, `baseline` if all ratios of "
+        "its cases moved and the baseline the other way, `tier` if one variant moved in several workloads and no other.",
+    )
 
     @classmethod
     def of(cls, detail: Detail) -> Self:

@@ -7,6 +7,7 @@ that they cannot close.
 import re
 from collections.abc import Callable, Sequence
 from math import exp
+from statistics import mode
 from typing import Final
 
 from pullback_service.characters import in_plain_sight
@@ -25,6 +26,10 @@ _SUFFIX: Final = {
     "likely": _NOT_TURNS,
     "unconfirmed": "measured again without an answer",
     "refuted": "refuted",
+}
+_CAUSES: Final = {
+    "baseline": "; the ratios of these cases moved together, and their baseline the other way",
+    "tier": "; other variants of these cases did not move",
 }
 _COUNTED: Final = {
     "array_allocs": "array",
@@ -50,6 +55,7 @@ def sentence(detail: Detail, *, quoted: Callable[[str], str] | None = None) -> s
     if detail.likely_time is not None and all(each.metric != "time" for each in detail.changes):
         said.append(f"; likely {_amount(detail.likely_time, 'time')}")
     said += [f"; {clause}" for clause in _others(changes, lead)]
+    said.append(_cause(detail))
     if incident.state == "resolved" and detail.ended is not None:
         said.append(f"; the level is back since {_named(detail.ended, quoted)}")
     elif incident.state == "resolved" and detail.verdict is not None:
@@ -58,6 +64,8 @@ def sentence(detail: Detail, *, quoted: Callable[[str], str] | None = None) -> s
         said.append(" (not measured again: the machine had no time left)")
     elif incident.state == "unconfirmed" and incident.ended_id is not None and not incident.asked:
         said.append(" (the level was back before it was measured again)")
+    elif incident.state == "unconfirmed" and incident.cause == "machine" and not incident.asked:
+        said.append(" (measure both commits in turns to tell)")
     elif incident.state in _SUFFIX:
         said.append(f" ({_SUFFIX[incident.state]})")
     return "".join(said) + "."
@@ -115,6 +123,14 @@ def lead_of(detail: Detail) -> NamedChange:
         )
 
     return min(detail.supporting, key=rank)
+
+
+def _cause(detail: Detail) -> str:
+    """A clause for the cause of an incident, empty if none is known."""
+    if detail.incident.cause != "machine":
+        return _CAUSES.get(detail.incident.cause or "", "")
+    machine = in_code(mode(sorted(each.machine for each in detail.supporting)))
+    return f"; unrelated cases on {machine} moved alike: the machine, or something that all of them use"
 
 
 def _happening(detail: Detail, lead: NamedChange) -> str:

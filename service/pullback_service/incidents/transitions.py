@@ -57,6 +57,7 @@ LEFT_OPEN: Final = (
 SEEN_BY: Final = "seen_by_detector"
 """A detail of the event with which an incident begins that is `seen` because its results are older than the detector."""
 OUT_OF_TIME: Final = "The machine had no time left to measure it on the day it was found."
+ALL_MOVED: Final = "Unrelated cases on the machine moved alike: the machine changed, or something that all of them use."
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +215,7 @@ def _state_of(incident: Incident, known: _IncidentInputs, *, may_be_measured: bo
         was_measured=incident.id in known.measured,
         controls=known.controls.get(incident.id, ()),
         ran_out_of_time=_ran_out_of_time(incident, known),
+        may_be_machine=incident.cause == "machine",
     )
 
 
@@ -239,6 +241,8 @@ async def _settle(
         because = LEFT_OPEN
     elif state == "unconfirmed" and _ran_out_of_time(incident, known):
         because = OUT_OF_TIME
+    elif state == "unconfirmed" and incident.cause == "machine" and not incident.asked:
+        because = ALL_MOVED
     await move(session, incident, state, because=because)
 
 

@@ -13,6 +13,7 @@ from pullback_service.models.ratios import RatioColumns
 KINDS = ("worse", "better", "unsteady", "wrong_gradient", "failed", "missing")
 STATES = ("suspected", "confirming", "confirmed", "refuted", "unconfirmed", "likely", "resolved", "merged")
 BISECTION_STATES = ("running", "found", "undecided")
+CAUSES = ("machine", "baseline", "tier")
 VERDICTS = ("real", "noise", "expected", "fixed")
 
 
@@ -36,6 +37,7 @@ class Incident(Base):
         Index("ix_incident_job_id", "job_id"),
         CheckConstraint(_one_of("kind", KINDS), name="kind"),
         CheckConstraint(_one_of("state", STATES), name="state"),
+        CheckConstraint(_one_of("cause", CAUSES), name="cause"),
         CheckConstraint("(state = 'merged') = (merged_into_id IS NOT NULL)", name="merged"),
     )
 
@@ -60,6 +62,8 @@ class Incident(Base):
     """Names of the channels that rules let be told, none where they keep it; null: all."""
     rules: Mapped[list[dict[str, Any]] | None] = mapped_column(JSONB(none_as_null=True))
     """The rules that decided about that, as they were then; null before they do, and of what they held back before they changed."""
+    cause: Mapped[str | None]
+    """The cause that its series show, as of the last detection that touched it; null: none is known."""
 
 
 class StoredChange(RatioColumns, Base):

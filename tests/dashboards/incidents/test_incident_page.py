@@ -179,3 +179,13 @@ async def test_the_page_of_a_commit_shows_each_series_that_changed_before_and_af
     ]
     page = (await confirmed.client.get(f"/projects/demo/commits/{reports.sha(2)}")).text
     assert page.index("Before and after") < page.index("<summary>All results of the report</summary>")
+
+
+async def test_what_may_be_the_machine_is_said_with_what_would_tell(history):
+    await history.upload(*history.all_values(slower=["ci"]))
+    view = (await history.client.get(f"{PAGE}.json")).json()
+    assert (view["line"]["state"], view["line"]["cause"]) == ("unconfirmed", "machine")
+    said = await text(history)
+    assert "unrelated cases on ci moved alike: the machine, or something that all of them use" in said
+    assert "only both commits measured in turns tell which." in said
+    assert "only both commits measured in turns tell which." in (await history.client.get(f"{PAGE}.md")).text

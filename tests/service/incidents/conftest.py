@@ -14,6 +14,8 @@ from pullback_service.statements import answer
 
 WRONG = {"ok": False, "max_rel_error": 0.5, "oracle": "closed form"}
 WORKLOADS = ("dense", "lstm")
+SIX = [f"workload_{number}" for number in range(6)]
+SLOWER_AT = 17
 
 
 class History:
@@ -39,6 +41,23 @@ class History:
                 case |= {"gradient": WRONG, "variants": [], "paired": []}
             cases.append(case)
         return self.reports.report(number, cases=cases, **parts)
+
+    def values(self, number, *, machine="ci", workloads=SIX, variants=("plain",), slower=()):
+        """The report of a commit with values alone, which scatter by 1 %; workloads, variants or machines are 20 % slower from `SLOWER_AT` on."""
+        noise = random.Random(f"{machine} {number} {len(workloads)}")
+        cases = []
+        for workload in workloads:
+            timed = []
+            for variant in variants:
+                is_slower = number >= SLOWER_AT and {workload, variant, machine} & set(slower)
+                level = (1.2 if is_slower else 1.0) * noise.gauss(1, 0.01)
+                timed.append(self.reports.variant(variant, seconds=[level * part for part in (0.99, 1.0, 1.01)]))
+            cases.append(self.reports.case(workload, variants=timed, paired=[]))
+        return self.reports.report(number, machine=machine, cases=cases)
+
+    def all_values(self, **parts):
+        """The reports of all commits up to four behind `SLOWER_AT`."""
+        return [self.values(number, **parts) for number in range(1, SLOWER_AT + 5)]
 
     def paired(self, document, log_ratio, outcome, *, reference=None, workload="lstm", n=20):
         """The same report, which measured its commit in the same groups as another one."""
