@@ -76,11 +76,11 @@ SELECT noise.series_id, abs(noise.log_ratio), next.commit_id
 _TOLD: Final[LiteralString] = """
 SELECT DISTINCT incident_id FROM incident_event WHERE incident_id = ANY (%(incidents)s::bigint[]) AND told
 """
-# Null unless a result of the commit is old: true where one is older than detection, false where only the detector is newer.
 _UNDECIDED: Final[LiteralString] = """
 SELECT id FROM incident
  WHERE project_id = %(project)s AND told_to = '{}' AND rules IS NULL AND state IN ('confirmed', 'likely') AND NOT seen
 """
+# Null unless a result of the commit is old: true where one is older than detection, false where only the detector is newer.
 _IS_OLD: Final[LiteralString] = """
 SELECT bool_or(report.received_at < project.detected_from)
   FROM report
