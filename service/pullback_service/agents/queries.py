@@ -55,13 +55,14 @@ def told_by(spool: SpoolStatement | None, refuses: str | None = None) -> AgentSt
 async def enroll(session: AsyncSession, machine_id: MachineId, name: str, labels: Mapping[str, Any]) -> AgentId:
     """The agent of this name on this machine, made or brought up to date; it serves the projects of the caller.
 
-    A caller limited to a project takes no agent over that serves others, and makes none on a machine where one that serves others has a token:
-    a job of one project keeps the machine from all. An agent that comes with its own token from an equal machine is that agent, moved: its
-    computer has become known as a machine of its own. Index: uq_agent_machine_id_name, pk_agent.
+    A caller limited to a project takes no agent over that serves others, unless that has lost its own token. An agent that comes with its own token from an equal machine is that agent, moved: its computer has become known as a
+    machine of its own. Index: uq_agent_machine_id_name, pk_agent.
     """
     caller = caller_of(session)
     limited_to = None if caller is None or caller.projects is None else next(iter(caller.projects), None)
     own = None if caller is None else caller.agent_id
+    if own is not None:
+        await statements.run(session, _MOVE, {"agent": own, "machine": machine_id, "name": name})
     values = {
         "machine": machine_id,
         "name": name,
@@ -69,43 +70,31 @@ async def enroll(session: AsyncSession, machine_id: MachineId, name: str, labels
         "labels": orjson.dumps(labels).decode(),
         "own": own,
     }
-    async with seeing_all_projects(session):  # agents and tokens of other projects as well
-        if own is not None:
-            await statements.run(session, _MOVE, values)
+    async with seeing_all_projects(session):  # tokens of other projects as well
         found = await statements.row(session, _ENROLL, values)
     if found is None:
         raise ForbiddenError(
-            "Agents of this machine serve other projects: enrol with a code that is for all projects (`pullback token enroll` "
-            "without --project), or end their tokens first (`pullback token revoke`)."
+            f"Agent {name!r} of this machine serves other projects: enrol under another name (`pullback agent --name`)."
         )
     return AgentId(found[0])
 
 
-_SERVES_OTHERS: LiteralString = """
-SELECT FROM agent there
- WHERE there.machine_id = %(machine)s AND there.project_id IS DISTINCT FROM %(project)s::bigint AND there.id IS DISTINCT FROM %(own)s::bigint
-   AND (SELECT bool_and(revoked_at IS NOT NULL OR expires_at <= now()) FROM token WHERE agent_id = there.id) IS NOT TRUE
-"""
-_ENROLL: LiteralString = f"""
+_ENROLL: LiteralString = """
 INSERT INTO agent (machine_id, name, project_id, labels)
-SELECT %(machine)s, %(name)s, %(project)s::bigint, %(labels)s::jsonb
- WHERE %(project)s::bigint IS NULL OR NOT EXISTS ({_SERVES_OTHERS})
-       OR EXISTS (SELECT FROM agent WHERE machine_id = %(machine)s AND name = %(name)s
-                     AND (project_id = %(project)s::bigint OR id = %(own)s::bigint))
+VALUES (%(machine)s, %(name)s, %(project)s::bigint, %(labels)s::jsonb)
     ON CONFLICT (machine_id, name) DO UPDATE
    SET labels = excluded.labels, project_id = excluded.project_id, last_seen_at = now()
  WHERE excluded.project_id IS NULL OR agent.project_id = excluded.project_id OR agent.id = %(own)s::bigint
        OR (SELECT bool_and(revoked_at IS NOT NULL OR expires_at <= now()) FROM token WHERE agent_id = agent.id)
 RETURNING id
-"""  # noqa: S608 - our own words
-_MOVE: LiteralString = f"""
+"""
+_MOVE: LiteralString = """
 UPDATE agent SET machine_id = %(machine)s
   FROM machine own, machine other
- WHERE agent.id = %(own)s AND agent.name = %(name)s AND own.id = agent.machine_id AND other.id = %(machine)s
+ WHERE agent.id = %(agent)s AND agent.name = %(name)s AND own.id = agent.machine_id AND other.id = %(machine)s
    AND other.fingerprint = own.fingerprint
    AND NOT EXISTS (SELECT FROM agent there WHERE there.machine_id = %(machine)s AND there.name = %(name)s)
-   AND (%(project)s::bigint IS NULL OR NOT EXISTS ({_SERVES_OTHERS}))
-"""  # noqa: S608 - our own words
+"""
 
 
 # Agents ask often and rarely have news: their row is written when they have, or were not written for a while.
