@@ -13,7 +13,6 @@ from pullback_service.incidents.changes import Change
 from pullback_service.incidents.detection_inputs import Pair, Trunk, columns_of
 from pullback_service.incidents.missing import ABSENT, Suite, Tracked, missing_of
 from pullback_service.incidents.trunk_changes import MOST_READINGS
-from pullback_service.reports.schemas import FORMAT
 from pullback_service.rules.budgets import BudgetedSeries, BudgetReading, spent_of
 from pullback_service.rules.matching import Rule, Subject, rule_for
 from pullback_service.rules.queries import rules_of
@@ -56,12 +55,12 @@ _SUITE: Final[LiteralString] = (
     "coalesce(report.suite, 'format ' || report.format) || coalesce(' on ' || report.device, '')"
 )
 """The suite of a report: what reports of one device have alike."""
-# A report of another tool cannot say that it is of some cases only: nothing is missing in one with less than half of the cases that such
-# reports have at most.
+# A report of another tool names no suite, and a report of an earlier release may be of some cases only: nothing is missing in a report with
+# less than half of the cases that such reports have at most.
 _ALIKE: Final[LiteralString] = f"""
 SELECT machine_id, suite, commit_id, position
   FROM (
-       SELECT report.machine_id, {_SUITE} AS suite, report.commit_id, report.format,
+       SELECT report.machine_id, {_SUITE} AS suite, report.commit_id,
               branch_commit.position, report.cases, max(report.cases) OVER (
                 PARTITION BY report.machine_id, {_SUITE}) AS most
          FROM report
@@ -69,7 +68,7 @@ SELECT machine_id, suite, commit_id, position
         WHERE report.machine_id = ANY (%(machines)s::bigint[]) AND report.project_id = %(project)s
           AND report.status = 'accepted' AND NOT report.partial AND NOT report.dirty AND report.points + report.failures > 0)
        every
- WHERE format = '{FORMAT}' OR cases * 2 >= most
+ WHERE cases * 2 >= most
  GROUP BY machine_id, suite, commit_id, position
 """  # noqa: S608 - our own words
 _ABSENT: Final[LiteralString] = f"""

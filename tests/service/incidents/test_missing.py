@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import text
 
 from pullback_service.incidents.missing import ABSENT, PRESENT, Tracked, missing_of
 
@@ -105,21 +104,3 @@ async def test_nobody_is_told_for_reports_of_a_part_of_the_suite(history):
         document["harness"]["suite"] = "full"
     await history.upload(*before, *parts, *others)
     assert await history.incidents() == []
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize(
-    ("format_name", "missing"), [("pullback-report", {f"w{number}" for number in range(4, 10)}), ("pyperf", set())]
-)
-async def test_most_of_a_suite_may_vanish_and_another_tool_may_measure_a_few_cases(
-    history, reports, database, format_name, missing
-):
-    for number in range(1, 7):
-        cases = [reports.case(f"w{place}") for place in range(10 if number <= 3 else 4)]
-        answer = await history.client.post("/api/v1/reports", json=reports.report(number, cases=cases))
-        assert answer.status_code == 201, answer.text
-    async with database.writing.begin() as session:
-        await session.execute(text("UPDATE report SET format = :name"), {"name": format_name})
-    await history.look()
-    found = await history.incidents()
-    assert {each.workload for one in found for each in one.changes if one.incident.kind == "missing"} == missing
