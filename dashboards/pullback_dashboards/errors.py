@@ -12,8 +12,8 @@ from fastapi import FastAPI, Request, Response
 from pullback_dashboards import links
 from pullback_dashboards.address_errors import ErrorView, error_view
 from pullback_dashboards.login.view import login_view
+from pullback_dashboards.made_aside import MadeAside
 from pullback_dashboards.rendering import page
-from pullback_service.background_threads import MadeAside
 from pullback_service.caller import Caller
 from pullback_service.errors import NotSignedInError
 

@@ -25,6 +25,7 @@ from pullback_dashboards.charts.raster import png
 from pullback_dashboards.charts.static_chart import COLOURS_HASH, NARROWEST, WIDEST
 from pullback_dashboards.charts.strip import Groups, strip
 from pullback_dashboards.history import metric_label
+from pullback_dashboards.made_aside import MadeAside
 from pullback_dashboards.markdown_twin import markdown_of
 from pullback_dashboards.unprojected import notice_of
 from pullback_dashboards.wording import factors, units
@@ -32,7 +33,6 @@ from pullback_dashboards.wording.facts import Fact, Read, in_groups
 from pullback_dashboards.wording.markdown import markdown_text
 from pullback_dashboards.wording.moments import duration, moment
 from pullback_dashboards.wording.plurals import counted, noun
-from pullback_service.background_threads import MadeAside
 from pullback_service.exports.comma_separated import tame
 from pullback_service.logins.cookies import COOKIE, masked_csrf_of
 from pullback_service.runtime import base_of

@@ -12,11 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
 from threading import BoundedSemaphore, Lock
-from typing import Final, ParamSpec, Self, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
-from fastapi import Response
 from sqlalchemy.ext.asyncio import AsyncSession
-from starlette.types import Receive, Scope, Send
 
 from pullback_service.errors import BusyError, TooManyRequestsError
 from pullback_service.work import counted, current
@@ -108,34 +106,3 @@ aside: Final = Aside(MOST_AT_ONCE, MOST_WAITING)
 """Those of this process."""
 aside_alone: Final = Aside(1, MOST_LARGE_WAITING)
 """One for what takes much memory and seconds: a second one of it would take as much again, and is no sooner done."""
-
-
-class MadeAside(Response):
-    """An answer whose content is made when it is sent, in a thread.
-
-    The session of its request has ended by then: no connection to the database waits for a thread.
-    """
-
-    def __init__(self, make: Callable[[], str | bytes], **told: object) -> None:
-        super().__init__(None, **told)  # type: ignore[arg-type]  # status, headers and media type, as Starlette has them
-        self._make = make
-        self._is_made = False
-
-    def at_once(self) -> Self:
-        """The same answer, made here: for what is small, and is told also where no thread is free."""
-        self._take(self.made())
-        return self
-
-    def made(self) -> bytes:
-        """The content."""
-        return bytes(self.render(self._make()))
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Make it, then send it."""
-        if not self._is_made:
-            self._take(await aside(self.made))
-        await super().__call__(scope, receive, send)
-
-    def _take(self, body: bytes) -> None:
-        self.body, self._is_made = body, True
-        self.headers["content-length"] = str(len(body))

@@ -124,7 +124,7 @@ class Gate:
         return await open_login(session, token_id=caller.token_id, bootstrap_digest=bootstrap), caller.name
 
     def known(self, headers: Mapping[bytes, bytes]) -> bytes | None:
-        """What a request shows, if it named a caller within the last hour."""
+        """The credentials of a request, as a digest, if they named a caller within the last hour."""
         shown = _shown(headers)
         return shown if shown in self._known else None
 
