@@ -1,4 +1,4 @@
-"""`/projects/{project}/compare`: two commits, branches or machines, or a branch and where it parted, series by series."""
+"""`/projects/{project}/compare`: two commits, branches or machines, or a branch and its merge base, series by series."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -396,7 +396,7 @@ class CheckJob(Answer):
 
 
 class CheckAnswer(Answer):
-    """A commit against where it parted from its base.
+    """A commit against its merge base.
 
     `base` is null where that is not known. `lacks` says why nothing can be said, with what would change that, and is
     empty where something can. `not_in_turns` counts series that agents could measure in turns and nobody has; a job of

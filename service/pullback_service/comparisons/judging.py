@@ -101,7 +101,7 @@ APART: Final = "Measured at different times, not in the same groups."
 OF_BASELINE: Final = "The baseline moved more than this variant, so the ratio does not say that this variant changed."
 WITHIN_SCATTER: Final = "Measured at different times; the difference is within their usual scatter."
 SAME_PROGRAM: Final = "Both commits ran the same program at different times; the difference comes from the machine."
-BELOW_RESOLUTION: Final = "Measured at different times; by the noise of this series a step of less than"
+BELOW_RESOLUTION: Final = "Measured at different times; changes below"
 WITHOUT_RATIO: Final = "A value is zero or less, so there is no ratio."
 _LIKELY: Final[Mapping[str, Outcome]] = {"faster": "likely_faster", "slower": "likely_slower"}
 LIKELY: Final[frozenset[Outcome]] = frozenset(_LIKELY.values())
@@ -401,7 +401,7 @@ def as_resolved(judgement: Judgement, resolution: float | None) -> Judgement:
     threshold = max(judgement.threshold or 0.0, resolution)
     if abs(change) >= threshold:
         return judgement._replace(threshold=threshold)
-    reason = f"{BELOW_RESOLUTION} {100 * expm1(resolution):.2g} % would not be noticed."
+    reason = f"{BELOW_RESOLUTION} {100 * expm1(resolution):.2g} % are within the noise of this series."
     return judgement._replace(outcome="ambiguous", threshold=threshold, reason=reason)
 
 

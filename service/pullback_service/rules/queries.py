@@ -156,7 +156,7 @@ async def _refuse_anchor_elsewhere(session: AsyncSession, project: Project, said
             "`pullback log`, or name a tag along the first parents of that branch."
         )
         raise InvalidInputError(
-            f"The rules of {project.name!r} were not taken, and those that held go on: {message}",
+            f"The rules of {project.name!r} were rejected; the previous rules remain in force: {message}",
             errors=[FieldError(path="$.anchor", message=message)],
         )
 
@@ -186,7 +186,7 @@ async def _refuse_what_means_nothing(session: AsyncSession, project: Project, ru
             )
     if wrong:
         raise InvalidInputError(
-            f"The rules of {project.name!r} were not taken, and those that held go on: {wrong[0]['message']}",
+            f"The rules of {project.name!r} were rejected; the previous rules remain in force: {wrong[0]['message']}",
             errors=wrong,
         )
 

@@ -515,7 +515,7 @@ def test_nothing_is_likely_that_the_noise_of_its_series_hides(change):
     said = Judgement(outcome, "ratios", Ratio(change), 0.02, "Measured apart.", provisional=True)
     hidden = as_resolved(said, 0.1)
     assert (hidden.outcome, hidden.threshold, hidden.ratio) == ("ambiguous", 0.1, said.ratio)
-    assert hidden.reason.endswith("by the noise of this series a step of less than 11 % would not be noticed.")
+    assert hidden.reason.endswith("; changes below 11 % are within the noise of this series.")
     assert as_resolved(said, 0.05) == said._replace(threshold=0.05)
     assert as_resolved(said, 0.001) == as_resolved(said, None) == said
     busy, same = said._replace(evidence="paired"), said._replace(outcome="ambiguous")
