@@ -152,7 +152,7 @@ def _play(
 
 
 def _why(job: WaitingJob, benches: Sequence[Bench], takers: Sequence[int]) -> Forecast | None:
-    """Why nobody will be given a job as things are, or not yet; None where somebody will."""
+    """Why no agent can take the job (yet); None if one can."""
     if not job.trusted and not job.approved:
         return Forecast("approval", "Commit of a fork: an administrator must approve the job.")
     if takers and job.pauses_s > 0:
