@@ -121,11 +121,11 @@ async def _differing(session: AsyncSession, project: str, project_id: ProjectId,
     return differing_of(found, lead.change.variant or "")
 
 
-AskedView = Annotated[IncidentView, Depends(_read)]
+RequestedView = Annotated[IncidentView, Depends(_read)]
 _PATH = "/projects/{project:path}/incidents/{incident_id}"
 
 
-add_twins(router, _PATH, AskedView)
+add_twins(router, _PATH, RequestedView)
 
 
 @router.post(_PATH + "/verdict")
@@ -181,7 +181,7 @@ def _back(project: str, incident_id: int) -> Response:
 
 @router.get(_PATH)
 @router.get(_PATH + ".md")
-async def incident_page(request: Request, view: AskedView) -> Response:
+async def incident_page(request: Request, view: RequestedView) -> Response:
     """The page."""
     return page(
         request,
