@@ -163,17 +163,17 @@ class CaseView:
     gradient: str
     sentences: tuple[Sentence, ...]
     moved: bool
-    """Whether anything is another than at the commit before, whatever was found by measuring both together."""
+    """True if anything is another than at the commit before, whatever was found by measuring both together."""
     comparable: bool
-    """Whether anything of it was measured at the commit before as well."""
+    """True if anything of it was measured at the commit before as well."""
     before_is_told: bool
-    """Whether the file of the commit before can still be read, which tells of its machine and its programs."""
+    """True if the file of the commit before can still be read, which tells of its machine and its programs."""
     reasons: tuple[str, ...]
     """Why what is another than before may not be the commit's doing."""
     variants: tuple[VariantBlock, ...]
     measured: tuple[MeasuredFact, ...]
     equal_code: bool
-    """Whether the commit changed none of the files that are measured."""
+    """True if the commit changed none of the files that are measured."""
     environment: tuple[Difference, ...]
     busy: str | None
     reproduce: str
@@ -216,7 +216,7 @@ class ReportEntry:
 
 
 Judged: TypeAlias = Mapping[tuple[str, str], Compared]
-"""What may be said of a series since the commit before, by variant and metric."""
+"""Comparisons of series with the commit before, by variant and metric."""
 
 
 def case_view(

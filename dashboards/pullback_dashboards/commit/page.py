@@ -97,7 +97,7 @@ class CommitView:
     jobs: tuple[JobRow, ...]
     fullest: ReportView | None
     is_measured_here: bool
-    """Whether Pullback can be asked to measure the project; else the tool is, whose files were uploaded. For commits without
+    """True if Pullback can be asked to measure the project; else the tool is, whose files were uploaded. For commits without
     a report alone."""
 
     @property

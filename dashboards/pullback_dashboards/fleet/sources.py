@@ -38,7 +38,7 @@ _MOST_AGENTS = 500
 _MOST_RUNNING = 100
 NOISE_DAYS = 90
 RESULTS = 12
-"""How many of its last uploads say how well a machine does."""
+"""The number of its last uploads that say how well a machine does."""
 
 
 async def fleet_now(session: AsyncSession) -> Fleet:

@@ -58,7 +58,7 @@ class ProjectRow:
     changes: tuple[News, ...] = ()
     more: int = 0
     is_told: bool = True
-    """Whether it was looked at what changed."""
+    """True if it was looked at what changed."""
     incidents: tuple[IncidentLine, ...] = ()
     incidents_left_out: int = 0
 

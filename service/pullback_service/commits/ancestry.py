@@ -24,7 +24,7 @@ class StoredCommit:
     ordered_at: datetime
     first_parent: str | None
     parent_ordered_at: datetime | None
-    """Where the first parent stands; None where that one is not known."""
+    """The place of the first parent; None if that one is not known."""
     parent_dated: bool
 
 

@@ -39,7 +39,7 @@ Outcome: TypeAlias = Literal[
 Trend: TypeAlias = Literal["worse", "likely_worse", "likely_better", "better", "neither"]
 
 PROVISIONAL_SCATTER: Final[Mapping[Evidence, float]] = {"ratios": 0.02, "values": 0.1}
-"""How far readings of one program come apart while nobody has measured it: the least that is called likely."""
+"""The distance between readings of one program while nobody has measured it: the least that is called likely."""
 SCATTER_OF_TWO: Final = 0.5
 """Stands for that of values that are the medians of two processes, as of the suite `trial`: these say nothing about their scatter, and beside a
 dozen busy processes on two CPUs one program had a third more time than itself. What is twice as slow is likely all the same."""

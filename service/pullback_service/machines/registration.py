@@ -24,7 +24,7 @@ from pullback_service.models.machines import FactsChange
 # A machine that is seen all the time need not be written all the time.
 SEEN_AGAIN_AFTER_S = 10
 NUMBERED: LiteralString = r" \(\d+\)$"
-"""What tells a machine from others of its class that call themselves by the same name."""
+"""The number behind the name of a machine, where others of its class have the same name."""
 
 
 class MachineDescription(NamedTuple):
