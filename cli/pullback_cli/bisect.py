@@ -267,7 +267,9 @@ class _Search:
             sentence = f"It is {named}, or one of the {len(suspects) - 1} before it, which give no answer."
             return self._answer(change, found, SKIPPED, sentence, share)
         if not found.is_borne_out:
-            sentence = f"No single commit shows it: {named}, compared with its parent, does not, though it is where the change begins."
+            sentence = (
+                f"The change begins at {named}, but a comparison of that commit with its parent does not show it."
+            )
             return self._answer(change, found, NOTHING, sentence, share)
         sentence = f"It is {named}{'' if got is None else f': {got.words}'}."
         if share is not None and share < EXPLAINED:

@@ -1,4 +1,4 @@
-"""`pullback check`: a gate for a change, compared with where it parted from its base."""
+"""`pullback check`: a gate for a change, compared with its merge base."""
 
 import sys
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ def check(
         str | None,
         typer.Option(
             metavar="BRANCH|SHA",
-            help="It is compared with where it parted from this; default: where CI's pull request goes, else the project's main branch.",
+            help="Base branch or commit: the head is compared with the merge base of both; default: where CI's pull request goes, else the project's main branch.",
         ),
     ] = None,
     wait: Annotated[
@@ -75,7 +75,7 @@ def check(
     token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what a commit changed against where it parted from its base, and fail for what is worse.
+    """Say what a commit changed against its merge base, and fail for what is worse.
 
     What was not measured in turns is asked for and waited for, where an agent can measure the project. With GITHUB_TOKEN it writes
     the comment and the check run itself.

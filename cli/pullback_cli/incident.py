@@ -173,14 +173,17 @@ def verdict(
     service: "Client",
     *,
     incident_id: IncidentId,
-    said: Annotated[VerdictWord, typer.Argument(metavar="VERDICT", help="real, noise, expected, fixed; none revokes.")],
+    said: Annotated[
+        VerdictWord,
+        typer.Argument(metavar="VERDICT", help="real, noise, expected, fixed, or `none` to revoke the verdict."),
+    ],
     note: Annotated[str | None, typer.Option(help="Why, for others.")] = None,
-    link: Annotated[str | None, typer.Option(help="Where it is spoken about: https://….")] = None,
+    link: Annotated[str | None, typer.Option(help="Link to the discussion: https://….")] = None,
 ) -> "models.IncidentDetail":
     """Record a verdict on an incident; it replaces the one before.
 
-    `expected` makes the new level the level, `fixed` says that the code is fixed: both resolve the incident. `noise` refutes it, and
-    until their next level suspicions of its series are raised from twice its size on. `real` is remembered. `none` takes back what was said.
+    `expected` accepts the new level, `fixed` says that the code is fixed: both resolve the incident. `noise` refutes it, and
+    until their next level suspicions of its series are raised from twice its size on. `real` is remembered. `none` revokes the verdict.
     Needs a token of the scope upload.
 
     Exit status: 0; 2 where there is no such incident, where it became a part of another one, or the service refused.

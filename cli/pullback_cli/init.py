@@ -110,7 +110,7 @@ def init(
         write_whole(text, top / FILE)
     except OSError as error:
         raise RefusalError(
-            f"{error.filename} cannot be written ({error.strerror}); rename what is there, or give its folder to yourself"
+            f"{error.filename} cannot be written ({error.strerror}); rename the existing file, or fix the permissions of its folder"
         ) from error
     typer.echo(f"wrote {FILE}")
     status = _write_and_measure(project, guesses, found, engine, keeps=keeps, measure=measure, chosen=function)

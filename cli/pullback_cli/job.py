@@ -172,7 +172,7 @@ def create(
     requires: Requires = None,
     machine: Annotated[int | None, typer.Option(min=1, help="The one machine to run it, by its id.")] = None,
     timeout_s: Annotated[float, typer.Option(min=1, help="The work is ended after so many seconds.")] = 3600,
-    force: Annotated[bool, typer.Option("--force", help="Make another one even if one stands.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Create a job even if an identical one exists.")] = False,
     repository: Annotated[Path, typer.Option(help="Clone to look commits up in.")] = Path(),
 ) -> "models.JobDetail":
     """Ask for a measurement; what waits, runs or is done already is returned as it stands.

@@ -144,7 +144,7 @@ def set_(
     data: DataFolder = DEFAULT_DATA,
     as_json: AsJson = False,
 ) -> None:
-    """Change what is said of a project, and leave the rest.
+    """Update the given settings of a project only.
 
     Examples:
     pullback project set demo --public

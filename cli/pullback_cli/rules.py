@@ -35,7 +35,7 @@ def rules(
     They take the place of all that held before: what is gone from the file is gone from the service. Needs a token of the scope
     upload. `pullback upload` sends them from a checkout of the trunk.
 
-    Exit status: 0; 2 where the file or a rule is refused, with its line: the rules that held go on.
+    Exit status: 0; 2 where the file or a rule is refused, with its line: the previous rules remain in force.
 
     Examples:
     pullback rules --dry-run

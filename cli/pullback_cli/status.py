@@ -28,7 +28,7 @@ def status(
 ) -> None:
     """Show what is running and what needs attention: of a service, or of `pullback up` on a folder.
 
-    Exit code 1 when nothing runs on the folder, or something wants attention at the service.
+    Exit code 1 when nothing runs on the folder, or something needs attention at the service.
 
     Examples:
     pullback status
@@ -75,7 +75,7 @@ def _of_service(server: str, token_file: Path | None, *, as_json: bool) -> int:
         return 1 if said.findings else 0
     present = ", ".join(agent.name for agent in agents if agent.present) or "none"
     waiting, running = (sum(getattr(chore, state) for chore in said.chores) for state in ("waiting", "running"))
-    typer.echo(f"{'all is well' if said.status == 'well' else 'wants attention'}: {server}")
+    typer.echo(f"{'all is well' if said.status == 'well' else 'needs attention'}: {server}")
     typer.echo(f"  workers    {said.workers or 'none'}")
     typer.echo(f"  agents     {present}")
     for agent in silent:

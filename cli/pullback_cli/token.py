@@ -170,7 +170,7 @@ def enroll(
     from pullback_service.projects.queries import project_by_name
     from pullback_service.tokens import queries
 
-    async def make(session: "AsyncSession") -> queries.ShownOnce:
+    async def make(session: "AsyncSession") -> queries.NewSecret:
         project_id = ProjectId((await project_by_name(session, project)).id) if project is not None else None
         note(session, subject="enrolment code", project=project)
         return await queries.create_code(

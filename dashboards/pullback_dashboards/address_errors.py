@@ -184,7 +184,7 @@ def _onward(
 
 
 def _named(request: Request, missing: Missing | None) -> str | None:
-    """The project that the address names, where nobody says that there is none: its overview tells."""
+    """The project in the address; None if the error is that this project does not exist."""
     name = request.path_params.get("project")
     return name if isinstance(name, str) and (missing is None or missing.thing != "project") else None
 

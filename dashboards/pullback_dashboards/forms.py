@@ -1,7 +1,7 @@
 """Forms of pages: reading their fields, and checking them by the schemas that the API uses.
 
-Who may send them is the service's business: `access/scopes.py` says what each needs, and a write that leans on a login
-proves that it comes from one of our own pages (`logins/cookies.py`).
+Who may send them is the service's business: `access/scopes.py` says what each needs, and a write with the cookie of a
+login needs the CSRF token of the page (`logins/cookies.py`).
 """
 
 from collections.abc import Mapping

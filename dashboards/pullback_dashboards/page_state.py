@@ -9,7 +9,7 @@ from pydantic import BeforeValidator
 
 Pairs = tuple[tuple[str, str], ...]
 T = TypeVar("T")
-Given = Annotated[T | None, BeforeValidator(lambda value: value or None)]
+FormParameter = Annotated[T | None, BeforeValidator(lambda value: value or None)]
 """A parameter that a form sends as an empty word where it was left empty, which says nothing."""
 
 _PLACES = ("start", "open")  # where one is in what is shown: another answer begins at its beginning

@@ -96,7 +96,7 @@ class Aside:
 
 def _busy() -> BusyError:
     return BusyError(
-        f"The service is busy with as many pages as it makes at a time: wait {COME_AGAIN_S} s, then ask again.",
+        f"All page workers are busy: wait {COME_AGAIN_S} s, then ask again.",
         retry_after_s=COME_AGAIN_S,
         kind="busy-with-pages",
     )

@@ -28,7 +28,7 @@ IDLE_IN_TRANSACTION_TIMEOUT_MS = 60_000
 
 
 AWAY = (OperationalError, InterfaceError, PoolTimeoutError, psycopg.OperationalError)
-"""What is raised where the database does not answer: nothing was stored, or nobody knows, and the same may be tried again."""
+"""Errors raised if the database does not answer: nothing was stored, or nobody knows, and the same may be tried again."""
 
 OpenSession: TypeAlias = Callable[[], AbstractAsyncContextManager[AsyncSession]]
 

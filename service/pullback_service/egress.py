@@ -91,7 +91,7 @@ async def addresses_to_connect(
     for address in found:
         if not (is_public(address) or is_allowed(address, networks)):
             raise NoAddressError(
-                f"{host} is at {address}, which is inside of some network: give a public address, or let the operator "
+                f"{host} is at {address}, which is a private address: give a public address, or let the operator "
                 "add the network to PULLBACK_ALLOW_NETWORKS"
             )
     if not found:

@@ -76,7 +76,7 @@ class Settings(BaseSettings):
     max_streams: int = Field(200, ge=1, le=10_000)
     """Requests for logs that may wait for more output at the same time in one process; others are answered at once."""
     lease_s: float = Field(90.0, gt=0)
-    """How long an agent may be silent before its job goes back to the queue."""
+    """The time that an agent may be silent before its job goes back to the queue."""
     retry_pause_s: float = Field(30.0, ge=0, le=3600)
     """Pause before a job is retried after a failure of its agent; four times as long after each further one."""
     heartbeat_s: float = Field(15.0, gt=0)

@@ -34,7 +34,7 @@ class Work:
         self.waited_s = 0.0
         """The time that it waited for threads."""
         self.payer: str | None = None
-        """Who pays; None where nobody has to."""
+        """The one who pays; None if nobody has to."""
         self.refused: str | None = None
         """The kind of its refusal, if it was refused."""
         self._pay: Pay | None = None

@@ -135,7 +135,7 @@ def test_the_exit_status_and_the_first_sentence_are_the_answer(pullback, upload,
     done = pullback("--base", "main", "--wait", "0", *options)
     assert done.returncode == status, done.stdout + done.stderr
     first = done.stdout.splitlines()[0]
-    assert f"at {clone.head[:10]} against {clone.base[:10]}, where it parted from main" in first
+    assert f"at {clone.head[:10]} against {clone.base[:10]}, the merge base with main" in first
     assert said in first
     answer = json.loads(pullback("--base", "main", "--wait", "0", "--json", *options).stdout)
     assert (answer["status"], answer["sentence"]) == (status, first)

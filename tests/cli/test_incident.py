@@ -77,7 +77,7 @@ def test_incidents_are_listed_shown_and_judged(pullback, grown):
     ]
     assert json.loads(pullback("incident", "list", "--assignee", "bob", "--json").stdout) == []
     assert json.loads(pullback("incident", "assign", 1, "--none", "--json").stdout)["assignee"] is None
-    for command, said in (("bisect", "begins at one commit"), ("confirm", "can be measured in turns")):
+    for command, said in (("bisect", "begins at one commit"), ("confirm", "cannot be measured in turns")):
         refused = pullback("incident", command, 1)
         assert (refused.returncode, said in refused.stderr) == (2, True)
 

@@ -173,7 +173,7 @@ def test_a_file_where_the_folder_of_workloads_would_be_is_named(init, repository
     (repository / "bench").write_text("#!/bin/sh\n")
     done = init(repository)
     assert done.returncode == 2
-    assert f"{repository}/bench cannot be written (File exists); rename what is there" in done.stderr
+    assert f"{repository}/bench cannot be written (File exists); rename the existing file" in done.stderr
     assert not (repository / "pullback.toml").exists()
 
 

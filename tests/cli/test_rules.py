@@ -116,14 +116,14 @@ def test_a_rule_that_means_nothing_is_refused_whole_with_its_line(pullback, serv
 def test_uploads_send_the_rules_of_the_trunk_and_of_no_other_branch(pullback, service, clone, report):
     sent = pullback("upload", report(), "--log", 0)
     assert sent.returncode == 0, sent.stderr
-    assert "  rules: 2 of pullback.toml hold from now on" in sent.stdout
+    assert "  2 rules of pullback.toml are now active" in sent.stdout
     clone.git("checkout", "--quiet", "-b", "topic")
     clone.commit(RULES.replace("0.02", "0.5"))
-    assert "rules:" not in pullback("upload", report()).stdout
+    assert "now active" not in pullback("upload", report()).stdout
     assert held(service)["rules"][0]["at_least"] == 0.02
     clone.git("checkout", "--quiet", "main")
     clone.commit('[project]\nname = "demo"\n')
-    assert "  rules: 0 of pullback.toml hold from now on" in pullback("upload", report()).stdout
+    assert "  0 rules of pullback.toml are now active" in pullback("upload", report()).stdout
     assert held(service)["rules"] == []
 
 
@@ -165,7 +165,7 @@ def test_the_anchor_is_a_tag_of_the_clone_that_lies_on_the_trunk(pullback, servi
     assert (no_tag.returncode, no_tag.stdout) == (2, "")
     assert "pullback.toml, line 5: [detection] anchor: there is no tag 'v1.0' in this clone" in no_tag.stderr
     sent = pullback("upload", report(), "--log", 1)  # a clone without tags
-    assert "  rules: 0 of pullback.toml hold from now on" in sent.stdout
+    assert "  0 rules of pullback.toml are now active" in sent.stdout
     assert pullback("rules", "--show").stdout == (
         "demo: 0 rules hold; main is watched, and compared with v1.0 (its commit is not known yet) once a week\n"
     )
@@ -186,7 +186,7 @@ def test_results_are_stored_whatever_is_wrong_with_the_rules(pullback, service, 
     sent = pullback("upload", report(), "--log", 0)
     assert sent.returncode == 0
     assert (
-        "note: the rules of pullback.toml were not taken, and those that held go on: pullback.toml, line 5"
+        "note: the rules of pullback.toml were rejected; the previous rules remain in force: pullback.toml, line 5"
         in sent.stdout
     )
     assert httpx.get(f"{service}/api/v1/projects/demo").status_code == 200

@@ -17,7 +17,7 @@ def test_a_service_says_how_it_is_doing_wherever_it_runs(service, tmp_path):
     runner = CliRunner(env={"PULLBACK_SERVER": service})
     shown = runner.invoke(app, ["status"])
     lines = shown.stdout.splitlines()
-    assert (shown.exit_code, lines[0]) == (1, f"wants attention: {service}"), shown.output
+    assert (shown.exit_code, lines[0]) == (1, f"needs attention: {service}"), shown.output
     assert [line.split(maxsplit=1) for line in lines[1:5]] == [
         ["workers", "none"],
         ["agents", "a"],

@@ -206,7 +206,7 @@ def test_a_newcomer_has_measured_commits_and_a_checked_pull_request_by_the_templ
     assert (run["head_sha"], run["conclusion"]) == (head, "failure")
     assert comment["body"] == summary.read_text()
     assert "`energy[n=1000,f8,cpu]`" in comment["body"]
-    assert f"at {head[:10]} against {base[:10]}, where it parted from main" in comment["body"]
+    assert f"at {head[:10]} against {base[:10]}, the merge base with main" in comment["body"]
 
     job = GITLAB["gradients"]
     request = {

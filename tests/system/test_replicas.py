@@ -131,7 +131,7 @@ def test_a_login_at_one_replica_is_a_login_at_the_other(replicas, cluster):
         assert {"HttpOnly", "SameSite=lax"} <= set(re.split(r"; ", cookie))
         held = {"Cookie": cookie.partition(";")[0]}
         assert browser.get(f"{other}/api/v1/machines").status_code == 200
-        # A write that leans on the cookie alone is refused; with the proof of our own page it is not.
+        # A write with the cookie alone is refused; with the CSRF token of our own page it is not.
         assert browser.post(f"{other}/logout").status_code == 403
         page = browser.get(f"{other}/", follow_redirects=True).text
         assert 'name="csrf"' in page, page

@@ -44,7 +44,7 @@ URL=https://pullback.example   TOKEN=plb_…
 `PULLBACK_AUTH` none is needed.
 
 **Lists** are pages: `{{"items": […], "next": cursor}}`. Ask again with `cursor=` until `next` is null; `limit=` is
-{DEFAULT_LIMIT} unless said, at most {HIGHEST_LIMIT}. With `format=csv`, `json` (an object a line) or `parquet`, or an `Accept`
+{DEFAULT_LIMIT} by default, at most {HIGHEST_LIMIT}. With `format=csv`, `json` (an object a line) or `parquet`, or an `Accept`
 header that prefers their media types, a list is a file with all rows, and `limit` and `cursor` mean nothing; columns keep
 their order, and new ones are added behind the others. `pullback export` writes such files. A page has an `ETag`: sent back
 in `If-None-Match`, it is answered with an empty 304 while it holds. [queries.md](queries.md) has more.
@@ -185,7 +185,7 @@ def _bounds(schema: Schema) -> str:
     }
     found = [text.format(option[key]) for option in options for key, text in words.items() if key in option]
     if schema.get("default") not in {None, ""} if not isinstance(schema.get("default"), (list, dict)) else False:
-        found.append(f"unless said: `{json.dumps(schema['default'])}`")
+        found.append(f"default: `{json.dumps(schema['default'])}`")
     return ", ".join(dict.fromkeys(found))
 
 

@@ -90,8 +90,8 @@ def _against(answer: CheckAnswer) -> str:
     if answer.base is None:
         return f"at {answer.head.sha[:10]}"
     against = answer.against
-    parted = "" if answer.base.sha.startswith(against) else f", where it parted from {against}"
-    return f"at {answer.head.sha[:10]} against {answer.base.sha[:10]}{parted}"
+    merge_base = "" if answer.base.sha.startswith(against) else f", the merge base with {against}"
+    return f"at {answer.head.sha[:10]} against {answer.base.sha[:10]}{merge_base}"
 
 
 def _passed(answer: CheckAnswer) -> str:

@@ -22,7 +22,7 @@ class FollowedJob:
     commit: Commit
     job: models.JobDetail
     new: bool
-    """Whether there is anything left to do; False for what an earlier `up` had measured."""
+    """True if there is anything left to do; False for what an earlier `up` had measured."""
 
     @property
     def is_final(self) -> bool:

@@ -64,11 +64,11 @@ class Supervisor:
             while child.deaths[0] < now - DEATHS_WINDOW_S:
                 child.deaths.popleft()
             ended = f"the {child.plan.name} ended unexpectedly ({_how(status)}; log: {child.plan.log})"
-            last_words = last_line(child.plan.log)
+            last_output = last_line(child.plan.log)
             if len(child.deaths) >= most_deaths:
                 often = "" if most_deaths == 1 else f", {most_deaths} times in a minute"
-                raise ProcessKeepsDyingError(f"{ended}{often}: {last_words}")
-            self._say(f"{ended}: starting it again. Last words: {last_words}")
+                raise ProcessKeepsDyingError(f"{ended}{often}: {last_output}")
+            self._say(f"{ended}: restarting. Last output: {last_output}")
             # What it started itself dies with it by its own lifeline; ending its group is for systems without one.
             end_trees([child.mark], grace_s=1)
             child.process, child.mark = _launch(child.plan)

@@ -35,7 +35,7 @@ class UpDatabase:
     def look(self) -> None:
         """Start the embedded server again if it has died."""
         if self.is_embedded and not self._embedded.is_running():
-            self._say(f"Postgres ended unexpectedly (log: {self._embedded.log_file}): starting it again")
+            self._say(f"Postgres ended unexpectedly (log: {self._embedded.log_file}): restarting")
             self._embedded.start()
 
     def stop(self) -> None:

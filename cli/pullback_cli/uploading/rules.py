@@ -101,11 +101,14 @@ def send_rules(client: "Client", repository: Path, branch: str | None, projects:
             anchor_sha = anchor_sha_of(repository, file)
             taken = replace_rules(client, file.name, file, here.sha, branch=on, anchor_sha=anchor_sha)
             if taken.changed:
-                typer.echo(f"  rules: {len(taken.rules)} of pullback.toml hold from now on", err=err)
+                count = len(taken.rules)
+                rules = "1 rule of pullback.toml is" if count == 1 else f"{count} rules of pullback.toml are"
+                typer.echo(f"  {rules} now active", err=err)
     except (UsageError, ClientError) as error:
         if is_needed:  # a service of an earlier release takes no rules
             typer.echo(
-                f"  note: the rules of pullback.toml were not taken, and those that held go on: {error}", err=err
+                f"  note: the rules of pullback.toml were rejected; the previous rules remain in force: {error}",
+                err=err,
             )
 
 

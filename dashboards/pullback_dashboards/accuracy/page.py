@@ -28,12 +28,12 @@ async def _read(project: str, session: ReadSession) -> AccuracyView:
     return accuracy_view(project, judged.value, noticed.value)
 
 
-AskedView = Annotated[AccuracyView, Depends(_read)]
+RequestedView = Annotated[AccuracyView, Depends(_read)]
 _PATH = "/projects/{project:path}/accuracy"
 
 
-@page_at(router, _PATH, AskedView, csv=lambda view: csv_twin(f"accuracy-{view.project}", _table(view), COLUMNS))
-async def accuracy_page(request: Request, view: AskedView) -> Response:
+@page_at(router, _PATH, RequestedView, csv=lambda view: csv_twin(f"accuracy-{view.project}", _table(view), COLUMNS))
+async def accuracy_page(request: Request, view: RequestedView) -> Response:
     """The page."""
     return page(
         request,

@@ -59,18 +59,18 @@ async def _read(
             refused.append((place.here, error))
 
 
-AskedView = Annotated[CaseView, Depends(_read)]
+RequestedView = Annotated[CaseView, Depends(_read)]
 _PATH = "/projects/{project:path}/commits/{sha}/cases/{case:path}"
 
 
 @page_at(
     router,
     _PATH,
-    AskedView,
+    RequestedView,
     csv=lambda view: csv_twin(f"{view.workload}-{view.commit.short}", _table(view), COLUMNS),
     also=(links.PAGE,),
 )
-async def case_page(request: Request, view: AskedView) -> Response:
+async def case_page(request: Request, view: RequestedView) -> Response:
     """The page."""
     return page(
         request,

@@ -32,7 +32,7 @@ from pullback_service.comparisons.judging import UNPAIRED
 from pullback_service.comparisons.queries import Compared
 from pullback_service.measured.code_identity import EQUAL_CODE
 from pullback_service.ratio import NO_RATIO, Bounded, Ratio, value_before
-from pullback_service.reports.ratios import NOTHING_KEPT, Paired, baseline_of, kept_ratios
+from pullback_service.reports.ratios import NOTHING_STORED, Paired, baseline_of, stored_ratios
 
 LAYERS = (
     ("arrays", "array_allocs", "array_bytes", "peak_bytes"),
@@ -163,17 +163,17 @@ class CaseView:
     gradient: str
     sentences: tuple[Sentence, ...]
     moved: bool
-    """Whether anything is another than at the commit before, whatever was found by measuring both together."""
+    """True if anything is another than at the commit before, whatever was found by measuring both together."""
     comparable: bool
-    """Whether anything of it was measured at the commit before as well."""
+    """True if anything of it was measured at the commit before as well."""
     before_is_told: bool
-    """Whether the file of the commit before can still be read, which tells of its machine and its programs."""
+    """True if the file of the commit before can still be read, which tells of its machine and its programs."""
     reasons: tuple[str, ...]
     """Why what is another than before may not be the commit's doing."""
     variants: tuple[VariantBlock, ...]
     measured: tuple[MeasuredFact, ...]
     equal_code: bool
-    """Whether the commit changed none of the files that are measured."""
+    """True if the commit changed none of the files that are measured."""
     environment: tuple[Difference, ...]
     busy: str | None
     reproduce: str
@@ -216,7 +216,7 @@ class ReportEntry:
 
 
 Judged: TypeAlias = Mapping[tuple[str, str], Compared]
-"""What may be said of a series since the commit before, by variant and metric."""
+"""Comparisons of series with the commit before, by variant and metric."""
 
 
 def case_view(
@@ -304,12 +304,12 @@ def _variants(
 ) -> Iterator[VariantBlock]:
     entries = {entry["variant"]: entry for entry in now.get("variants", [])}
     earlier = {entry["variant"]: entry for entry in (before or {}).get("variants", [])}
-    kept, kept_before = kept_ratios(now), kept_ratios(before or {})
+    kept, kept_before = stored_ratios(now), stored_ratios(before or {})
     baseline, baseline_before = baseline_of(now), baseline_of(before or {})
     base, base_before = _processes(entries.get(baseline)), _processes(earlier.get(baseline_before))
     for name in in_reading_order(entries):
         entry, old = entries[name], earlier.get(name)
-        paired, paired_before = (of.get((name, "time"), NOTHING_KEPT).paired for of in (kept, kept_before))
+        paired, paired_before = (of.get((name, "time"), NOTHING_STORED).paired for of in (kept, kept_before))
         error = entry.get("error")
         ratio, ratio_before = _bounded(paired), _bounded(paired_before)
         is_bigger = bigger_is_better(entry.get("metrics", {}).get("time", {}))

@@ -97,7 +97,7 @@ class CommitView:
     jobs: tuple[JobRow, ...]
     fullest: ReportView | None
     is_measured_here: bool
-    """Whether Pullback can be asked to measure the project; else the tool is, whose files were uploaded. For commits without
+    """True if Pullback can be asked to measure the project; else the tool is, whose files were uploaded. For commits without
     a report alone."""
 
     @property
@@ -193,17 +193,17 @@ def _chosen(machines: Sequence[MeasuringMachine], name: str | None, commit: Comm
     )
 
 
-AskedView = Annotated[CommitView, Depends(_read)]
+RequestedView = Annotated[CommitView, Depends(_read)]
 _PATH = "/projects/{project:path}/commits/{sha}"
 
 
 @page_at(
     router,
     _PATH,
-    AskedView,
+    RequestedView,
     csv=lambda view: csv_twin(f"reports-{view.commit.short}", map(asdict, view.reports), COLUMNS),
 )
-async def commit_page(request: Request, view: AskedView) -> Response:
+async def commit_page(request: Request, view: RequestedView) -> Response:
     """The page."""
     return page(
         request,

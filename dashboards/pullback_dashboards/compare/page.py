@@ -1,4 +1,4 @@
-"""`/projects/{project}/compare`: two commits, branches or machines, or a branch and where it parted, series by series."""
+"""`/projects/{project}/compare`: two commits, branches or machines, or a branch and its merge base, series by series."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ from pullback_dashboards.incident_marks import MOST_MARKS, marks_of
 from pullback_dashboards.measuring_again import compare_command
 from pullback_dashboards.news.sources import lately
 from pullback_dashboards.news.view import LATELY, moves
-from pullback_dashboards.page_state import Address, Given
+from pullback_dashboards.page_state import Address, FormParameter
 from pullback_dashboards.projectless import elsewhere
 from pullback_dashboards.rendering import csv_twin, json_twin, markdown_twin, page, png_twin
 from pullback_dashboards.routers import page_router
@@ -84,11 +84,11 @@ COLUMNS = (
 class State:
     """The state in the address besides the dimensions of series: who is compared, which outcomes, from which row, which row is open."""
 
-    head: Given[Name] = None
-    base: Given[Name] = None
+    head: FormParameter[Name] = None
+    base: FormParameter[Name] = None
     merge_base: bool = False
-    head_machine: Given[Name] = None
-    base_machine: Given[Name] = None
+    head_machine: FormParameter[Name] = None
+    base_machine: FormParameter[Name] = None
     show: Show = "changed"
     start: Annotated[int, Query(ge=0, le=1_000_000)] = 0
     open: Annotated[int | None, Query(ge=1, description="Series whose history and processes are shown.")] = None
@@ -170,7 +170,7 @@ async def _read(
     )
 
 
-AskedPage = Annotated[ComparePage, Depends(_read)]
+RequestedPage = Annotated[ComparePage, Depends(_read)]
 _PATH = "/projects/{project:path}/compare"
 
 
@@ -182,13 +182,13 @@ async def compare_somewhere(request: Request, session: ReadSession) -> Response:
 
 
 @router.get(_PATH + ".json")
-async def compare_json(asked: AskedPage) -> Response:
+async def compare_json(asked: RequestedPage) -> Response:
     """The same as JSON; where nothing is named yet, what may be."""
     return json_twin(asked.view or asked)
 
 
 @router.get(_PATH + ".csv")
-async def compare_csv(asked: AskedPage) -> Response:
+async def compare_csv(asked: RequestedPage) -> Response:
     """The rows that the page shows, as CSV."""
     view = _found(asked)
     name = f"{view.project}-{view.reference.short}-{view.candidate.short}"
@@ -196,13 +196,13 @@ async def compare_csv(asked: AskedPage) -> Response:
 
 
 @router.get(_PATH + ".md")
-async def compare_markdown(asked: AskedPage) -> Response:
+async def compare_markdown(asked: RequestedPage) -> Response:
     """The same as Markdown, for a pull request."""
     return markdown_twin(partial(markdown, _found(asked)))
 
 
 @router.get(_PATH + ".card.png")
-async def compare_card(asked: AskedPage) -> Response:
+async def compare_card(asked: RequestedPage) -> Response:
     """The picture that sites show beside a link to the page: its verdict, and what every metric did."""
     view = _found(asked)
     lines = [Line(one.label, one.worse, one.better, one.unchanged) for one in view.metrics]
@@ -211,7 +211,7 @@ async def compare_card(asked: AskedPage) -> Response:
 
 
 @router.get(_PATH)
-async def compare_page(request: Request, asked: AskedPage) -> Response:
+async def compare_page(request: Request, asked: RequestedPage) -> Response:
     """The page."""
     view = asked.view
     title = _title(view) if view else "Compare"

@@ -154,7 +154,7 @@ class CompareView:
     next_href: str | None
     turned_href: str
     commands: str | None
-    """What measures both in the same groups; None where Pullback measured neither."""
+    """The command that measures both in the same groups; None if Pullback measured neither."""
     questions: tuple[Question, ...] = ()
     menus: tuple[Menu, ...] = ()
     pin_href: str | None = None

@@ -100,7 +100,7 @@ async def _read(
     )
 
 
-AskedView = Annotated[ExploreView, Depends(_read)]
+RequestedView = Annotated[ExploreView, Depends(_read)]
 _PATH = "/projects/{project:path}/explore"
 
 
@@ -139,11 +139,11 @@ async def _draw(
     return Drawn(first.curves, first.axes)
 
 
-AskedChart = Annotated[Drawn, Depends(_draw)]
+RequestedChart = Annotated[Drawn, Depends(_draw)]
 
 
 @router.get(_PATH + ".card.png")
-async def explore_card(drawn: AskedChart, project: str) -> Response:
+async def explore_card(drawn: RequestedChart, project: str) -> Response:
     """The picture that sites show beside a link to the page."""
     axes = replace(drawn.axes, title="") if drawn.curves else drawn.axes
     draw = partial(card, drawn.axes.title, "", lambda width: standalone(drawn.curves, axes, width), of=project)
@@ -151,13 +151,13 @@ async def explore_card(drawn: AskedChart, project: str) -> Response:
 
 
 @router.get(_PATH + ".png")
-async def explore_png(drawn: AskedChart, width: Width = WIDTH) -> Response:
+async def explore_png(drawn: RequestedChart, width: Width = WIDTH) -> Response:
     """The same chart as `.svg`, for readers that show none of those."""
     return png_twin(partial(standalone, drawn.curves, drawn.axes, width), 2 * width)
 
 
 @router.get(_PATH + ".svg")
-async def explore_svg(drawn: AskedChart, width: Width = WIDTH) -> Response:
+async def explore_svg(drawn: RequestedChart, width: Width = WIDTH) -> Response:
     """The first chart, for a README or a board."""
     return svg_twin(partial(standalone, drawn.curves, drawn.axes, width))
 
@@ -165,10 +165,10 @@ async def explore_svg(drawn: AskedChart, width: Width = WIDTH) -> Response:
 @page_at(
     router,
     _PATH,
-    AskedView,
+    RequestedView,
     csv=lambda view: csv_twin(f"{view.project}-series", [_columns_of(row) for row in view.rows], COLUMNS),
 )
-async def explore_page(request: Request, view: AskedView) -> Response:
+async def explore_page(request: Request, view: RequestedView) -> Response:
     """The page."""
     twins = ("json", "csv", "md", "svg", "png", "card.png") if view.charts else ("json", "md")
     title = f"{view.series} series of {view.project}"

@@ -33,7 +33,7 @@ class MenuValue:
     href: str
     chosen: bool
     also_href: str | None = None
-    """Where to choose it beside what is chosen already."""
+    """The address that chooses it beside the values chosen already."""
 
 
 @dataclass(frozen=True)

@@ -78,11 +78,11 @@ async def _read(request: Request, session: ReadSession, memory: KnownNoise) -> F
     )
 
 
-AskedView = Annotated[FleetView, Depends(_read)]
+RequestedView = Annotated[FleetView, Depends(_read)]
 
 
-@page_at(router, "/fleet", AskedView, csv=lambda view: csv_twin("fleet", _table(view), COLUMNS))
-async def fleet_page(request: Request, session: ReadSession, view: AskedView) -> Response:
+@page_at(router, "/fleet", RequestedView, csv=lambda view: csv_twin("fleet", _table(view), COLUMNS))
+async def fleet_page(request: Request, session: ReadSession, view: RequestedView) -> Response:
     """The page."""
     kept = await coming_from(session, request)
     return page(

@@ -26,7 +26,7 @@ from pullback_service.agents.queries import FleetCounts, SeenAgent, count_fleet,
 from pullback_service.ids import MachineId
 from pullback_service.jobs.forecasting import labels_in_words
 from pullback_service.jobs.queries import ACTIVE, JobChoice, StoredJob, list_jobs, newest_attempts
-from pullback_service.machines.noise_cache import Heard, NoiseMemory
+from pullback_service.machines.noise_cache import NoiseMemory, WindowNoise
 from pullback_service.machines.queries import list_machines, machine_names
 from pullback_service.models.jobs import Attempt
 from pullback_service.models.machines import Machine
@@ -38,7 +38,7 @@ _MOST_AGENTS = 500
 _MOST_RUNNING = 100
 NOISE_DAYS = 90
 RESULTS = 12
-"""How many of its last uploads say how well a machine does."""
+"""The number of its last uploads that say how well a machine does."""
 
 
 async def fleet_now(session: AsyncSession) -> Fleet:
@@ -128,7 +128,7 @@ async def machine_lines(session: AsyncSession, memory: NoiseMemory) -> tuple[Mac
 
 
 def machine_line(
-    machine: Machine, agents: Sequence[AgentLine], heard: Heard, results: Sequence[tuple[str, int]]
+    machine: Machine, agents: Sequence[AgentLine], heard: WindowNoise, results: Sequence[tuple[str, int]]
 ) -> MachineLine:
     """A machine out of what was asked of it."""
     return MachineLine(
@@ -145,7 +145,7 @@ def machine_line(
     )
 
 
-def noise_of_machine(heard: Heard) -> NoiseLine:
+def noise_of_machine(heard: WindowNoise) -> NoiseLine:
     """The noise of a machine in one metric."""
     figures = heard.noise.all
     return noise_line(

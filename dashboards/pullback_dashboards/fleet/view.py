@@ -49,7 +49,7 @@ class JobLine:
     failure: str | None = None
     machine: str | None = None
     since: datetime | None = None
-    """When its last attempt began."""
+    """The start of its last attempt."""
     ended_at: datetime | None = None
     kind: str = "run"
     reference: str | None = None

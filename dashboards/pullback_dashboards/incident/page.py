@@ -128,14 +128,14 @@ async def _differing(session: AsyncSession, project: str, project_id: ProjectId,
     return differing_of(found, lead.change.variant or "")
 
 
-AskedView = Annotated[IncidentView, Depends(_read)]
+RequestedView = Annotated[IncidentView, Depends(_read)]
 _PATH = "/projects/{project:path}/incidents/{incident_id}"
 
 
 add_twins(
     router,
     _PATH,
-    AskedView,
+    RequestedView,
     csv=lambda view: csv_twin(f"{view.project}-incident-{view.line.id}", map(_columns_of, view.changes), COLUMNS),
 )
 
@@ -193,7 +193,7 @@ def _back(project: str, incident_id: int) -> Response:
 
 @router.get(_PATH)
 @router.get(_PATH + ".md")
-async def incident_page(request: Request, view: AskedView) -> Response:
+async def incident_page(request: Request, view: RequestedView) -> Response:
     """The page."""
     return page(
         request,

@@ -117,13 +117,13 @@ class IncidentView:
     changes: tuple[ChangeRow, ...]
     left_out: int
     against: tuple[Objection, ...]
-    """What speaks against it."""
+    """Objections to it."""
     differing: Differing | None
-    """What differs in program and software; None where no file tells of it any more."""
+    """Differences in program and software; None if no file tells of it any more."""
     events: tuple[EventLine, ...]
     bisection: Bisected | None
     messages: tuple[MessageLine, ...] | None
-    """What was sent of it, of whoever may see that."""
+    """Messages sent of it, for those who may see that; None for others."""
     reproduce: str | None
     verdict_command: str
 

@@ -72,10 +72,10 @@ class State(Narrowing):
         return IncidentChoice(project, states, assignee=caller.name if mine else None, told=told, **self.narrowed)
 
 
-AskedState = Annotated[State, Depends()]
+RequestedState = Annotated[State, Depends()]
 
 
-async def _read(project: str, session: ReadSession, caller: KnownCaller, asked: AskedState) -> IncidentsView:
+async def _read(project: str, session: ReadSession, caller: KnownCaller, asked: RequestedState) -> IncidentsView:
     await project_by_name(session, project)
     choice, skip = asked.chosen(project, caller), (asked.page - 1) * ON_A_PAGE
     by_cost = asked.sort == "cost"
@@ -105,7 +105,7 @@ async def _read(project: str, session: ReadSession, caller: KnownCaller, asked: 
     )
 
 
-AskedView = Annotated[IncidentsView, Depends(_read)]
+RequestedView = Annotated[IncidentsView, Depends(_read)]
 _PATH = "/projects/{project:path}/incidents"
 
 
@@ -116,11 +116,11 @@ async def incidents_somewhere(request: Request, session: ReadSession) -> Respons
     return await elsewhere(request, session, links.incidents, title="Incidents", nothing=nothing)
 
 
-add_twins(router, _PATH, AskedView)
+add_twins(router, _PATH, RequestedView)
 
 
 @router.get(_PATH + ".csv")
-async def incidents_csv(view: AskedView) -> Response:
+async def incidents_csv(view: RequestedView) -> Response:
     """The same as CSV."""
     rows = (asdict(line) | {"verdict": line.verdict.verdict if line.verdict else None} for line in view.lines)
     return csv_twin(f"incidents-{view.project}", rows, COLUMNS)
@@ -139,7 +139,7 @@ async def incidents_badge_svg(project: str, session: ReadSession, asked: Annotat
 
 @router.post(_PATH)
 async def judge_incidents(
-    request: Request, project: str, session: WriteSession, caller: KnownCaller, asked: AskedState
+    request: Request, project: str, session: WriteSession, caller: KnownCaller, asked: RequestedState
 ) -> Response:
     """Give the incidents that are ticked one verdict, all of them or none, and show the list again."""
     form = await Form.of(request)
@@ -166,7 +166,7 @@ async def judge_incidents(
 
 @router.get(_PATH)
 @router.get(_PATH + ".md")
-async def incidents_page(request: Request, view: AskedView) -> Response:
+async def incidents_page(request: Request, view: RequestedView) -> Response:
     """The page."""
     return page(
         request,

@@ -28,7 +28,7 @@ class Answer:
 ANSWERS = (
     Answer("real", "r", "it is remembered, and decides nothing"),
     Answer("noise", "n", "it is refuted, and these series are suspected again only of twice its size"),
-    Answer("expected", "e", "the new level is the level, and it is resolved"),
+    Answer("expected", "e", "the new level is accepted, and the incident resolved"),
     Answer("fixed", "f", "the code is fixed, and the incident resolved"),
 )
 

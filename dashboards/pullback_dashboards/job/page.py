@@ -67,15 +67,15 @@ async def _read(
     )
 
 
-AskedView = Annotated[JobView, Depends(_read)]
+RequestedView = Annotated[JobView, Depends(_read)]
 
 
-add_twins(router, "/jobs/{job_id}", AskedView)
+add_twins(router, "/jobs/{job_id}", RequestedView)
 
 
 @router.get("/jobs/{job_id}")
 @router.get("/jobs/{job_id}.md")
-async def job_page(request: Request, view: AskedView) -> Response:
+async def job_page(request: Request, view: RequestedView) -> Response:
     """The page."""
     live = view.job.state in UNFINISHED
     return page(

@@ -1,7 +1,7 @@
 """`/login` and `/logout`: the two forms of the dashboard that write.
 
-Browsers say where a form comes from, and the service refuses those of other sites; signing out, which leans on the
-cookie, brings the proof of our own page as well.
+Browsers say where a form comes from, and the service refuses those of other sites; signing out needs the CSRF token of
+the page as well.
 """
 
 from fastapi import Request, Response
@@ -12,7 +12,7 @@ from pullback_dashboards.rendering import json_twin, page
 from pullback_dashboards.routers import page_router
 from pullback_service.audit.trail import note, note_nothing
 from pullback_service.errors import AuthenticationError, ForbiddenError
-from pullback_service.logins.cookies import COOKIE, brings_proof, clear_cookie, read_form, set_cookie
+from pullback_service.logins.cookies import COOKIE, clear_cookie, has_csrf_token, read_form, set_cookie
 from pullback_service.logins.queries import close_login
 from pullback_service.runtime import KnownRuntime
 from pullback_service.sessions import WriteSession
@@ -56,7 +56,7 @@ async def sign_out(request: Request, session: WriteSession) -> Response:
     """End the login of this browser."""
     secret = request.cookies.get(COOKIE)
     if secret is not None:
-        if not await brings_proof(request, secret):
+        if not await has_csrf_token(request, secret):
             raise ForbiddenError("This form has expired or came from another site: reload the page and try again.")
         await close_login(session, secret)
     answer = RedirectResponse("/login", status_code=SEE_OTHER)

@@ -58,18 +58,18 @@ async def _read(
     )
 
 
-AskedView = Annotated[MachineView, Depends(_read)]
+RequestedView = Annotated[MachineView, Depends(_read)]
 
 
 @page_at(
     router,
     "/machines/{machine_id}",
-    AskedView,
+    RequestedView,
     csv=lambda view: csv_twin(
         f"{view.line.name}-noise", [asdict(row) | {"floor": row.floor_value} for row in view.history], COLUMNS
     ),
 )
-async def machine_page(request: Request, view: AskedView, coming_from: ComingFrom) -> Response:
+async def machine_page(request: Request, view: RequestedView, coming_from: ComingFrom) -> Response:
     """The page."""
     return page(
         request,

@@ -15,7 +15,7 @@ from pullback_dashboards.history import metric_label
 from pullback_dashboards.report.view import facts_of
 from pullback_dashboards.wording.facts import Fact, Read
 from pullback_service.machines.noise import PROVISIONAL_FLOOR, NoiseFigures
-from pullback_service.machines.noise_cache import Heard
+from pullback_service.machines.noise_cache import WindowNoise
 from pullback_service.machines.queries import SelfCount
 from pullback_service.models.machines import FactsChange, Machine
 from pullback_service.plain_rows import filled
@@ -104,7 +104,7 @@ def machine_view(
     line: MachineLine,
     machine: Machine,
     *,
-    heard: Heard,
+    heard: WindowNoise,
     counts: Sequence[SelfCount],
     days: int,
     coming_from: str | None,

@@ -95,14 +95,14 @@ class OverviewView:
     """True if Pullback can measure the project; else only the tool whose files were uploaded can."""
 
 
-AskedState = Annotated[State, Depends(asked)]
+RequestedState = Annotated[State, Depends(asked)]
 
 
 _SHOWN: Keeping[OverviewView] = Keeping(16)
 """A page of a hundred cells with their lines each: half a megabyte. It is asked for again every few seconds where it is open."""
 
 
-async def _read(request: Request, session: ReadSession, state: AskedState) -> OverviewView:
+async def _read(request: Request, session: ReadSession, state: RequestedState) -> OverviewView:
     base = base_of(request)
     projects = await list_projects(session)
     names = tuple(project.name for project in projects)
@@ -182,11 +182,11 @@ def _heat(found: OverviewData, state: State) -> HeatMap:
     )
 
 
-AskedView = Annotated[OverviewView, Depends(_read)]
+RequestedView = Annotated[OverviewView, Depends(_read)]
 
 
 @router.get("/")
-async def start(request: Request, session: ReadSession, state: AskedState) -> Response:
+async def start(request: Request, session: ReadSession, state: RequestedState) -> Response:
     """The overview, or the list of projects where there are several and the address names none."""
     if not state.parameters() and len(await list_projects(session, limit=2)) > 1:
         return RedirectResponse(links.projects(), status_code=307)
@@ -194,7 +194,7 @@ async def start(request: Request, session: ReadSession, state: AskedState) -> Re
 
 
 @router.get("/overview.md")
-async def overview(request: Request, view: AskedView, state: AskedState) -> Response:
+async def overview(request: Request, view: RequestedView, state: RequestedState) -> Response:
     """The page."""
     return page(
         request,
@@ -223,7 +223,7 @@ async def of_project(project: str, session: ReadSession) -> Response:
 add_twins(
     router,
     "/overview",
-    AskedView,
+    RequestedView,
     csv=lambda view: csv_twin(f"{view.project or 'pullback'}-overview", _table(view), COLUMNS),
 )
 

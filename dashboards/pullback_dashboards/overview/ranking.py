@@ -122,7 +122,7 @@ class Mean:
     cases: int
     log_ratio: float | None
     contaminated: int = 0
-    """How many of its cases something else disturbed; of counts none, for these it leaves alone."""
+    """The number of its cases that something else disturbed; of counts none, for these it leaves alone."""
 
 
 def against_baseline(

@@ -58,7 +58,7 @@ class ProjectRow:
     changes: tuple[News, ...] = ()
     more: int = 0
     is_told: bool = True
-    """Whether it was looked at what changed."""
+    """True if it was looked at what changed."""
     incidents: tuple[IncidentLine, ...] = ()
     incidents_left_out: int = 0
 
@@ -112,11 +112,11 @@ def _plain(project: Project, changes: Sequence[News] = (), more: int = 0, *, is_
     )
 
 
-AskedView = Annotated[ProjectsView, Depends(_read)]
+RequestedView = Annotated[ProjectsView, Depends(_read)]
 
 
-@page_at(router, "/projects", AskedView, csv=lambda view: csv_twin("projects", _table(view), COLUMNS))
-async def projects_page(request: Request, view: AskedView) -> Response:
+@page_at(router, "/projects", RequestedView, csv=lambda view: csv_twin("projects", _table(view), COLUMNS))
+async def projects_page(request: Request, view: RequestedView) -> Response:
     """The page."""
     return page(
         request,

@@ -12,7 +12,7 @@ from pullback_dashboards.choices import Empty, question
 from pullback_dashboards.current_project import coming_from
 from pullback_dashboards.fleet.sources import MOST_MACHINES, fleet_now, job_lines
 from pullback_dashboards.fleet.view import JobLine
-from pullback_dashboards.page_state import Given
+from pullback_dashboards.page_state import FormParameter
 from pullback_dashboards.queue.view import Filters, QueueView, running_lines, waiting_lines
 from pullback_dashboards.rendering import csv_twin, page, page_at
 from pullback_dashboards.routers import page_router
@@ -45,13 +45,13 @@ class State:
     """Everything that the address of the page decides."""
 
     state: JobFilter | None = None
-    project: Given[str] = None
-    suite: Given[str] = None
-    machine: Given[str] = None
-    origin: Given[JobOrigin] = None
+    project: FormParameter[str] = None
+    suite: FormParameter[str] = None
+    machine: FormParameter[str] = None
+    origin: FormParameter[JobOrigin] = None
     page: Annotated[int, Query(ge=1, le=1_000_000, description="Waiting jobs come fifty on a page.")] = 1
     before: Annotated[int | None, Query(ge=1, le=LARGEST_ID, description="Ended jobs older than this one.")] = None
-    via: Given[str] = None
+    via: FormParameter[str] = None
 
     def href(self, **changes: str | int | None) -> str:
         """The address of this state with some of it changed."""
@@ -61,10 +61,10 @@ class State:
         return links.jobs(**{name: None if value is None else str(value) for name, value in changed.items()})
 
 
-AskedState = Annotated[State, Depends()]
+RequestedState = Annotated[State, Depends()]
 
 
-async def _read(request: Request, session: ReadSession, asked: AskedState) -> QueueView:
+async def _read(request: Request, session: ReadSession, asked: RequestedState) -> QueueView:
     machines = await list_machines(session, after_id=None, limit=MOST_MACHINES)
     ids = {machine.name: machine.id for machine in machines}
     if asked.machine is not None and asked.machine not in ids:
@@ -120,11 +120,11 @@ async def _read(request: Request, session: ReadSession, asked: AskedState) -> Qu
     )
 
 
-AskedView = Annotated[QueueView, Depends(_read)]
+RequestedView = Annotated[QueueView, Depends(_read)]
 
 
-@page_at(router, "/jobs", AskedView, csv=lambda view: csv_twin("jobs", _table(view), COLUMNS))
-async def jobs_page(request: Request, session: ReadSession, view: AskedView) -> Response:
+@page_at(router, "/jobs", RequestedView, csv=lambda view: csv_twin("jobs", _table(view), COLUMNS))
+async def jobs_page(request: Request, session: ReadSession, view: RequestedView) -> Response:
     """The page."""
     kept = await coming_from(session, request)
     return page(

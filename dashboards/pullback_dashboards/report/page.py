@@ -64,7 +64,7 @@ async def _read(report_id: UUID, session: ReadSession, page: PageNumber = 1) -> 
     return view
 
 
-AskedView = Annotated[ReportView, Depends(_read)]
+RequestedView = Annotated[ReportView, Depends(_read)]
 
 
 @router.get("/reports/{report_id}.csv")
@@ -80,8 +80,8 @@ async def report_csv(report_id: UUID, session: ReadSession) -> Response:
     return csv_file(f"report-{short_of(stored.commit)}", lambda: text)
 
 
-@page_at(router, "/reports/{report_id}", AskedView)
-async def report_page(request: Request, view: AskedView) -> Response:
+@page_at(router, "/reports/{report_id}", RequestedView)
+async def report_page(request: Request, view: RequestedView) -> Response:
     """The page."""
     return page(
         request,

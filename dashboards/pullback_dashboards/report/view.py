@@ -11,18 +11,18 @@ from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.facts import Fact, leaves, raw, read
 from pullback_dashboards.wording.plurals import counted
 from pullback_service.claims import COUNTED_IN_ONE_SESSION
-from pullback_service.comparisons.judging import StatedComparison, judge
+from pullback_service.comparisons.judging import UploadedComparison, judge
 from pullback_service.exports.comma_separated import tame
 from pullback_service.ratio import NO_RATIO, Ratio
 from pullback_service.reports.outlining import COUNTS
 from pullback_service.reports.ratios import (
     Paired,
-    ToldMetric,
+    UploadedMetric,
     baseline_of,
-    kept_ratios,
     ratio_in,
-    told_metrics,
-    told_value,
+    stored_ratios,
+    uploaded_metrics,
+    uploaded_value,
 )
 from pullback_service.reports.stored_files import numbered_if_failed
 from pullback_service.series.case_identity import label
@@ -208,7 +208,7 @@ def case_blocks(entries: Iterable[Mapping[str, Any]], *, project: str) -> Iterat
         workload = entry["case"]["workload"]
         error = entry.get("error")
         gradient = gradient_of(entry)
-        kept = kept_ratios(entry)
+        kept = stored_ratios(entry)
         baseline = baseline_of(entry)
         variants = {v["variant"]: v for v in entry.get("variants", [])}
         yield CaseBlock(
@@ -239,7 +239,7 @@ def table_of(entries: Iterable[Mapping[str, Any]]) -> Iterator[Sequence[object]]
     """One row of `TABLE` for each metric of each variant of each case; a failure is a row without a number."""
     for entry in entries:
         case = tame(label_of(entry["case"]))
-        kept = kept_ratios(entry)
+        kept = stored_ratios(entry)
         variants = {v["variant"]: v for v in entry.get("variants", [])}
         for name in in_reading_order(variants):
             variant = variants[name]
@@ -286,12 +286,12 @@ def bigger_is_better(metric: Mapping[str, Any]) -> bool:
 
 def value_of(metric: Mapping[str, Any]) -> float | None:
     """The value that a report states of a metric: the median of its processes, or one count."""
-    return told_value(metric.get("processes"), metric.get("value"))
+    return uploaded_value(metric.get("processes"), metric.get("value"))
 
 
-def metrics_of(document: Mapping[str, Any]) -> Mapping[str, ToldMetric]:
+def metrics_of(document: Mapping[str, Any]) -> Mapping[str, UploadedMetric]:
     """The metrics of a report: its comparisons only name theirs."""
-    return {metric.name: metric for entry in document.get("cases", []) for _, metric in told_metrics(entry)}
+    return {metric.name: metric for entry in document.get("cases", []) for _, metric in uploaded_metrics(entry)}
 
 
 def comparison_row(
@@ -299,14 +299,14 @@ def comparison_row(
     raw: Mapping[str, Any],
     reference: Commit,
     candidate: Commit,
-    metrics: Mapping[str, ToldMetric],
+    metrics: Mapping[str, UploadedMetric],
     *,
     quality: str = "clean",
     dirty: bool = False,
 ) -> ComparisonRow:
     """One comparison in words, judged as wherever two commits are compared; `metrics` are those of the report."""
     name = raw["metric"]
-    metric = metrics.get(name, ToldMetric(name, None, None, None))
+    metric = metrics.get(name, UploadedMetric(name, None, None, None))
     is_bigger = metric.direction == "bigger"
     outcome = judge(
         None,
@@ -330,8 +330,8 @@ def comparison_row(
     )
 
 
-def _stated(raw: Mapping[str, Any], *, quality: str, dirty: bool) -> StatedComparison:
-    return StatedComparison(
+def _stated(raw: Mapping[str, Any], *, quality: str, dirty: bool) -> UploadedComparison:
+    return UploadedComparison(
         outcome=raw["outcome"],
         ratio=ratio_in(raw),
         claim=raw.get("claim"),

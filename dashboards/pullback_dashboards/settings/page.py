@@ -77,7 +77,7 @@ async def _read_settings(session: ReadSession, caller: KnownCaller, settings: Kn
     )
 
 
-AskedSettings = Annotated[SettingsView, Depends(_read_settings)]
+RequestedSettings = Annotated[SettingsView, Depends(_read_settings)]
 
 
 async def _read_project(project: str, session: ReadSession, caller: KnownCaller) -> ProjectView:
@@ -90,7 +90,7 @@ async def _read_project(project: str, session: ReadSession, caller: KnownCaller)
     return project_view(known, machines, caller, [channel_row(each, newest) for each in channels])
 
 
-AskedProject = Annotated[ProjectView, Depends(_read_project)]
+RequestedProject = Annotated[ProjectView, Depends(_read_project)]
 
 
 async def _read_tokens(
@@ -99,7 +99,7 @@ async def _read_tokens(
     return await _tokens(session, caller, after)
 
 
-AskedTokens = Annotated[TokensView, Depends(_read_tokens)]
+RequestedTokens = Annotated[TokensView, Depends(_read_tokens)]
 
 
 async def _read_audit(
@@ -111,11 +111,11 @@ async def _read_audit(
     return AuditView(project, tuple(known.name for known in await projects.list_projects(session)), lines, more)
 
 
-AskedAudit = Annotated[AuditView, Depends(_read_audit)]
+RequestedAudit = Annotated[AuditView, Depends(_read_audit)]
 
 
-@page_at(router, "/settings", AskedSettings)
-async def settings_page(request: Request, view: AskedSettings, kept: ComingFrom) -> Response:
+@page_at(router, "/settings", RequestedSettings)
+async def settings_page(request: Request, view: RequestedSettings, kept: ComingFrom) -> Response:
     """The first page."""
     return page(request, "settings.html", title="Settings", view=view, coming_from=kept, twins=("json", "md"))
 
@@ -130,8 +130,8 @@ async def make_project(request: Request, session: WriteSession) -> Response:
     return RedirectResponse(links.settings("projects", wanted.name), status_code=SEE_OTHER)
 
 
-@page_at(router, "/settings/projects/{project:path}", AskedProject, also=(".html",))
-async def project_page(request: Request, view: AskedProject, saved: bool = False) -> Response:  # noqa: FBT001, FBT002 - a parameter of the address
+@page_at(router, "/settings/projects/{project:path}", RequestedProject, also=(".html",))
+async def project_page(request: Request, view: RequestedProject, saved: bool = False) -> Response:  # noqa: FBT001, FBT002 - a parameter of the address
     """The settings of a project."""
     name = view.project.name
     return page(
@@ -180,8 +180,8 @@ def _tokens_csv(view: TokensView) -> Response:
     return csv_twin("tokens", rows, TOKEN_COLUMNS)
 
 
-@page_at(router, "/settings/tokens", AskedTokens, csv=_tokens_csv)
-async def tokens_page(request: Request, view: AskedTokens, kept: ComingFrom) -> Response:
+@page_at(router, "/settings/tokens", RequestedTokens, csv=_tokens_csv)
+async def tokens_page(request: Request, view: RequestedTokens, kept: ComingFrom) -> Response:
     """Tokens, and a form for another."""
     twins = ("json", "csv", "md")
     return page(request, "settings_tokens.html", title="Tokens", view=view, coming_from=kept, twins=twins)
@@ -226,8 +226,8 @@ async def make_code(request: Request, session: WriteSession, caller: KnownCaller
     )
 
 
-@page_at(router, "/settings/audit", AskedAudit, csv=lambda view: csv_twin("audit", _table(view), COLUMNS))
-async def audit_page(request: Request, view: AskedAudit, kept: ComingFrom) -> Response:
+@page_at(router, "/settings/audit", RequestedAudit, csv=lambda view: csv_twin("audit", _table(view), COLUMNS))
+async def audit_page(request: Request, view: RequestedAudit, kept: ComingFrom) -> Response:
     """The page of the audit log: writes with their callers."""
     twins = ("json", "csv", "md")
     return page(request, "settings_audit.html", title="Audit log", view=view, coming_from=kept, twins=twins)

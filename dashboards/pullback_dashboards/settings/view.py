@@ -42,7 +42,7 @@ class Reader:
     may_change: bool
     may_make_projects: bool
     is_local: bool
-    """Whether the service asks nobody for a token, so that this is whoever reaches it."""
+    """True if the service asks nobody for a token, so that this is whoever reaches it."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class ProjectView:
     last_report_at: datetime | None
     mirror: str | None
     repository: str | None
-    """Where agents fetch commits from; None: each from its own clone."""
+    """The repository that agents fetch commits from; None: each from its own clone."""
     backfill: Backfill
     machines_for_forks: tuple[str, ...]
     channels: tuple[ChannelRow, ...] = ()

@@ -20,7 +20,7 @@ _GRAVITY = ("failed", "worse", "better", "likely-worse", "likely-better", "unsur
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountChange:
     """An exact metric of a variant that is another than at the commit that was followed.
 
     `doubt` says why nobody knows whether the commit did it, where nobody does.
@@ -58,7 +58,7 @@ class Event:
 
 
 def events(
-    counts: Iterable[Counted], claims: Iterable[Claim], others: Iterable[EventSentence] = ()
+    counts: Iterable[CountChange], claims: Iterable[Claim], others: Iterable[EventSentence] = ()
 ) -> tuple[Event, ...]:
     """The events of a case, oldest first."""
     told = [*map(_counted, counts), *map(_claimed, claims), *others]
@@ -98,7 +98,7 @@ def _event(told: Sequence[EventSentence]) -> Event:
     return Event(told[0].place, told[0].lane, tone, factors.sign(tone), tuple(tones), tuple(tones.values()))
 
 
-def _counted(change: Counted) -> EventSentence:
+def _counted(change: CountChange) -> EventSentence:
     outcome = "less" if change.now < change.before else "more"
     unit = change.metric.unit
     text = (

@@ -111,25 +111,25 @@ def _asked(view: WorkloadView, found: WorkloadData, state: State) -> WorkloadPag
     )
 
 
-AskedCurves = Annotated[WorkloadView, Depends(_read_curves)]
-AskedPage = Annotated[WorkloadPage, Depends(_read)]
+RequestedCurves = Annotated[WorkloadView, Depends(_read_curves)]
+RequestedPage = Annotated[WorkloadPage, Depends(_read)]
 _PATH = "/projects/{project:path}/workloads/{workload:path}"
 
 
 @router.get(_PATH + ".figure.json")
-async def workload_figure_json(asked: AskedPage) -> Response:
+async def workload_figure_json(asked: RequestedPage) -> Response:
     """The figure that the page's script draws."""
     return json_twin(await aside(workload_figure, asked.view))
 
 
 @router.get(_PATH + ".badge.svg")
-async def workload_badge_svg(asked: AskedCurves, variant: str | None = None) -> Response:
+async def workload_badge_svg(asked: RequestedCurves, variant: str | None = None) -> Response:
     """The newest commit's result of a variant, as a badge."""
     return svg_twin(partial(workload_badge, asked, variant or spoken_of(asked)))
 
 
 @router.get(_PATH + ".card.png")
-async def workload_card(asked: AskedPage) -> Response:
+async def workload_card(asked: RequestedPage) -> Response:
     """The picture that sites show beside a link to the page."""
     view = asked.view
     words = "; ".join(f"{said.variant}: {said.words}" for said in view.lede) or "Across commits, as measured."
@@ -138,13 +138,13 @@ async def workload_card(asked: AskedPage) -> Response:
 
 
 @router.get(_PATH + ".png")
-async def workload_png(asked: AskedCurves, plot: str | None = None, width: Width = WIDTH) -> Response:
+async def workload_png(asked: RequestedCurves, plot: str | None = None, width: Width = WIDTH) -> Response:
     """The same chart as `.svg`, for readers that show none of those."""
     return png_twin(partial(chart, asked, plot, width), 2 * width)
 
 
 @router.get(_PATH + ".svg")
-async def workload_svg(asked: AskedCurves, plot: str | None = None, width: Width = WIDTH) -> Response:
+async def workload_svg(asked: RequestedCurves, plot: str | None = None, width: Width = WIDTH) -> Response:
     """A metric against the baseline across commits, as a chart for a README or a board: time, unless `plot` names another."""
     return svg_twin(partial(chart, asked, plot, width))
 
@@ -152,11 +152,11 @@ async def workload_svg(asked: AskedCurves, plot: str | None = None, width: Width
 @page_at(
     router,
     _PATH,
-    AskedPage,
+    RequestedPage,
     csv=lambda view: csv_twin(f"{view.view.workload}", _table(view.view), COLUMNS),
     also=(links.PAGE,),
 )
-async def workload_page(request: Request, asked: AskedPage) -> Response:
+async def workload_page(request: Request, asked: RequestedPage) -> Response:
     """The page."""
     return page(
         request,

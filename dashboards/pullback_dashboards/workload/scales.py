@@ -6,7 +6,7 @@ from typing import Literal
 
 Scale = Literal["auto", "linear", "log"]
 _APART = 10
-"""How many times as high one curve may lie as another before the lower one is flat on the ground of a linear axis."""
+"""The factor by which one curve may lie above another before the lower one is flat on the ground of a linear axis."""
 
 
 def is_log(scale: Scale, curves: Iterable[Sequence[float]]) -> bool:

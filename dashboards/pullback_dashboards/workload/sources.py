@@ -18,7 +18,7 @@ from pullback_dashboards.history import (
     in_metric_order,
     with_exact_ratios,
 )
-from pullback_dashboards.workload.annotations import Counted, EventSentence, incident_marks
+from pullback_dashboards.workload.annotations import CountChange, EventSentence, incident_marks
 from pullback_dashboards.workload.machines import Machines, side_by_side
 from pullback_dashboards.workload.view import State
 from pullback_service import statements
@@ -49,7 +49,7 @@ class WorkloadData:
     state: State
     machine: str
     history: History
-    counts: tuple[Counted, ...]
+    counts: tuple[CountChange, ...]
     told: tuple[EventSentence, ...]
     """Incidents, at the commits at which they begin."""
     thinned: bool
@@ -158,12 +158,12 @@ def _differs(one: KnownStep) -> bool:
     return one.before is not None and one.now is not None and one.before.value != one.now.value
 
 
-def _counted(one: KnownStep, place: int) -> Counted:
+def _counted(one: KnownStep, place: int) -> CountChange:
     assert one.before is not None and one.now is not None  # noqa: S101, PT018 - its counts differ
     series = one.series
     metric = Metric(series.metric, series.unit, series.exact, series.direction == "bigger")
     doubt = doubt_of_count(one.judgement)
-    return Counted(place, series.variant, metric, one.before.value, one.now.value, doubt)
+    return CountChange(place, series.variant, metric, one.before.value, one.now.value, doubt)
 
 
 def _of_case(cases: Iterable[KnownCase], where: Mapping[int, frozenset[int]], label: str | None) -> frozenset[int]:

@@ -15,7 +15,7 @@ from pullback_dashboards import links
 from pullback_dashboards.history import Commit, History, Line, Metric, Reading, baseline_in_words, doubt_of_count
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.busyness import BUSY
-from pullback_dashboards.workload.annotations import Counted, Event, EventSentence, events, other_levels
+from pullback_dashboards.workload.annotations import CountChange, Event, EventSentence, events, other_levels
 from pullback_dashboards.workload.scales import Scale, is_log
 from pullback_service.comparisons.judging import Judgement
 from pullback_service.measured.code_identity import may_differ_by_the_commit, other_level
@@ -374,7 +374,7 @@ def workload_view(
     project: str,
     workload: str,
     state: State,
-    counts: Sequence[Counted] = (),
+    counts: Sequence[CountChange] = (),
     others: Sequence[EventSentence] = (),
     thinned: bool = False,
 ) -> WorkloadView:

@@ -23,7 +23,7 @@ from pullback_service.caller import Caller
 from pullback_service.database import seeing_all_projects
 from pullback_service.errors import AuthenticationError, ForbiddenError, NotSignedInError
 from pullback_service.ids import AgentId, ProjectId, TokenId
-from pullback_service.logins.cookies import COOKIE, brings_proof
+from pullback_service.logins.cookies import COOKIE, has_csrf_token
 from pullback_service.logins.queries import login_by_secret, open_login
 from pullback_service.models.projects import Project
 from pullback_service.models.tokens import Token
@@ -169,10 +169,10 @@ class Gate:
             return callers.LOCAL
         login = await self._by_cookie(request, session)
         if login is not None:
-            if request.method not in SAFE_METHODS and not await brings_proof(request, request.cookies[COOKIE]):
+            if request.method not in SAFE_METHODS and not await has_csrf_token(request, request.cookies[COOKIE]):
                 raise ForbiddenError(
-                    "A write that leans on a login must prove that it comes from one of our own pages (the form field "
-                    "`csrf` or the header X-CSRF-Token): load the page again and repeat, or send a token."
+                    "Requests authenticated by cookie need the page's CSRF token (the form field `csrf` or the header "
+                    "X-CSRF-Token): load the page again and repeat, or send a token."
                 )
             return login
         if need.public and request.method in SAFE_METHODS:

@@ -18,9 +18,9 @@ class Need:
 
     scope: Scope | None
     public: bool = False
-    """Whether anybody may read it of projects that are public."""
+    """True if anybody may read it of projects that are public."""
     audited: bool = True
-    """Whether a write leaves a line in the audit log. What agents say every few seconds is kept with their attempts."""
+    """True if a write leaves a line in the audit log. What agents say every few seconds is kept with their attempts."""
     limited: bool = False
     """True if the address is charged for it, although it needs no token."""
 
@@ -169,7 +169,7 @@ ENDPOINTS: Mapping[str, Need] = {
 
 
 _TWIN = re.compile(r"(\.[a-z]+)+$")
-"""What tells another form of a page from the page: `/settings/audit.csv`."""
+"""The ending of the address of another form of a page: `/settings/audit.csv`."""
 
 
 def need_of(method: str, path: str) -> Need:

@@ -60,7 +60,8 @@ class ClaimedJob(BaseModel):
     id: int
     project: str
     repository: str | None = Field(
-        None, description="Where the commit is fetched from; null: from the clone that the agent was given."
+        None,
+        description="The repository that the commit is fetched from; null: from the clone that the agent was given.",
     )
     commit: CommitSummary
     suite: str
@@ -103,7 +104,7 @@ class AgentSummary(BaseModel):
     last_seen_at: datetime
     present: bool = Field(description="True if it was heard of in the last five minutes.")
     job_id: int | None
-    job_since: datetime | None = Field(description="When it was given the job.")
+    job_since: datetime | None = Field(description="The time at which it was given the job.")
     phase: str | None
     progress: dict[str, Any] | None
     spool: SpoolStatement | None = Field(description="Results it has not delivered yet; null if it never reported any.")

@@ -1,1 +1,1 @@
-"""The check of a commit against where it parted from its base: what changed, what is missing, and whether that can be known."""
+"""The check of a commit against its merge base: what changed, what is missing, and whether that can be known."""

@@ -112,7 +112,7 @@ class CheckCounts(BaseModel):
 
 
 class CheckAnswer(BaseModel):
-    """A commit against where it parted from its base.
+    """A commit against its merge base.
 
     `base` is null where that is not known. `lacks` says why nothing, or too little, can be said, with what would change that, and is
     empty where enough can. `not_in_turns` counts series that agents could measure in turns and nobody has; a job of the kind `compare` of

@@ -25,7 +25,7 @@ class Client(Sender):
         return self._ask(models.ProjectSummary, "GET", "/api/v1/projects/{name}", locals())
 
     def change_project(self, name: str, statement: models.ProjectChange) -> models.ProjectSummary:
-        """Change what is said, leave the rest."""
+        """Update the given settings only."""
         return self._ask(models.ProjectSummary, "PATCH", "/api/v1/projects/{name}", locals(), repeatable=True)
 
     def list_commits(
@@ -131,8 +131,8 @@ class Client(Sender):
     ) -> models.RulesAnswer:
         """Put the rules of a file in the place of those that hold: what is gone from the file is gone here.
 
-        Refused whole where a glob matches nothing that was uploaded, a budget is impossible, or a channel is not there:
-        those that held go on. Incidents that were announced already stay announced.
+        Refused whole where a glob matches nothing that was uploaded, a budget is impossible, or a channel is not there;
+        the previous rules then remain in force. Incidents that were announced already stay announced.
         """
         return self._ask(models.RulesAnswer, "PUT", "/api/v1/rules", locals())
 
@@ -257,10 +257,10 @@ class Client(Sender):
 
         The order is: failed, worse, likely worse, ambiguous, better, likely better, unchanged, not comparable.
 
-        `?project=demo&base=main&head=topic&merge_base=true&metric=time` is what a branch did to time since it parted
-        from main. Series are chosen as in `GET /series`. `?project=demo&head=main&base_machine=old&head_machine=new`
-        compares two machines at one commit: counts compare, times do not, but for their ratios to the baseline. Series
-        are then called by the machine that is judged.
+        `?project=demo&base=main&head=topic&merge_base=true&metric=time` is what a branch did to time since its merge
+        base with main. Series are chosen as in `GET /series`.
+        `?project=demo&head=main&base_machine=old&head_machine=new` compares two machines at one commit: counts compare,
+        times do not, but for their ratios to the baseline. Series are then called by the machine that is judged.
         """
         return self._ask(models.ComparisonPage, "GET", "/api/v1/comparisons", locals())
 
@@ -328,7 +328,7 @@ class Client(Sender):
         )
 
     def revoke_verdict(self, incident_id: int) -> models.IncidentDetail:
-        """Take back what was said of an incident; its state is again what the evidence says."""
+        """Revoke the verdict of an incident; its state follows the evidence again."""
         return self._ask(
             models.IncidentDetail, "DELETE", "/api/v1/incidents/{incident_id}/verdict", locals(), repeatable=True
         )

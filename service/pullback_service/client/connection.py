@@ -44,7 +44,7 @@ class Call:
     body: BaseModel | Body | None = None
     repeatable: bool = False
     waits_s: float = 0.0
-    """How long the service may wait before it answers."""
+    """The time that the service may wait before it answers."""
 
     def request(self, http: httpx.Client) -> httpx.Request:
         """The request of this call."""

@@ -47,7 +47,7 @@ class AgentSummary(Answer):
     """True if it was heard of in the last five minutes."""
     job_id: int | None
     job_since: datetime | None
-    """When it was given the job."""
+    """The time at which it was given the job."""
     phase: str | None
     progress: dict[str, Any] | None
     spool: SpoolStatement | None
@@ -396,7 +396,7 @@ class CheckJob(Answer):
 
 
 class CheckAnswer(Answer):
-    """A commit against where it parted from its base.
+    """A commit against its merge base.
 
     `base` is null where that is not known. `lacks` says why nothing, or too little, can be said, with what would change
     that, and is empty where enough can. `not_in_turns` counts series that agents could measure in turns and nobody has;
@@ -435,7 +435,7 @@ class ChoreStatus(Answer):
     running: int
     running_s: float | None
     running_chore: int | None
-    """Which one runs the longest: its number is in the worker's log."""
+    """The one that runs the longest, by its number in the worker's log."""
     failed: int
     """Of the last seven days."""
     failed_s: float | None
@@ -466,7 +466,7 @@ class ClaimedJob(Answer):
     id: int
     project: str
     repository: str | None = None
-    """Where the commit is fetched from; null: from the clone that the agent was given."""
+    """The repository that the commit is fetched from; null: from the clone that the agent was given."""
     commit: CommitSummary
     suite: str
     cases: list[str] = Field(default_factory=list)
@@ -1007,7 +1007,7 @@ class JobSummary(Answer):
     """Origin: a person, a backfill, a machine that was idle, an incident that is confirmed or bisected, or the anchor of the project.
     """
     asked_by: str | None
-    """Who asked, as the audit log names callers; null where workers did."""
+    """The one who asked, as the audit log names callers; null where workers did."""
     trust: Literal["trusted", "untrusted"]
     awaits_approval: bool
     approved_at: datetime | None
@@ -1305,7 +1305,7 @@ class ProjectSummary(Answer):
     backfill: BackfillPolicy | None
     """Commits that are measured without anybody asking."""
     repository: str | None = None
-    """Where agents fetch commits from; null: each from its own clone."""
+    """The repository that agents fetch commits from; null: each from its own clone."""
     trunk: str | None = None
     """The branch that is watched for changes; null: that of the backfill, or else main."""
 

@@ -11,7 +11,7 @@ STEP = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class StoredCommit:
     """A commit as it is stored: `heard_at` is when it was authored, or else (not `dated`) when it was first heard of.
 
     No commit is authored after it was heard of: what a clock far ahead says counts as a day after that, which is more than
@@ -24,7 +24,7 @@ class Known:
     ordered_at: datetime
     first_parent: str | None
     parent_ordered_at: datetime | None
-    """Where the first parent stands; None where that one is not known."""
+    """The place of the first parent; None if that one is not known."""
     parent_dated: bool
 
 
@@ -36,7 +36,7 @@ class MergeBase:
     unknown: tuple[str, ...]
 
 
-def moved_places(commits: Mapping[str, Known]) -> dict[str, datetime]:
+def moved_places(commits: Mapping[str, StoredCommit]) -> dict[str, datetime]:
     """New places of those among some commits that do not stand right: when authored, but after their first parents.
 
     A parent of which only the arrival is known pushes no child whose author's time is known: it will move itself.

@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.commits import branches
 from pullback_service.commits.placing import lock_graph
-from pullback_service.commits.queries import ToldCommit, learn_commits
+from pullback_service.commits.queries import CommitDescription, learn_commits
 from pullback_service.fields import EARLIEST, LATEST
 from pullback_service.ids import ProjectId
 from pullback_service.models.projects import Project
@@ -85,7 +85,7 @@ async def read_heads(folder: Path) -> dict[str, str]:
     return {name: sha for sha, _, name in (line.partition(" ") for line in said.splitlines())}
 
 
-async def read_log(folder: Path, sha: str) -> list[ToldCommit]:
+async def read_log(folder: Path, sha: str) -> list[CommitDescription]:
     """A commit and its first parents, newest first."""
     said = await _git(
         folder, "log", "-z", "--first-parent", f"--max-count={MOST_COMMITS}", f"--format={FIELDS}", sha, "--"
@@ -94,7 +94,9 @@ async def read_log(folder: Path, sha: str) -> list[ToldCommit]:
     for entry in said.split("\0")[:-1]:
         of_commit, parents, author, authored_at, title = entry.split("\n")
         commits.append(
-            ToldCommit(of_commit, tuple(parents.split()), author=author, authored_at=_time(authored_at), title=title)
+            CommitDescription(
+                of_commit, tuple(parents.split()), author=author, authored_at=_time(authored_at), title=title
+            )
         )
     return commits
 

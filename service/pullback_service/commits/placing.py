@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.commits.ancestry import Known, moved_places
+from pullback_service.commits.ancestry import StoredCommit, moved_places
 from pullback_service.errors import InvalidInputError
 from pullback_service.ids import ProjectId
 from pullback_service.models.commits import Commit
@@ -72,11 +72,11 @@ async def settle(
 
 async def _known(
     session: AsyncSession, project_id: ProjectId, shas: Collection[str], *, parents: Collection[str] = ()
-) -> dict[str, Known]:
+) -> dict[str, StoredCommit]:
     """Some commits, and those whose first parent is one of `parents`."""
     values = {"project": project_id, "shas": list(shas), "parents": list(parents)}
     rows = await statements.rows(session, _KNOWN, values)
-    return {row[0]: Known(*row) for row in rows}
+    return {row[0]: StoredCommit(*row) for row in rows}
 
 
 _KNOWN: LiteralString = """

@@ -17,7 +17,7 @@ from pullback_service.statements import Query, Rows
 FARTHEST = 2_000
 """Commits that nobody measured, walked through for all that are asked for. Behind them what is before in history is as good."""
 Placed: TypeAlias = tuple[datetime, int]
-"""Where a commit stands in history."""
+"""The place of a commit in history."""
 
 
 class Reached(NamedTuple):

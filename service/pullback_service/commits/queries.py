@@ -111,7 +111,7 @@ SELECT
 
 
 @dataclass(frozen=True, slots=True)
-class ToldCommit:
+class CommitDescription:
     """The facts an upload or a job states of a commit; None is unknown."""
 
     sha: str
@@ -122,7 +122,7 @@ class ToldCommit:
     title: str | None = None
 
     @classmethod
-    def of(cls, statement: Any) -> "ToldCommit":
+    def of(cls, statement: Any) -> "CommitDescription":
         """The facts in the statement of a log or a job, or in the document of a report."""
         parents = tuple(statement.parents)
         return cls(statement.sha, parents, statement.branch, statement.author, statement.authored_at, statement.title)
@@ -144,13 +144,13 @@ class PlacedCommit:
     ordered_at: datetime
 
 
-async def ensure_commit(session: AsyncSession, project_id: ProjectId, told: ToldCommit) -> PlacedCommit:
+async def ensure_commit(session: AsyncSession, project_id: ProjectId, told: CommitDescription) -> PlacedCommit:
     """The commit of `ensure_told`, alone."""
     return (await ensure_told(session, project_id, [told]))[told.sha]
 
 
 async def ensure_told(
-    session: AsyncSession, project_id: ProjectId, told: Sequence[ToldCommit]
+    session: AsyncSession, project_id: ProjectId, told: Sequence[CommitDescription]
 ) -> dict[str, PlacedCommit]:
     """Commits by their hashes, made where they are missing, with what is new about them filled in.
 
@@ -181,7 +181,7 @@ async def ensure_told(
     return places
 
 
-def _rounds(told: Sequence[ToldCommit]) -> Iterator[list[ToldCommit]]:
+def _rounds(told: Sequence[CommitDescription]) -> Iterator[list[CommitDescription]]:
     """Statements in rounds, with no commit twice in a round: two callers may know different facts of it."""
     while told:
         one_of_each = {commit.sha: commit for commit in reversed(told)}
@@ -199,8 +199,8 @@ class _Stored:
 
 
 async def _stored(
-    session: AsyncSession, project_id: ProjectId, told: Sequence[ToldCommit]
-) -> dict[ToldCommit, _Stored]:
+    session: AsyncSession, project_id: ProjectId, told: Sequence[CommitDescription]
+) -> dict[CommitDescription, _Stored]:
     found = await statements.rows(session, _STORED, _told_values(project_id, told))
     return {
         told[place - 1]: _Stored(PlacedCommit(CommitId(id_), ordered_at), is_of_fork, is_no_news)
@@ -208,7 +208,7 @@ async def _stored(
     }
 
 
-def _told_values(project_id: ProjectId, told: Sequence[ToldCommit]) -> dict[str, object]:
+def _told_values(project_id: ProjectId, told: Sequence[CommitDescription]) -> dict[str, object]:
     return {
         "project": project_id,
         "shas": [commit.sha for commit in told],
@@ -225,7 +225,9 @@ async def _places(session: AsyncSession, project_id: ProjectId, shas: Collection
     return {sha: PlacedCommit(CommitId(id_), ordered_at) for sha, id_, ordered_at in rows}
 
 
-async def _locked_in_place(session: AsyncSession, project_id: ProjectId, told: ToldCommit) -> PlacedCommit | None:
+async def _locked_in_place(
+    session: AsyncSession, project_id: ProjectId, told: CommitDescription
+) -> PlacedCommit | None:
     """A commit of which nothing told is news, its place locked; None leaves nothing locked.
 
     The lock is shared: nobody moves the commit between this reading of its place and the points that repeat it. It is
@@ -236,7 +238,7 @@ async def _locked_in_place(session: AsyncSession, project_id: ProjectId, told: T
     return None if found is None else PlacedCommit(CommitId(found[0]), found[1])
 
 
-async def learn_commits(session: AsyncSession, project_id: ProjectId, told: Sequence[ToldCommit]) -> Learnt:
+async def learn_commits(session: AsyncSession, project_id: ProjectId, told: Sequence[CommitDescription]) -> Learnt:
     """Make or complete commits and put them into their places. The graph must be locked."""
     # Rows are made and locked in one order for everybody, so that two uploads never wait for each other in a circle.
     in_order = sorted({commit.sha: commit for commit in told}.values(), key=lambda commit: commit.sha)
@@ -280,14 +282,14 @@ def _columns(edges: Sequence[tuple[object, ...]]) -> dict[str, object]:
     return {name: [edge[at] for edge in edges] for at, name in enumerate(("children", "positions", "parents"))}
 
 
-def _has_news(told: ToldCommit, stored: object) -> bool:
+def _has_news(told: CommitDescription, stored: object) -> bool:
     return any(
         getattr(told, fact) is not None and getattr(stored, fact) is None
         for fact in ("branch", "author", "title", "authored_at")
     )
 
 
-async def _fill_in(session: AsyncSession, this: tuple[ColumnElement[bool], ...], told: ToldCommit) -> None:
+async def _fill_in(session: AsyncSession, this: tuple[ColumnElement[bool], ...], told: CommitDescription) -> None:
     news = {
         column: value
         for column, value in (

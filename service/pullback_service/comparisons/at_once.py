@@ -61,7 +61,7 @@ def _trending(which: str) -> NDArray[np.bool_]:
 
 
 WORSE: Final = _trending("worse")
-"""Whether an outcome is bad news, by its code and by whether bigger is better; as the three others."""
+"""Truth values, by the code of an outcome and by whether bigger is better: True if it is bad news; as the three others."""
 BETTER: Final = _trending("better")
 LIKELY_WORSE: Final = _trending("likely_worse")
 LIKELY_BETTER: Final = _trending("likely_better")

@@ -9,7 +9,7 @@ from sqlalchemy import and_, true
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.claims import COUNTED, EXACT_METRICS, TIMES
-from pullback_service.comparisons.judging import StatedComparison
+from pullback_service.comparisons.judging import UploadedComparison
 from pullback_service.ids import MachineId
 from pullback_service.machines.software import Software
 from pullback_service.measured.code_identity import NOT_TOLD, Measured
@@ -28,10 +28,10 @@ Key: TypeAlias = tuple[int, int, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class StatedSeries:
+class SeriesStatements:
     """The statements of uploads about a series, oldest first. Fields of `series` are None where it has no point anywhere."""
 
-    statements: Sequence[StatedComparison]
+    statements: Sequence[UploadedComparison]
     oldest_id: int
     series_id: int | None
     kind: str | None
@@ -68,7 +68,7 @@ class Grounds:
     readings were measured of, `resolutions` by series which step its own noise would show (natural log).
     """
 
-    stated: Mapping[Key, StatedSeries] = field(default_factory=dict)
+    stated: Mapping[Key, SeriesStatements] = field(default_factory=dict)
     failures: Mapping[tuple[int, int, int, str | None], Failed] = field(default_factory=dict)
     software: Software = field(default_factory=Software)
     measured: Mapping[int, Measured] = field(default_factory=dict)
@@ -124,7 +124,7 @@ SELECT commit_id, case_id, machine_id, variant, kind, message
 
 async def statements_about(
     session: AsyncSession, reference_id: int, candidate_id: int, choice: SeriesChoice
-) -> Query[Mapping[Key, StatedSeries]]:
+) -> Query[Mapping[Key, SeriesStatements]]:
     """The statements of uploads about two commits, in either order. Index: ix_comparison_candidate."""
     where = await conditions(
         session, choice, project_id=Case.project_id, variant=Comparison.variant, metric=Comparison.metric
@@ -132,11 +132,11 @@ async def statements_about(
     condition, values = text_of(and_(true(), *where.values()))
     asked = {"reference": reference_id, "candidate": candidate_id, "most": MOST_STATEMENTS}
 
-    def read(rows: Rows) -> Mapping[Key, StatedSeries]:
-        found: dict[Key, list[StatedRow]] = defaultdict(list)
-        for row in map(stated_row, rows):
+    def read(rows: Rows) -> Mapping[Key, SeriesStatements]:
+        found: dict[Key, list[StatementRow]] = defaultdict(list)
+        for row in map(statement_row, rows):
             found[row.case_id, row.machine_id, row.variant, row.metric].append(row)
-        return {key: stated_series(key, told, reference_id) for key, told in found.items()}
+        return {key: series_statements(key, told, reference_id) for key, told in found.items()}
 
     return Query(_STATED.replace("{where}", condition), {**values, **asked}, read, width=_STATED_WIDTH)
 
@@ -147,7 +147,7 @@ def failures_at(commits: Sequence[int]) -> Query[Mapping[tuple[int, int, int, st
     return Query(_FAILED, values, lambda rows: {row[:4]: Failed(*row[4:]) for row in rows}, width=6)
 
 
-class StatedRow(NamedTuple):
+class StatementRow(NamedTuple):
     """A statement of an upload about a series at two commits, and the series' description where it has a point."""
 
     id: int
@@ -157,7 +157,7 @@ class StatedRow(NamedTuple):
     metric: str
     reference_id: int
     candidate_id: int
-    stated: StatedComparison
+    stated: UploadedComparison
     series_id: int | None
     variant_kind: str | None
     unit: str | None
@@ -169,19 +169,19 @@ _STATEMENT: Final = slice(7, 17)
 _STATED_WIDTH: Final = 22
 
 
-def stated_row(row: Sequence[Any]) -> StatedRow:
-    """The statement in a row: from its ratio on with the columns of `StatedComparison`."""
+def statement_row(row: Sequence[Any]) -> StatementRow:
+    """The statement in a row: from its ratio on with the columns of `UploadedComparison`."""
     log_ratio, low, high, n, outcome, claim, margin, provisional, quality, dirty = row[_STATEMENT]
     ratio = Ratio(log_ratio, low, high, n)
-    stated = StatedComparison(outcome, ratio, claim, margin, bool(provisional), quality, dirty)
-    return StatedRow._make((*row[: _STATEMENT.start], stated, *row[_STATEMENT.stop :]))
+    stated = UploadedComparison(outcome, ratio, claim, margin, bool(provisional), quality, dirty)
+    return StatementRow._make((*row[: _STATEMENT.start], stated, *row[_STATEMENT.stop :]))
 
 
-def stated_series(key: Key, rows: Sequence[StatedRow], reference_id: int) -> StatedSeries:
+def series_statements(key: Key, rows: Sequence[StatementRow], reference_id: int) -> SeriesStatements:
     """The statements of uploads about a series, oldest first, turned to one of the two commits as reference."""
     stated = [row.stated if row.reference_id == reference_id else row.stated.turned() for row in rows]
     about = next((row for row in rows if row.series_id is not None), None)
-    return StatedSeries(
+    return SeriesStatements(
         statements=stated,
         oldest_id=rows[0].id,
         series_id=None if about is None else about.series_id,
@@ -192,7 +192,7 @@ def stated_series(key: Key, rows: Sequence[StatedRow], reference_id: int) -> Sta
     )
 
 
-def _is_counted(metric: str, stated: Sequence[StatedRow]) -> bool:
+def _is_counted(metric: str, stated: Sequence[StatementRow]) -> bool:
     """True if a metric without a point is a count: one of ours, or another's of which only counts are stated."""
     return metric in EXACT_METRICS or (
         metric not in TIMES and all(row.stated.outcome in {*COUNTED, "ambiguous", "failed"} for row in stated)

@@ -43,7 +43,7 @@ class Shape(NamedTuple):
 
 
 Order = tuple[int, float, int]
-"""Where a series stands in a comparison, worst first; the third is its id, or minus that of its oldest statement."""
+"""The place of a series in a comparison, worst first; the third is its id, or minus that of its oldest statement."""
 
 
 @dataclass(frozen=True, slots=True)

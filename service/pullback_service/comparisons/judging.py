@@ -39,7 +39,7 @@ Outcome: TypeAlias = Literal[
 Trend: TypeAlias = Literal["worse", "likely_worse", "likely_better", "better", "neither"]
 
 PROVISIONAL_SCATTER: Final[Mapping[Evidence, float]] = {"ratios": 0.02, "values": 0.1}
-"""How far readings of one program come apart while nobody has measured it: the least that is called likely."""
+"""The distance between readings of one program while nobody has measured it: the least that is called likely."""
 SCATTER_OF_TWO: Final = 0.5
 """Stands for that of values that are the medians of two processes, as of the suite `trial`: these say nothing about their scatter, and beside a
 dozen busy processes on two CPUs one program had a third more time than itself. What is twice as slow is likely all the same."""
@@ -50,7 +50,7 @@ _NUMBER_OF_VALUES = pattern(r"(?<=^median of )\d+ (?=[a-z]+$)|(?<=^median of a p
 
 
 @dataclass(frozen=True, slots=True)
-class StatedComparison:
+class UploadedComparison:
     """The two commits against each other, as an upload states it (natural log, candidate/reference)."""
 
     outcome: str
@@ -71,7 +71,7 @@ class StatedComparison:
         """The least ratio that so few groups make likely; uploads of older releases claim less."""
         return BUSY_FLOOR / sqrt(self.ratio.n or 1) if self.is_likely_at_most else 0.0
 
-    def turned(self) -> "StatedComparison":
+    def turned(self) -> "UploadedComparison":
         """The same with the commits in each other's place."""
         return replace(self, outcome=_TURNED.get(self.outcome, self.outcome), ratio=self.ratio.turned())
 
@@ -101,7 +101,7 @@ APART: Final = "Measured at different times, not in the same groups."
 OF_BASELINE: Final = "The baseline moved more than this variant, so the ratio does not say that this variant changed."
 WITHIN_SCATTER: Final = "Measured at different times; the difference is within their usual scatter."
 SAME_PROGRAM: Final = "Both commits ran the same program at different times; the difference comes from the machine."
-BELOW_RESOLUTION: Final = "Measured at different times; by the noise of this series a step of less than"
+BELOW_RESOLUTION: Final = "Measured at different times; changes below"
 WITHOUT_RATIO: Final = "A value is zero or less, so there is no ratio."
 _LIKELY: Final[Mapping[str, Outcome]] = {"faster": "likely_faster", "slower": "likely_slower"}
 LIKELY: Final[frozenset[Outcome]] = frozenset(_LIKELY.values())
@@ -115,7 +115,7 @@ COUNTED_APART: Final = (
 def judge(
     reference: Reading | None,
     candidate: Reading | None,
-    stated: Sequence[StatedComparison],
+    stated: Sequence[UploadedComparison],
     *,
     exact: bool,
     counted_together: float | None = None,
@@ -192,7 +192,7 @@ def alike(one: str | None, other: str | None) -> bool:
 
 
 def _of_stated(
-    made: Sequence[StatedComparison],
+    made: Sequence[UploadedComparison],
     reference: Reading | None,
     candidate: Reading | None,
     *,
@@ -206,7 +206,7 @@ def _of_stated(
     wide = [] if log_ratio is None else [abs(log_ratio - end) for end in ends if end is not None]
     threshold = None if least is not None else max([LEAST_CLAIM, spoken.claim or 0.0, spoken.least_likely, *wide])
 
-    def doubt_of(each: StatedComparison) -> str | None:
+    def doubt_of(each: UploadedComparison) -> str | None:
         if least is not None:
             return doubt_of_count(each.outcome, each.ratio.log_ratio, least=least)
         return doubt_of_measurement(
@@ -246,7 +246,7 @@ def _of_stated(
     )
 
 
-def _few_groups(stated: StatedComparison) -> str:
+def _few_groups(stated: UploadedComparison) -> str:
     groups, least = stated.ratio.n or 1, 100 * expm1(stated.least_likely)
     return (
         f"Measured in {groups} group{'s' if groups > 1 else ''} on a busy machine, where less than {least:.2g} % may be noise: "
@@ -254,7 +254,7 @@ def _few_groups(stated: StatedComparison) -> str:
     )
 
 
-def _contradict(one: StatedComparison, other: StatedComparison) -> bool:
+def _contradict(one: UploadedComparison, other: UploadedComparison) -> bool:
     """True if two statements cannot both hold. Of intervals that overlap, the one of the most groups decides."""
     if one.outcome == other.outcome:
         return False
@@ -266,7 +266,7 @@ def _contradict(one: StatedComparison, other: StatedComparison) -> bool:
     return one_ends[1] > other_ends[2] or other_ends[1] > one_ends[2]
 
 
-def _doubt_of_stored(stated: StatedComparison, reference: Reading, candidate: Reading) -> str | None:
+def _doubt_of_stored(stated: UploadedComparison, reference: Reading, candidate: Reading) -> str | None:
     """Why what the commits' own reports counted speaks against a statement; uncommitted changes say nothing of either."""
     if reference.dirty or candidate.dirty or not alike(reference.method, candidate.method):
         return None
@@ -401,7 +401,7 @@ def as_resolved(judgement: Judgement, resolution: float | None) -> Judgement:
     threshold = max(judgement.threshold or 0.0, resolution)
     if abs(change) >= threshold:
         return judgement._replace(threshold=threshold)
-    reason = f"{BELOW_RESOLUTION} {100 * expm1(resolution):.2g} % would not be noticed."
+    reason = f"{BELOW_RESOLUTION} {100 * expm1(resolution):.2g} % are within the noise of this series."
     return judgement._replace(outcome="ambiguous", threshold=threshold, reason=reason)
 
 

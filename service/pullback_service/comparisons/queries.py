@@ -85,9 +85,9 @@ class Compared:
     candidate: Reading | None
     judgement: Judgement
     wrong_gradient: str | None = None
-    """What a report says of either commit, whatever else was measured there."""
+    """The message of a report of either commit, whatever else was measured there."""
     is_equal_code: bool = False
-    """Whether both commits have the same files of what is measured."""
+    """True if both commits have the same files of what is measured."""
     is_subject: bool = True
     """True if commits of the project can move it, as they cannot move an engine's peers; True too where nobody looked."""
 

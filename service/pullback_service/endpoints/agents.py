@@ -25,7 +25,7 @@ from pullback_service.jobs.queries import job_by_id, reference_of
 from pullback_service.jobs.schemas import SpoolStatement
 from pullback_service.jobs.wakeups import Seat
 from pullback_service.listing import LISTED, KnownListing
-from pullback_service.machines.registration import ToldMachine, ensure_machine
+from pullback_service.machines.registration import MachineDescription, ensure_machine
 from pullback_service.models.projects import Project
 from pullback_service.paging import Page, id_in, page_of
 from pullback_service.plain_rows import filled
@@ -48,7 +48,7 @@ async def enroll_agent(
     With an enrolment code instead of a token the answer holds the agent's own token, this once.
     """
     machine = enrolment.machine
-    told = ToldMachine(machine.fingerprint, machine.host, machine.name, machine.facts)
+    told = MachineDescription(machine.fingerprint, machine.host, machine.name, machine.facts)
     machine_id = await ensure_machine(session, told)
     agent_id = await queries.enroll(session, machine_id, enrolment.name, enrolment.labels)
     code_id = enrolment_code_of(request)

@@ -1,4 +1,4 @@
-"""Checking a commit against where it parted from its base."""
+"""Checking a commit against its merge base."""
 
 from typing import Annotated
 
@@ -19,7 +19,7 @@ router = api_router(prefix=f"{API}/checks", tags=["comparisons"])
 
 @router.get(
     "",
-    summary="Check a commit against where it parted from its base",
+    summary="Check a commit against its merge base",
     response_model=CheckAnswer,
     responses={**UNCHANGED, **documented(NotFoundError, InvalidInputError)},
 )
@@ -37,7 +37,7 @@ async def check_commit(
     base: Annotated[
         Name | None,
         Query(
-            description="The reference: a branch or a commit; `head` is compared with the commit where it parted from it. Default: the "
+            description="The base: a branch or a commit; `head` is compared with the merge base of both. Default: the "
             "trunk of the project.",
             examples=["main"],
         ),

@@ -72,7 +72,7 @@ async def tell_log(told: LogStatement, session: WriteSession) -> BranchReceipt:
     """
     project_id = ProjectId((await ensure_project(session, told.project)).id)
     await lock_graph(session, project_id)
-    learnt = await queries.learn_commits(session, project_id, [*map(queries.ToldCommit.of, told.commits)])
+    learnt = await queries.learn_commits(session, project_id, [*map(queries.CommitDescription.of, told.commits)])
     head = told.commits[0].sha
     if told.branch is not None:
         await branches.follow_log(session, project_id, told.branch, head)

@@ -84,7 +84,7 @@ async def compare_commits(
 
     The order is: failed, worse, likely worse, ambiguous, better, likely better, unchanged, not comparable.
 
-    `?project=demo&base=main&head=topic&merge_base=true&metric=time` is what a branch did to time since it parted from
+    `?project=demo&base=main&head=topic&merge_base=true&metric=time` is what a branch did to time since its merge base with
     main. Series are chosen as in `GET /series`.
     `?project=demo&head=main&base_machine=old&head_machine=new` compares two machines at one commit: counts
     compare, times do not, but for their ratios to the baseline. Series are then called by the machine that is judged.

@@ -96,7 +96,7 @@ async def give_verdict(
 
 @router.delete("/{incident_id}/verdict", responses=documented(NotFoundError, ConflictError))
 async def revoke_verdict(session: WriteSession, caller: KnownCaller, incident_id: KnownId) -> IncidentDetail:
-    """Take back what was said of an incident; its state is again what the evidence says."""
+    """Revoke the verdict of an incident; its state follows the evidence again."""
     incident, is_new = await triage.revoke_verdict(session, incident_id, by=caller.name)
     return await _decided(session, incident, is_new=is_new, verdict=None)
 

@@ -80,7 +80,7 @@ async def create_job(
     wanted: JobRequest,
     response: Response,
     session: WriteSession,
-    force: Annotated[bool, Query(description="Make another one even if one stands.")] = False,  # noqa: FBT002 - a query parameter has no keyword form
+    force: Annotated[bool, Query(description="Create a job even if an identical one exists.")] = False,  # noqa: FBT002 - a query parameter has no keyword form
 ) -> JobDetail:
     """Queue work: a suite at a commit, or two commits compared. Asking twice gives the same job.
 

@@ -55,7 +55,7 @@ async def read_project(session: ReadSession, name: Name) -> ProjectSummary:
 
 @router.patch("/{name:path}", responses=documented(NotFoundError, InvalidInputError))
 async def change_project(change: ProjectChange, session: WriteSession, name: Name) -> ProjectSummary:
-    """Change what is said, leave the rest."""
+    """Update the given settings only."""
     project, changed = await queries.change_project(session, name, change)
     if changed.keys() & {"trunk", "backfill"}:
         await defer_detection(session, ProjectId(project.id))

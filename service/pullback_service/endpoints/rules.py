@@ -46,8 +46,8 @@ async def replace_rules(
 ) -> RulesAnswer:
     """Put the rules of a file in the place of those that hold: what is gone from the file is gone here.
 
-    Refused whole where a glob matches nothing that was uploaded, a budget is impossible, or a channel is not there: those that
-    held go on. Incidents that were announced already stay announced.
+    Refused whole where a glob matches nothing that was uploaded, a budget is impossible, or a channel is not there; the
+    previous rules then remain in force. Incidents that were announced already stay announced.
     """
     stored = await project_by_name(session, project)
     replaced = await queries.replace_rules(session, stored, said, dry_run=dry_run)

@@ -68,7 +68,7 @@ Branch = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class AskedWindow:
+class RequestedWindow:
     """A window of history as an address says it: commits by their names, a branch by its own."""
 
     since: str | None
@@ -86,18 +86,18 @@ class AskedWindow:
         )
 
 
-async def _asked_window(
+async def _requested_window(
     since: Annotated[Name | None, Query(alias="from", description=f"First commit. {NAMED}")] = None,
     until: Annotated[Name | None, Query(alias="to", description=f"Last commit. {NAMED}")] = None,
     start: Annotated[Time | None, Query(description="Earliest commit, by its place in history.")] = None,
     end: Annotated[Time | None, Query(description="Latest commit, by its place in history.")] = None,
     last: Annotated[int | None, Query(ge=1, le=MOST_LAST, description="The newest so many commits.")] = None,
     branch: Annotated[Name | None, Query(description="Only commits among the first parents of this branch.")] = None,
-) -> AskedWindow:
-    return AskedWindow(since, until, branch, Window(start=start, end=end, last=last))
+) -> RequestedWindow:
+    return RequestedWindow(since, until, branch, Window(start=start, end=end, last=last))
 
 
-KnownWindow = Annotated[AskedWindow, Depends(_asked_window)]
+KnownWindow = Annotated[RequestedWindow, Depends(_requested_window)]
 Raw = Annotated[bool, Query(description="Also what each report measured, with one value per process.")]
 
 

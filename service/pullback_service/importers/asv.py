@@ -21,10 +21,10 @@ from pullback_service.importers.limits import MOST_RESULTS
 from pullback_service.importers.naming import Scalar
 from pullback_service.importers.results import (
     Failed,
-    FoundCommit,
-    FoundMachine,
     Gathering,
     Imported,
+    ImportedCommit,
+    ImportedMachine,
     Metric,
     Result,
     UploadOptions,
@@ -67,7 +67,7 @@ def read(source: Source, asked: UploadOptions) -> Imported:
         "asv",
         gathering.results,
         gathering.notes(),
-        FoundCommit(
+        ImportedCommit(
             text_at(first.get("commit_hash")),
             authored_at=milliseconds_time(date.number()) if date is not None else None,
         ),
@@ -210,12 +210,12 @@ def _unit(kind: str, metric_name: str, described: At | None, asked: UploadOption
     return asked.need(metric_name, "asv (without benchmarks.json)", direction=direction)
 
 
-def _machine(file: At) -> FoundMachine:
+def _machine(file: At) -> ImportedMachine:
     params = file.get("params")
     if params is None or not params.is_object():
-        return FoundMachine()
+        return ImportedMachine()
     facts = {key: text_at(params.get(key)) for key in ("cpu", "num_cpu", "ram", "os", "arch", "python")}
-    return FoundMachine(
+    return ImportedMachine(
         text_at(params.get("machine")), {key: naming.parameter(value) for key, value in facts.items() if value}
     )
 

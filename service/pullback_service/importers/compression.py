@@ -41,7 +41,7 @@ class _Form:
     error: type[Exception]
     others: tuple[bytes, ...] = ()
     padded: bool = False
-    """Whether zeros may follow a member: tapes are filled up with them, and gzip reads on."""
+    """True if zeros may follow a member: tapes are filled up with them, and gzip reads on."""
 
 
 # Frames to be skipped, as the seek tables that parallel compressors write (RFC 8878, 3.1.2).

@@ -13,10 +13,10 @@ from pullback_service.importers.formats import Importer
 from pullback_service.importers.json_paths import At, text_at
 from pullback_service.importers.results import (
     Failed,
-    FoundCommit,
-    FoundMachine,
     Gathering,
     Imported,
+    ImportedCommit,
+    ImportedMachine,
     Result,
     UploadOptions,
 )
@@ -54,8 +54,8 @@ def read(source: Source, asked: UploadOptions) -> Imported:
         tool="Conbench",
         results=gathering.results,
         notes=gathering.notes(),
-        commit=FoundCommit(shas.pop() if shas else None),
-        machine=_machine(results[0]) if results else FoundMachine(),
+        commit=ImportedCommit(shas.pop() if shas else None),
+        machine=_machine(results[0]) if results else ImportedMachine(),
         started_at=iso_time(stamp) if stamp else None,
     )
 
@@ -110,12 +110,12 @@ def _commit_of(result: At) -> str | None:
     return sha if sha and len(sha) in {40, 64} else None
 
 
-def _machine(result: At) -> FoundMachine:
+def _machine(result: At) -> ImportedMachine:
     info = result.get("machine_info")
     if info is None or not info.is_object():
-        return FoundMachine()
+        return ImportedMachine()
     facts = {ours: text_at(info.get(theirs)) for theirs, ours in _FACTS.items()}
-    return FoundMachine(
+    return ImportedMachine(
         text_at(info.get("name")), {key: naming.parameter(value) for key, value in facts.items() if value}
     )
 

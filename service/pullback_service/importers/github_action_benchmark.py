@@ -12,7 +12,15 @@ from pullback_service.importers import naming
 from pullback_service.importers.contents import Source
 from pullback_service.importers.formats import Importer
 from pullback_service.importers.json_paths import At, text_at
-from pullback_service.importers.results import Failed, FoundCommit, Gathering, Imported, Metric, Result, UploadOptions
+from pullback_service.importers.results import (
+    Failed,
+    Gathering,
+    Imported,
+    ImportedCommit,
+    Metric,
+    Result,
+    UploadOptions,
+)
 from pullback_service.importers.times import iso_time, milliseconds_time
 from pullback_service.importers.units import Direction, Unit, unit_of
 
@@ -65,7 +73,7 @@ def read(source: Source, asked: UploadOptions) -> Imported:
             gathering.add(_result(bench, unit, direction, gathering))
         return Imported("github-action-benchmark", gathering.results, gathering.notes())
     sha = _chosen(commits_of(source), asked)
-    commit, date = FoundCommit(sha), None
+    commit, date = ImportedCommit(sha), None
     chosen: dict[tuple[str, str], Result] = {}
     for suite, entries in source.document.need("entries").members():
         for entry in entries.each():
@@ -128,9 +136,9 @@ def _value(bench: At) -> float:
     return value.number()
 
 
-def _commit(sha: str, commit: At) -> FoundCommit:
+def _commit(sha: str, commit: At) -> ImportedCommit:
     stamp = text_at(commit.get("timestamp"))
-    return FoundCommit(sha, authored_at=iso_time(stamp) if stamp else None)
+    return ImportedCommit(sha, authored_at=iso_time(stamp) if stamp else None)
 
 
 IMPORTER = Importer("github-action-benchmark", "github-action-benchmark", recognises, read)

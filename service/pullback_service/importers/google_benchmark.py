@@ -14,7 +14,15 @@ from pullback_service.importers.contents import Source
 from pullback_service.importers.formats import Importer
 from pullback_service.importers.json_paths import At, text_at
 from pullback_service.importers.naming import Scalar
-from pullback_service.importers.results import Failed, FoundMachine, Gathering, Imported, Metric, Result, UploadOptions
+from pullback_service.importers.results import (
+    Failed,
+    Gathering,
+    Imported,
+    ImportedMachine,
+    Metric,
+    Result,
+    UploadOptions,
+)
 from pullback_service.importers.times import iso_time
 from pullback_service.importers.units import Direction, Unit, known_unit
 
@@ -84,7 +92,7 @@ def read(source: Source, asked: UploadOptions) -> Imported:
         tool=f"Google Benchmark {version}" if version else "Google Benchmark",
         results=gathering.results,
         notes=gathering.notes(),
-        machine=FoundMachine(
+        machine=ImportedMachine(
             host, {key: naming.parameter(value.value) for key, value in facts.items() if value is not None}
         ),
         started_at=iso_time(date) if date else None,

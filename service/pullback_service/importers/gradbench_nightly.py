@@ -13,7 +13,7 @@ from pullback_service.importers import gradbench, naming
 from pullback_service.importers.contents import Source
 from pullback_service.importers.formats import Importer
 from pullback_service.importers.json_paths import At, refuse, text_at
-from pullback_service.importers.results import Failed, FoundCommit, Gathering, Imported, Result, UploadOptions
+from pullback_service.importers.results import Failed, Gathering, Imported, ImportedCommit, Result, UploadOptions
 from pullback_service.importers.times import iso_time
 from pullback_service.importers.units import Unit
 
@@ -45,7 +45,7 @@ def read(source: Source, asked: UploadOptions) -> Imported:
         "GradBench nightly",
         gathering.results,
         gathering.notes(),
-        FoundCommit(sha, authored_at=date),
+        ImportedCommit(sha, authored_at=date),
         started_at=date,
     )
 

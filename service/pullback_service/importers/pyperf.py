@@ -15,7 +15,15 @@ from pullback_service.importers import naming
 from pullback_service.importers.contents import Source
 from pullback_service.importers.formats import Importer
 from pullback_service.importers.json_paths import At, text_at
-from pullback_service.importers.results import Failed, FoundMachine, Gathering, Imported, Metric, Result, UploadOptions
+from pullback_service.importers.results import (
+    Failed,
+    Gathering,
+    Imported,
+    ImportedMachine,
+    Metric,
+    Result,
+    UploadOptions,
+)
 from pullback_service.importers.times import iso_time
 from pullback_service.importers.units import Direction, Unit
 
@@ -71,7 +79,7 @@ def read(source: Source, asked: UploadOptions) -> Imported:
         tool=f"pyperf {facts['perf_version']}" if isinstance(facts.get("perf_version"), str) else "pyperf",
         results=gathering.results,
         notes=gathering.notes(),
-        machine=FoundMachine(
+        machine=ImportedMachine(
             text_at(At(facts.get("hostname"))),
             {ours: naming.parameter(facts[theirs]) for theirs, ours in _FACTS.items() if theirs in facts},
         ),

@@ -12,10 +12,10 @@ from pullback_service.importers.formats import Importer
 from pullback_service.importers.json_paths import At, text_at
 from pullback_service.importers.results import (
     Failed,
-    FoundCommit,
-    FoundMachine,
     Gathering,
     Imported,
+    ImportedCommit,
+    ImportedMachine,
     Metric,
     Result,
     UploadOptions,
@@ -49,8 +49,8 @@ def read(source: Source, asked: UploadOptions) -> Imported:
         tool=f"pytest-benchmark {version}" if version else "pytest-benchmark",
         results=gathering.results,
         notes=gathering.notes(),
-        commit=_commit(commit) if commit is not None and commit.is_object() else FoundCommit(),
-        machine=_machine(machine) if machine is not None and machine.is_object() else FoundMachine(),
+        commit=_commit(commit) if commit is not None and commit.is_object() else ImportedCommit(),
+        machine=_machine(machine) if machine is not None and machine.is_object() else ImportedMachine(),
         started_at=iso_time(date) if date else None,
     )
 
@@ -93,10 +93,10 @@ def _time(stats: At, gathering: Gathering) -> Metric | None:
     )
 
 
-def _commit(commit: At) -> FoundCommit:
+def _commit(commit: At) -> ImportedCommit:
     sha, branch, time = (text_at(commit.get(key)) for key in ("id", "branch", "time"))
     dirty = commit.get("dirty")
-    return FoundCommit(
+    return ImportedCommit(
         sha=sha if sha and len(sha) in {40, 64} else None,  # "unversioned" outside of a repository
         branch=branch if branch and not branch.startswith("(") else None,  # "(detached head)", "(unknown)"
         authored_at=iso_time(time) if time else None,
@@ -104,7 +104,7 @@ def _commit(commit: At) -> FoundCommit:
     )
 
 
-def _machine(machine: At) -> FoundMachine:
+def _machine(machine: At) -> ImportedMachine:
     cpu = machine.get("cpu")
     facts = {
         "cpu": text_at(cpu.get("brand_raw")) if cpu is not None and cpu.is_object() else None,
@@ -113,7 +113,7 @@ def _machine(machine: At) -> FoundMachine:
         "kernel": text_at(machine.get("release")),
         "arch": text_at(machine.get("machine")),
     }
-    return FoundMachine(
+    return ImportedMachine(
         text_at(machine.get("node")), {key: naming.parameter(value) for key, value in facts.items() if value}
     )
 

@@ -60,7 +60,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundCommit:
+class ImportedCommit:
     """The commit a file names as measured."""
 
     sha: str | None = None
@@ -70,7 +70,7 @@ class FoundCommit:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundMachine:
+class ImportedMachine:
     """The machine a file names."""
 
     name: str | None = None
@@ -84,8 +84,8 @@ class Imported:
     tool: str
     results: Sequence[Result]
     notes: Sequence[str] = ()
-    commit: FoundCommit = field(default_factory=FoundCommit)
-    machine: FoundMachine = field(default_factory=FoundMachine)
+    commit: ImportedCommit = field(default_factory=ImportedCommit)
+    machine: ImportedMachine = field(default_factory=ImportedMachine)
     started_at: datetime | None = None
     duration_s: float | None = None
 

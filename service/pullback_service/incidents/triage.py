@@ -79,8 +79,8 @@ async def confirm(session: AsyncSession, incident_id: int, *, by: str) -> tuple[
     chosen = chosen_to_measure(changes, measuring) or shown_most(changes, measuring)
     if not chosen:
         raise ConflictError(
-            f"Nothing of incident {incident_id} can be measured in turns: that takes a change of a metric, and an agent, heard of "
-            "within a day, on a machine that ran a job of this project, on the same device."
+            f"Incident {incident_id} cannot be measured in turns: this requires a change of a metric, and an agent seen in the last "
+            "24 hours on a machine that ran a job of this project, on the same device."
         )
     incident.asked, incident.out_of_time_on = 0, None
     await queue_confirmation(session, incident, chosen, places, measuring[chosen[0].pair], asked_by=by)
@@ -109,7 +109,7 @@ async def bisect(session: AsyncSession, incident_id: int, *, by: str) -> tuple[I
     lead = leading(changes, measuring, places)
     if lead is None:
         raise ConflictError(
-            f"No agent can bisect incident {incident_id}: that takes one, heard of within a day, on a machine that showed it and ran "
+            f"No agent can bisect incident {incident_id}: this requires one seen in the last 24 hours on a machine that showed it and ran "
             "a job of this project."
         )
     begun = await begin(session, incident, lead, asked_by=by)

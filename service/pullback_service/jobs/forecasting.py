@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pullback_service.jobs.labels import contains_strangers, suits, with_device
 
 Work = tuple[int, str, str]
-"""What takes about the same time on one machine: project, suite and kind."""
+"""Project, suite and kind of a job: jobs that have these in common take about the same time on one machine."""
 Reason = Literal["approval", "nobody", "refused", "silent", "labels", "trust", "pause", "turn"]
 
 
@@ -29,7 +29,7 @@ class WaitingJob:
     trusted: bool = True
     approved: bool = True
     pauses_s: float = 0.0
-    """How long it is given to nobody, because an attempt failed."""
+    """The time that is left until an agent may have it, because an attempt failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def _play(
 
 
 def _why(job: WaitingJob, benches: Sequence[Bench], takers: Sequence[int]) -> Forecast | None:
-    """Why nobody will be given a job as things are, or not yet; None where somebody will."""
+    """Why no agent can take the job (yet); None if one can."""
     if not job.trusted and not job.approved:
         return Forecast("approval", "Commit of a fork: an administrator must approve the job.")
     if takers and job.pauses_s > 0:

@@ -41,7 +41,7 @@ from pullback_service.models.reports import Report
 GRACE_S = 60
 ATTEMPTS = 3
 MOST_LOST_AGENTS = 2
-"""A job that took so many agents with it waits for a person: what it runs may be what ends them."""
+"""The number of agents lost while running a job after which it waits for a person: what it runs may be what ends them."""
 PAUSES_GROW = 4
 LONGEST_PAUSE_S = 3600.0
 MOST_EXPIRED_AT_ONCE = 100
@@ -363,7 +363,7 @@ async def _try_again(
     await session.flush()
     lost = select(func.count()).where(Attempt.job_id == job.id, Attempt.number > since, Attempt.state == "lost")
     if (await session.scalar(lost) or 0) >= MOST_LOST_AGENTS:
-        message = f"{message} It took {MOST_LOST_AGENTS} agents with it: look at its commit and their machines, then retry it."
+        message = f"{message} {MOST_LOST_AGENTS} agents were lost while running it: look at its commit and their machines, then retry it."
         _finish(job, "lost", kind, message)
         return "lost"
     job.state, job.failure_kind, job.failure_message = "queued", kind, message

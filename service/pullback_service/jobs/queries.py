@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
 from pullback_service.caller import name_of_caller
-from pullback_service.commits.queries import ToldCommit, ensure_commit
+from pullback_service.commits.queries import CommitDescription, ensure_commit
 from pullback_service.errors import FieldError, InvalidInputError, Missing, NotFoundError
 from pullback_service.ids import CommitId, JobId, MachineId, ProjectId
 from pullback_service.job_channel import ring
@@ -84,13 +84,13 @@ async def create_job(session: AsyncSession, wanted: JobRequest, *, force: bool) 
     project_id = ProjectId(project.id)
     if wanted.machine_id is not None:
         await _refuse_unknown_machine(session, MachineId(wanted.machine_id))
-    told, fork = ToldCommit.of(wanted.commit), wanted.commit.fork
+    told, fork = CommitDescription.of(wanted.commit), wanted.commit.fork
     if fork is not None:
         told = replace(told, branch=None)  # which is the fork's
     commit = await ensure_commit(session, project_id, told)
     if fork is not None:
         await note_fork(session, commit.id, fork)
-    other = None if wanted.reference is None else ToldCommit.of(wanted.reference)
+    other = None if wanted.reference is None else CommitDescription.of(wanted.reference)
     reference = None if other is None else await ensure_commit(session, project_id, other)
     await keep_steps(session, project_id)
     commits = {commit.id} if reference is None else {commit.id, reference.id}

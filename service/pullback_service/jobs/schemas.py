@@ -143,7 +143,9 @@ class JobSummary(BaseModel):
     origin: JobOrigin = Field(
         description="Origin: a person, a backfill, a machine that was idle, an incident that is confirmed or bisected, or the anchor of the project."
     )
-    asked_by: str | None = Field(description="Who asked, as the audit log names callers; null where workers did.")
+    asked_by: str | None = Field(
+        description="The one who asked, as the audit log names callers; null where workers did."
+    )
     trust: TrustLevel
     awaits_approval: bool
     approved_at: datetime | None

@@ -34,7 +34,7 @@ class Seat:
         self.abilities: Abilities | None = None
         self.called = asyncio.Event()
         self.answers = False
-        """Whether it was called and is looking for a job on that account."""
+        """True if it was called and is looking for a job on that account."""
         self.round = 0
         """The round it was called in last."""
 

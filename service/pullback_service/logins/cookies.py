@@ -1,7 +1,7 @@
-"""The cookie of a login, and the proof that a form came from our own page.
+"""The cookie of a login, and the CSRF tokens of its writes.
 
-The cookie is HttpOnly and same-site; a write that leans on it must also bring `csrf_of(cookie)`, which only our own
-pages can know: as the form's field `csrf`, or as the header `X-CSRF-Token`. Pages write it masked, anew for every answer.
+The cookie is HttpOnly and same-site; a write with it must also bring `csrf_of(cookie)`, which only our own pages can
+know: as the form's field `csrf`, or as the header `X-CSRF-Token`. Pages write it masked, anew for every answer.
 """
 
 import hashlib
@@ -41,19 +41,19 @@ def clear_cookie(response: Response) -> None:
 
 
 def csrf_of(secret: str) -> str:
-    """The proof that belongs to a cookie; it tells nothing about it."""
+    """The CSRF token that belongs to a cookie; it tells nothing about it."""
     return hashlib.sha256(b"csrf " + secret.encode()).hexdigest()
 
 
 def masked_csrf_of(secret: str) -> str:
-    """The same proof, never written the same way twice: what a compressed page weighs then tells nothing of it (BREACH)."""
-    proof = bytes.fromhex(csrf_of(secret))
-    pad = secrets.token_bytes(len(proof))
-    return pad.hex() + _xor(pad, proof).hex()
+    """The same token, never written the same way twice: what a compressed page weighs then tells nothing of it (BREACH)."""
+    token = bytes.fromhex(csrf_of(secret))
+    pad = secrets.token_bytes(len(token))
+    return pad.hex() + _xor(pad, token).hex()
 
 
 def _unmasked(given: str) -> str:
-    """The proof inside a masked one; anything else as it is."""
+    """The token inside a masked one; anything else as it is."""
     if not _MASKED.fullmatch(given):
         return given
     both = bytes.fromhex(given)
@@ -64,8 +64,8 @@ def _xor(one: bytes, other: bytes) -> bytes:
     return bytes(a ^ b for a, b in zip(one, other, strict=True))
 
 
-async def brings_proof(request: Request, secret: str) -> bool:
-    """True if a write came from one of our own pages."""
+async def has_csrf_token(request: Request, secret: str) -> bool:
+    """True if a request carries the CSRF token of a page of ours."""
     given = request.headers.get(CSRF_HEADER)
     if given is None:
         given = (await read_form(request)).get(CSRF_FIELD, "")

@@ -22,7 +22,7 @@ MOST_REMEMBERED = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class WindowNoise:
     """The noise of a machine in one metric; `truncated` where the window held more comparisons than are looked at."""
 
     noise: Noise
@@ -37,7 +37,7 @@ class NoiseMemory:
     """A cache of noise in one process. Callers who see other projects see other noise."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[_Key, tuple[_Stamp, Heard]] = OrderedDict()
+        self._known: OrderedDict[_Key, tuple[_Stamp, WindowNoise]] = OrderedDict()
 
     async def of(
         self,
@@ -47,7 +47,7 @@ class NoiseMemory:
         days: int,
         metric: str = "time",
         device: str | None = None,
-    ) -> Mapping[MachineId, Heard]:
+    ) -> Mapping[MachineId, WindowNoise]:
         """The noise of machines on one of their devices, or on all; those without any A/A comparison included."""
         newest = await newest_self_comparisons(session, machine_ids)
         caller = caller_of(session)
@@ -61,7 +61,7 @@ class NoiseMemory:
                 heard = (
                     await _listen(session, machine_id, days=days, metric=metric, device=device)
                     if stamp[0] > 0
-                    else Heard(noise_in([]), truncated=False)
+                    else WindowNoise(noise_in([]), truncated=False)
                 )
                 known = (stamp, heard)
             self._known[key] = known  # youngest last
@@ -71,6 +71,8 @@ class NoiseMemory:
         return found
 
 
-async def _listen(session: AsyncSession, machine_id: MachineId, *, days: int, metric: str, device: str | None) -> Heard:
+async def _listen(
+    session: AsyncSession, machine_id: MachineId, *, days: int, metric: str, device: str | None
+) -> WindowNoise:
     found = await comparisons_with_itself(session, machine_id, days=days, metric=metric, device=device)
-    return Heard(await in_thread(noise_in, found.comparisons), found.truncated)
+    return WindowNoise(await in_thread(noise_in, found.comparisons), found.truncated)

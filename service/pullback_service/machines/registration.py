@@ -24,11 +24,11 @@ from pullback_service.models.machines import FactsChange
 # A machine that is seen all the time need not be written all the time.
 SEEN_AGAIN_AFTER_S = 10
 NUMBERED: LiteralString = r" \(\d+\)$"
-"""What tells a machine from others of its class that call themselves by the same name."""
+"""The number behind the name of a machine, where others of its class have the same name."""
 
 
-class ToldMachine(NamedTuple):
-    """A machine as a report or an agent tells of it. Empty facts say nothing."""
+class MachineDescription(NamedTuple):
+    """A machine as a report or an agent describes it. Empty facts say nothing."""
 
     fingerprint: str
     host: str | None
@@ -36,7 +36,7 @@ class ToldMachine(NamedTuple):
     facts: Mapping[str, Any]
 
 
-class _Known(NamedTuple):
+class _StoredMachine(NamedTuple):
     id: MachineId
     host: str | None
     name: str
@@ -71,7 +71,7 @@ SELECT EXISTS (SELECT FROM agent
 """
 
 
-async def ensure_machine(session: AsyncSession, told: ToldMachine) -> MachineId:
+async def ensure_machine(session: AsyncSession, told: MachineDescription) -> MachineId:
     """The machine that is told of, made or brought up to date. Index: uq_machine_fingerprint_host; as `may_describe`."""
     while True:
         known = await _find(session, told)
@@ -104,16 +104,16 @@ async def may_describe(session: AsyncSession, machine_id: MachineId) -> bool:
     return found is not None and not found[0]
 
 
-async def _find(session: AsyncSession, told: ToldMachine) -> _Known | None:
+async def _find(session: AsyncSession, told: MachineDescription) -> _StoredMachine | None:
     row = await statements.row(session, _FIND, {**_values(told), "seen_again_after_s": SEEN_AGAIN_AFTER_S})
-    return None if row is None else _Known(*row)
+    return None if row is None else _StoredMachine(*row)
 
 
-async def _describe(session: AsyncSession, machine_id: MachineId, told: ToldMachine) -> None:
+async def _describe(session: AsyncSession, machine_id: MachineId, told: MachineDescription) -> None:
     """Write what is told, and keep what it was before; the first facts are no change. Facts that are not told stay."""
     row = await statements.row(session, _LOCK, {"id": machine_id})
     assert row is not None  # noqa: S101 - machines are never removed
-    known = _Known(*row)
+    known = _StoredMachine(*row)
     name = known.name if _is_called(known, told.name) else await _free_name(session, told, machine_id)
     facts = told.facts or known.facts
     before, after = {"name": known.name, **known.facts}, {"name": name, **facts}
@@ -130,7 +130,7 @@ async def _describe(session: AsyncSession, machine_id: MachineId, told: ToldMach
     await statements.run(session, _DESCRIBE, {"id": machine_id, "name": name, "facts": _json(facts)})
 
 
-async def _free_name(session: AsyncSession, told: ToldMachine, machine_id: MachineId) -> str:
+async def _free_name(session: AsyncSession, told: MachineDescription, machine_id: MachineId) -> str:
     """The name that is told, numbered where another machine of the class has it: equal computers made from one image."""
     rows = await statements.rows(session, _NAMES, {"fingerprint": told.fingerprint, "id": machine_id})
     taken, name, number = {row[0] for row in rows}, told.name, 1
@@ -140,15 +140,15 @@ async def _free_name(session: AsyncSession, told: ToldMachine, machine_id: Machi
     return name
 
 
-def _is_news(known: _Known, told: ToldMachine) -> bool:
+def _is_news(known: _StoredMachine, told: MachineDescription) -> bool:
     return not _is_called(known, told.name) or bool(told.facts and told.facts != known.facts)
 
 
-def _is_called(known: _Known, name: str) -> bool:
+def _is_called(known: _StoredMachine, name: str) -> bool:
     return name in {known.name, re.sub(NUMBERED, "", known.name)}
 
 
-def _values(told: ToldMachine) -> dict[str, Any]:
+def _values(told: MachineDescription) -> dict[str, Any]:
     return {**told._asdict(), "facts": _json(told.facts)}
 
 

@@ -27,7 +27,7 @@ COUNTS_OF_PEERS_DEPEND_ON: Final[Mapping[str, Sequence[str]]] = {
     "torch": ("torch",),
     "torch-compile": ("torch",),
 }
-"""What decides besides for the variant that a peer is: its own version. Our tiers are at the commit."""
+"""The packages whose versions decide besides for a variant that is a peer. Our tiers are at the commit."""
 _FACTS: Final = tuple(dict.fromkeys([*COUNTS_DEPEND_ON, *chain.from_iterable(COUNTS_OF_PEERS_DEPEND_ON.values())]))
 
 _OF_COMMITS: Final[LiteralString] = """
@@ -161,7 +161,7 @@ def differing_software(
 
 
 _NOW: Final = datetime.max.replace(tzinfo=UTC)
-"""What changed before this is all that changed."""
+"""The end of a period that has all changes."""
 
 
 def _came(reports: Rows) -> Mapping[UUID, _Came]:

@@ -93,7 +93,7 @@ class Job(Base):
     """The one machine that may take it; None for any."""
     origin: Mapped[str] = mapped_column(server_default="asked")
     asked_by: Mapped[str | None]
-    """Who asked, as the audit log names callers; null for what workers queue by themselves."""
+    """The one who asked, as the audit log names callers; null for what workers queue by themselves."""
     trust: Mapped[str] = mapped_column(server_default="trusted")
     approved_at: Mapped[Instant | None]
     approved_by: Mapped[str | None]

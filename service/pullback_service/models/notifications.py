@@ -87,4 +87,4 @@ class Delivery(Base):
     attempted_at: Mapped[Instant | None]
     sent_at: Mapped[Instant | None]
     answer: Mapped[str | None]
-    """What the other side answered to the last attempt, in a line, or why there was none."""
+    """The answer to the last attempt, in a line, or why there was none."""

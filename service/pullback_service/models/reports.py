@@ -10,7 +10,7 @@ from pullback_service.base import Base, Instant, RowId, StampedNow
 from pullback_service.models.ratios import RatioColumns
 
 WRONG_GRADIENT = "gradient"
-"""What kind of failure a wrong gradient is."""
+"""The kind of failure that a wrong gradient is."""
 
 
 class Report(Base):

@@ -108,7 +108,7 @@ async def create_project(session: AsyncSession, name: str, *, public_read: bool)
 
 
 async def change_project(session: AsyncSession, name: str, change: ProjectChange) -> tuple[Project, dict[str, Any]]:
-    """Change what is said and leave the rest; the project, and what was said. Index: uq_project_name."""
+    """Update the given settings only; the project, and those settings. Index: uq_project_name."""
     project = await project_by_name(session, name)
     changed = change.model_dump(exclude_unset=True)
     if change.public_read is None:

@@ -39,7 +39,7 @@ def fit_repository(address: str) -> str:
     if parts.query or parts.fragment or not parts.path.strip("/"):
         raise _unfit(f"names no repository; {_REMEDY}")
     if is_private(host):
-        raise _unfit("is an address inside of some network; give one that every agent can reach")
+        raise _unfit("is a private address; give one that every agent can reach")
     return address.rstrip("/").removesuffix(".git")
 
 

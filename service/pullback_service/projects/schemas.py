@@ -60,7 +60,9 @@ class ProjectSummary(BaseModel):
     )
     body_days: int | None = Field(description="Days for which uploaded files are kept; null: for ever.")
     backfill: BackfillPolicy | None = Field(description="Commits that are measured without anybody asking.")
-    repository: str | None = Field(None, description="Where agents fetch commits from; null: each from its own clone.")
+    repository: str | None = Field(
+        None, description="The repository that agents fetch commits from; null: each from its own clone."
+    )
     trunk: str | None = Field(
         None, description="The branch that is watched for changes; null: that of the backfill, or else main."
     )

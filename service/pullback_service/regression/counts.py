@@ -17,7 +17,7 @@ class CountWatcher:
     count: int = 0
     value: float | None = None
     changed: int = 0
-    """Where the value last differed."""
+    """The last observation at which the value differed."""
     seen: list[float] = field(default_factory=list)
     """The values of the present event: the one before it first."""
     changes: list[Change] = field(default_factory=list)

@@ -18,7 +18,7 @@ from pullback_service.regression.residuals import CLIP, Noise, Values, clipped, 
 ASKED: Final = 2.0
 """Evidence asked of a cut between two levels of the same length."""
 EDGE: Final = 3.2
-"""What is asked in addition for each factor e by which one of the levels is shorter than both: noise of neighbours that
+"""The evidence asked in addition for each factor e by which one of the levels is shorter than both: noise of neighbours that
 correlate has many short levels, and no long ones."""
 CANDIDATE: Final = (3.0, 0.5)
 """The same two for a cut that is only to be looked at."""

@@ -86,9 +86,9 @@ class LevelWatcher:
     inner: list[float] = field(default_factory=list)
     new_commit: list[bool] = field(default_factory=list)
     start: int = 0
-    """Where the present level begins, as index of the series."""
+    """The first index of the present level in the series."""
     prior: Noise | None = None
-    """What earlier levels taught, or what is known of a series before its first observation."""
+    """The noise of earlier levels, or the noise known of a series before its first observation."""
     noise: Noise | None = None
     """The noise with the present level, once it was looked at."""
     event: Event | None = None

@@ -22,7 +22,7 @@ CLIP: Final = 2.0
 STRAYS: Final = 4.0
 """Standard deviations from its level at which an observation is counted as an outlier."""
 USUAL_CORRELATION: Final = (0.15, 15.0)
-"""What neighbours correlate by before a series has shown it, and the number of observations that counts for."""
+"""The correlation of neighbours before a series has shown it, and the number of observations that counts for."""
 USUAL_OUTLIERS: Final = (1.0, 30.0)
 """Outliers among so many observations, counted with those of every series."""
 LATE: Final = 16

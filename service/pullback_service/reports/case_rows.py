@@ -7,7 +7,7 @@ from typing import NamedTuple, NoReturn
 from pullback_service.errors import FieldError, InvalidInputError
 from pullback_service.measured.code_identity import Measured
 from pullback_service.models.reports import WRONG_GRADIENT
-from pullback_service.reports.ratios import Paired, ToldMetric, kept_ratio, told_value
+from pullback_service.reports.ratios import Paired, UploadedMetric, stored_ratio, uploaded_value
 from pullback_service.reports.schemas import (
     CaseDocument,
     ComparisonDocument,
@@ -136,7 +136,7 @@ def _points_of(
         if told.value is None or (stated is not None and stated.outcome == "failed"):
             continue  # a layer that could not be seen is no point; it is not zero
         base = {} if stated is None else sound.get(stated.baseline, {})
-        kept = None if stated is None else kept_ratio(_stated(stated), told, _count_in(base, told))
+        kept = None if stated is None else stored_ratio(_stated(stated), told, _count_in(base, told))
         yield PointPart(
             series=SeriesPart(
                 case.identity, variant.variant, variant.kind, name, metric.unit, metric.direction, told.exact
@@ -157,14 +157,14 @@ def _calls(value: float, told: Sequence[float] | None) -> tuple[float, float] | 
     return None if told is None else (min(value, *told), max(value, *told))
 
 
-def _told(name: str, metric: MetricDocument) -> ToldMetric:
-    return ToldMetric(name, told_value(metric.processes, metric.value), metric.kind, metric.direction)
+def _told(name: str, metric: MetricDocument) -> UploadedMetric:
+    return UploadedMetric(name, uploaded_value(metric.processes, metric.value), metric.kind, metric.direction)
 
 
-def _count_in(base: Mapping[str, MetricDocument], told: ToldMetric) -> float | None:
+def _count_in(base: Mapping[str, MetricDocument], told: UploadedMetric) -> float | None:
     """The count of the baseline; what is measured is compared by groups, and ignored."""
     metric = base.get(told.name) if told.is_count else None
-    return None if metric is None else told_value(metric.processes, metric.value)
+    return None if metric is None else uploaded_value(metric.processes, metric.value)
 
 
 def _stated(document: PairedDocument) -> Paired:

@@ -25,7 +25,7 @@ from pullback_service.series.case_identity import CasePart, SeriesPart
 from pullback_service.validation_errors import message_of
 
 
-class KeptPoint(NamedTuple):
+class PointRow(NamedTuple):
     """The stored parts of a point: its series, its own columns as COPY takes them, and those of a reading of it alone.
 
     `path` is where it was said.
@@ -48,7 +48,7 @@ class Parts:
     """
 
     cases: dict[bytes, CasePart] = field(default_factory=dict)
-    points: list[KeptPoint] = field(default_factory=list)
+    points: list[PointRow] = field(default_factory=list)
     failures: list[FailurePart] = field(default_factory=list)
     comparisons: list[ComparisonPart] = field(default_factory=list)
     measured_cases: int = 0
@@ -66,7 +66,7 @@ class Parts:
         self.failures += failures
         for point in points:
             about = point.series, point.path, point.value, point.method, point.measured
-            self.points.append(KeptPoint(*about, *endings_of(point)))
+            self.points.append(PointRow(*about, *endings_of(point)))
             if point.doubt is not None:
                 self.doubted += 1
                 self.first_doubt = self.first_doubt or f"{point.path}: {point.doubt}"

@@ -34,7 +34,7 @@ SELECT p.id, m.id,
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
+class ExistingRows:
     """The existing rows: the project; its machine, where nothing about it is new; whether the report may be `stored`."""
 
     project_id: ProjectId | None
@@ -42,7 +42,7 @@ class Met:
     stored: bool
 
 
-async def meet(session: AsyncSession, project: str, uploads: Sequence[tuple[ReportHead, str]]) -> list[Met]:
+async def meet(session: AsyncSession, project: str, uploads: Sequence[tuple[ReportHead, str]]) -> list[ExistingRows]:
     """Look for what reports of a project need, each given with its key.
 
     Index: uq_project_name, uq_machine_fingerprint_host, pk_report, uq_report_project_id_idempotency_key.
@@ -64,8 +64,8 @@ async def meet(session: AsyncSession, project: str, uploads: Sequence[tuple[Repo
         },
     )
     if not found:
-        return [Met(None, None, stored=True) for _ in uploads]  # their ids may be another project's
+        return [ExistingRows(None, None, stored=True) for _ in uploads]  # their ids may be another project's
     return [
-        Met(ProjectId(project_id), None if machine_id is None else MachineId(machine_id), stored=stored)
+        ExistingRows(ProjectId(project_id), None if machine_id is None else MachineId(machine_id), stored=stored)
         for project_id, machine_id, stored in found
     ]

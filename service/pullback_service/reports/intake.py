@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pullback_service.audit.trail import Line, write_lines
 from pullback_service.caller import Caller, database_of
 from pullback_service.database import AWAY, Database
-from pullback_service.reports.storage import KeptReport, Upload, keep_together, try_out
+from pullback_service.reports.storage import StorageResult, Upload, keep_together, try_out
 from pullback_service.work import Work, current, in_thread, serve
 
 MOST_TOGETHER = 32
@@ -38,7 +38,7 @@ class _Lane(NamedTuple):
 class _Waiting:
     upload: Upload
     line: Line
-    kept: asyncio.Future[KeptReport]
+    kept: asyncio.Future[StorageResult]
     work: Work | None
 
 
@@ -52,7 +52,7 @@ class Intake:
         self.long = asyncio.Semaphore(MOST_LONG)
         """The turns of those who bring a long body: whoever has none yet holds no connection, and is not read."""
 
-    async def keep(self, upload: Upload, line: Line) -> KeptReport:
+    async def keep(self, upload: Upload, line: Line) -> StorageResult:
         """Store a report, or find that it is stored; with a line in the audit log where it is new."""
         if upload.prepared.body_bytes > LARGEST_TOGETHER_BYTES:
             return (await self._store(line.caller, [(upload, line)]))[0]
@@ -68,7 +68,7 @@ class Intake:
             task.add_done_callback(self._storing.discard)
         return await waiting.kept
 
-    async def try_out(self, caller: Caller, upload: Upload) -> KeptReport:
+    async def try_out(self, caller: Caller, upload: Upload) -> StorageResult:
         """The effect of keeping a report, with every check of the database, undone."""
         async with database_of(self._database, caller).writing.begin() as session:
             return await try_out(session, upload)
@@ -108,7 +108,7 @@ class Intake:
                 if not waiting.kept.done():  # whoever waited may have been cut off
                     waiting.kept.set_result(found)
 
-    async def _share(self, caller: Caller, together: Sequence[_Waiting]) -> list[KeptReport]:
+    async def _share(self, caller: Caller, together: Sequence[_Waiting]) -> list[StorageResult]:
         """Store uploads, and divide the work among those who wait."""
         shared = Work()
         try:
@@ -118,15 +118,15 @@ class Intake:
                 if waiting.work is not None:
                     waiting.work.spend(shared.seconds / len(together))
 
-    async def _store(self, caller: Caller, uploads: Sequence[tuple[Upload, Line]]) -> list[KeptReport]:
+    async def _store(self, caller: Caller, uploads: Sequence[tuple[Upload, Line]]) -> list[StorageResult]:
         if uploads[0][0].prepared.body_bytes > APART_BYTES:
             return await in_thread(self._store_apart, caller, uploads)
         return await _stored(self._database, caller, uploads)
 
-    def _store_apart(self, caller: Caller, uploads: Sequence[tuple[Upload, Line]]) -> list[KeptReport]:
+    def _store_apart(self, caller: Caller, uploads: Sequence[tuple[Upload, Line]]) -> list[StorageResult]:
         """Store by an event loop of this thread, with a connection of its own."""
 
-        async def store() -> list[KeptReport]:
+        async def store() -> list[StorageResult]:
             database = Database(self._database.url, pool_size=1)
             try:
                 return await _stored(database, caller, uploads)
@@ -136,7 +136,7 @@ class Intake:
         return asyncio.run(store())
 
 
-async def _stored(database: Database, caller: Caller, uploads: Sequence[tuple[Upload, Line]]) -> list[KeptReport]:
+async def _stored(database: Database, caller: Caller, uploads: Sequence[tuple[Upload, Line]]) -> list[StorageResult]:
     # Of a small upload planning its statements for its values is half of what Postgres does (docs/decisions/0158).
     is_small = uploads[0][0].prepared.body_bytes <= LARGEST_TOGETHER_BYTES
     async with database_of(database, caller).writing.begin(plan_once=is_small) as session:

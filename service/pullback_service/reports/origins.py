@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.commits.queries import PlacedCommit, ToldCommit, ensure_told
+from pullback_service.commits.queries import CommitDescription, PlacedCommit, ensure_told
 from pullback_service.ids import MachineId, ProjectId
-from pullback_service.machines.registration import ToldMachine, ensure_machine
+from pullback_service.machines.registration import MachineDescription, ensure_machine
 from pullback_service.reports.schemas import ReportHead
 
 
@@ -25,7 +25,8 @@ async def place(
     """The place of each report of a project. Machines that were `met` need no writing."""
     machines = list(met)
     told = [
-        ToldMachine(each.fingerprint, each.host, each.name, each.facts) for each in (head.machine for head in heads)
+        MachineDescription(each.fingerprint, each.host, each.name, each.facts)
+        for each in (head.machine for head in heads)
     ]
     in_one_order = sorted(
         range(len(heads)), key=lambda at: (told[at].fingerprint, told[at].host or "")
@@ -33,7 +34,7 @@ async def place(
     for at in in_one_order:
         if machines[at] is None:
             machines[at] = await ensure_machine(session, told[at])
-    commits = await ensure_told(session, project_id, [ToldCommit.of(head.commit) for head in heads])
+    commits = await ensure_told(session, project_id, [CommitDescription.of(head.commit) for head in heads])
     return [
         Place(machine_id, commits[head.commit.sha])
         for machine_id, head in zip(machines, heads, strict=True)

@@ -14,7 +14,7 @@ from pullback_service.measured.queries import ensure_measured
 from pullback_service.models.reports import Comparison, Failure
 from pullback_service.readings.projecting import NewPoints, keep_readings
 from pullback_service.reports.case_rows import refuse_part
-from pullback_service.reports.case_stream import KeptPoint, Parts
+from pullback_service.reports.case_stream import Parts, PointRow
 from pullback_service.reports.origins import Place
 from pullback_service.reports.point_text import INSERT_POINTS, lines
 from pullback_service.reports.schemas import ReportHead
@@ -96,7 +96,7 @@ def _new_points(one: PlacedParts, series: Sequence[KnownSeries], measured: Seque
     )
 
 
-def _refuse_another_kind(points: Sequence[KeptPoint], series: Sequence[KnownSeries]) -> None:
+def _refuse_another_kind(points: Sequence[PointRow], series: Sequence[KnownSeries]) -> None:
     """Raise where a number cannot stand beside those of its series."""
     for point, known in zip(points, series, strict=True):
         if (known.unit, known.direction) != (point.series.unit, point.series.direction):

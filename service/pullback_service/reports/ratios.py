@@ -27,18 +27,18 @@ class Paired(NamedTuple):
     outcome: str
 
 
-class KeptRatio(NamedTuple):
-    """The ratio that is kept, None where none is, and why it is not as the upload states it, None where it is."""
+class StoredRatio(NamedTuple):
+    """The ratio to store, if any, and why it differs from the one in the upload, if it does."""
 
     paired: Paired | None
     doubt: str | None = None
 
 
-NOTHING_KEPT = KeptRatio(None)
+NOTHING_STORED = StoredRatio(None)
 
 
-class ToldMetric(NamedTuple):
-    """A metric of a variant, as a report tells it. `kind` is None where it does not say."""
+class UploadedMetric(NamedTuple):
+    """A metric of a variant in a report. `kind` is None where the report does not say."""
 
     name: str
     value: float | None
@@ -63,40 +63,40 @@ class ToldMetric(NamedTuple):
         return self.least is not None
 
 
-def told_value(processes: Sequence[float] | None, value: float | None) -> float | None:
-    """The value that a report states of a metric: the median of its processes, or one count."""
+def uploaded_value(processes: Sequence[float] | None, value: float | None) -> float | None:
+    """The value of a metric in a report: the median of its processes, or one count."""
     return median(processes) if processes else value
 
 
-def kept_ratio(stated: Paired, metric: ToldMetric, value_of_baseline: float | None) -> KeptRatio:
+def stored_ratio(stated: Paired, metric: UploadedMetric, value_of_baseline: float | None) -> StoredRatio:
     """The stored form of a stated ratio: of counts that of the counts themselves, of measurements what its interval supports."""
     if stated.outcome == "failed":
-        return KeptRatio(Paired(stated.baseline, NO_RATIO, "failed"))
+        return StoredRatio(Paired(stated.baseline, NO_RATIO, "failed"))
     if metric.least is not None:
         return _of_counts(stated, metric.value, value_of_baseline, metric.least)
     if stated.outcome == "ambiguous":
-        return KeptRatio(stated)
+        return StoredRatio(stated)
     doubt = doubt_of_measurement(
         stated.outcome,
         stated.ratio,
         margin=WIDEST_MARGIN,  # a point does not say its own
         bigger_is_better=metric.direction == "bigger",
     )
-    return KeptRatio(stated if doubt is None else stated._replace(outcome="ambiguous"), doubt)
+    return StoredRatio(stated if doubt is None else stated._replace(outcome="ambiguous"), doubt)
 
 
-def kept_ratios(entry: Mapping[str, Any]) -> Mapping[tuple[str, str], KeptRatio]:
+def stored_ratios(entry: Mapping[str, Any]) -> Mapping[tuple[str, str], StoredRatio]:
     """The stored ratios of an entry of a document, by variant and metric; none of a case that failed."""
     gradient, paired = entry.get("gradient"), entry.get("paired")
     if not paired or entry.get("error") or (gradient and not gradient.get("ok")):
         return {}
-    told = {(variant, metric.name): metric for variant, metric in told_metrics(entry)}
+    told = {(variant, metric.name): metric for variant, metric in uploaded_metrics(entry)}
     found = {}
     for one in paired:
         metric = told.get((one["variant"], one["metric"]))
         if metric is not None:
             base = told.get((one["baseline"], metric.name))
-            found[one["variant"], metric.name] = kept_ratio(
+            found[one["variant"], metric.name] = stored_ratio(
                 Paired(one["baseline"], ratio_in(one), one["outcome"]), metric, base and base.value
             )
     return found
@@ -108,13 +108,13 @@ def baseline_of(entry: Mapping[str, Any]) -> str:
     return next(stated, entry.get("baseline") or BASELINE)
 
 
-def told_metrics(entry: Mapping[str, Any]) -> Iterator[tuple[str, ToldMetric]]:
+def uploaded_metrics(entry: Mapping[str, Any]) -> Iterator[tuple[str, UploadedMetric]]:
     """Metrics of which an entry of a document has values, with their variant."""
     for variant in entry.get("variants", []):
         for name, metric in ({} if variant.get("error") else variant.get("metrics", {})).items():
-            value = told_value(metric.get("processes"), metric.get("value"))
+            value = uploaded_value(metric.get("processes"), metric.get("value"))
             if value is not None:
-                yield variant["variant"], ToldMetric(name, value, metric.get("kind"), metric.get("direction"))
+                yield variant["variant"], UploadedMetric(name, value, metric.get("kind"), metric.get("direction"))
 
 
 def ratio_in(document: Mapping[str, Any]) -> Ratio:
@@ -122,12 +122,12 @@ def ratio_in(document: Mapping[str, Any]) -> Ratio:
     return Ratio(document.get("log_ratio"), document.get("low"), document.get("high"), document.get("n"))
 
 
-def _of_counts(stated: Paired, value: float | None, value_of_baseline: float | None, least: float) -> KeptRatio:
+def _of_counts(stated: Paired, value: float | None, value_of_baseline: float | None, least: float) -> StoredRatio:
     if value is None or value_of_baseline is None:
-        return KeptRatio(None, f"There is no count of {stated.baseline} in this case.")
+        return StoredRatio(None, f"There is no count of {stated.baseline} in this case.")
     outcome, log_ratio = outcome_of_counts(value, value_of_baseline, least=least)
     ratio = Ratio(log_ratio, log_ratio, log_ratio, stated.ratio.n)
     counted = Paired(stated.baseline, ratio, outcome)
     if stated.outcome == "ambiguous":
-        return KeptRatio(counted._replace(outcome="ambiguous"))
-    return KeptRatio(counted, doubt_of_count(stated.outcome, log_ratio, least=least))
+        return StoredRatio(counted._replace(outcome="ambiguous"))
+    return StoredRatio(counted, doubt_of_count(stated.outcome, log_ratio, least=least))

@@ -63,26 +63,26 @@ class Upload:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptReport:
+class StorageResult:
     """A stored report and whether this upload stored it."""
 
     report: Report
     created: bool
 
 
-async def keep(session: AsyncSession, upload: Upload) -> KeptReport:
+async def keep(session: AsyncSession, upload: Upload) -> StorageResult:
     """Store a report, or find that it is stored. The same key with another body is a conflict."""
     return (await keep_together(session, [upload]))[0]
 
 
-async def keep_together(session: AsyncSession, uploads: Sequence[Upload]) -> list[KeptReport]:
+async def keep_together(session: AsyncSession, uploads: Sequence[Upload]) -> list[StorageResult]:
     """Store reports of one project, asking once for what all of them need; no two have one id, or one key.
 
     Whatever is wrong with one of them is raised, and takes the others with it.
     """
     met = await meet(session, uploads[0].head.project, [(upload.head, upload.key) for upload in uploads])
     project_id = met[0].project_id or ProjectId((await ensure_project(session, uploads[0].head.project)).id)
-    kept: dict[str, KeptReport] = {}
+    kept: dict[str, StorageResult] = {}
     for upload, there in zip(uploads, met, strict=True):
         if there.stored and (known := await find(session, project_id, upload.head.id, upload.key)) is not None:
             kept[upload.key] = await _replay(session, known, upload)
@@ -96,7 +96,7 @@ async def keep_together(session: AsyncSession, uploads: Sequence[Upload]) -> lis
 
 async def _keep_new(
     session: AsyncSession, project_id: ProjectId, placed: Sequence[tuple[Upload, Place]]
-) -> dict[str, KeptReport]:
+) -> dict[str, StorageResult]:
     """The new rows under each key."""
     reports: dict[str, Report] = {}
     for upload, its_place in placed:
@@ -104,7 +104,7 @@ async def _keep_new(
             project_id, its_place, upload.prepared, upload.key, upload.for_job, is_on_history=upload.is_on_history
         )
     stored = await insert_rows(session, reports.values())
-    kept = {key: KeptReport(report, created=True) for key, report in reports.items() if report.id in stored}
+    kept = {key: StorageResult(report, created=True) for key, report in reports.items() if report.id in stored}
     for upload, _ in placed:
         if upload.key not in kept:  # somebody stored the same report between our looking and our writing
             kept[upload.key] = await _stored_meanwhile(session, project_id, upload)
@@ -120,7 +120,7 @@ async def _keep_new(
     return kept
 
 
-async def _stored_meanwhile(session: AsyncSession, project_id: ProjectId, upload: Upload) -> KeptReport:
+async def _stored_meanwhile(session: AsyncSession, project_id: ProjectId, upload: Upload) -> StorageResult:
     known = await find(session, project_id, upload.head.id, upload.key)
     if known is None and upload.for_job is not None:
         raise ConflictError(f"Job {upload.for_job.job_id} already has an accepted result.")
@@ -129,7 +129,7 @@ async def _stored_meanwhile(session: AsyncSession, project_id: ProjectId, upload
     return await _replay(session, known, upload)
 
 
-async def try_out(session: AsyncSession, upload: Upload) -> KeptReport:
+async def try_out(session: AsyncSession, upload: Upload) -> StorageResult:
     """Store a report as `keep` does, with every check of the database, and take all of it back."""
     async with session.begin_nested() as attempt:
         kept = await keep(session, upload)
@@ -159,11 +159,11 @@ async def find(session: AsyncSession, project_id: ProjectId, report_id: UUID, ke
     )
 
 
-async def _replay(session: AsyncSession, known: Report, upload: Upload) -> KeptReport:
+async def _replay(session: AsyncSession, known: Report, upload: Upload) -> StorageResult:
     """The stored report where this upload repeats it; else a conflict, with what differs and the remedy."""
     read = upload.prepared.read
     if known.digest == read.digest:
-        return KeptReport(known, created=False)
+        return StorageResult(known, created=False)
     which = f"Idempotency-Key {upload.key!r}" if known.idempotency_key == upload.key else f"report id {read.head.id}"
     if read.format == FORMAT:
         raise ConflictError(

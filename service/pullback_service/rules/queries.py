@@ -171,7 +171,7 @@ async def _refuse_anchor_elsewhere(session: AsyncSession, project: Project, said
             "`pullback log`, or name a tag along the first parents of that branch."
         )
         raise InvalidInputError(
-            f"The rules of {project.name!r} were not taken, and those that held go on: {message}",
+            f"The rules of {project.name!r} were rejected; the previous rules remain in force: {message}",
             errors=[FieldError(path="$.anchor", message=message)],
         )
 
@@ -185,7 +185,7 @@ async def _refuse_what_means_nothing(session: AsyncSession, project: Project, ru
     wrong = await _apart(rules, series)(_errors_of, rules, series, channels)
     if wrong:
         raise InvalidInputError(
-            f"The rules of {project.name!r} were not taken, and those that held go on: {wrong[0]['message']}",
+            f"The rules of {project.name!r} were rejected; the previous rules remain in force: {wrong[0]['message']}",
             errors=wrong,
         )
 

@@ -43,7 +43,7 @@ DIMENSIONS: Mapping[str, InstrumentedAttribute[str] | InstrumentedAttribute[str 
     "device": Case.device,
     "dtype": Case.dtype,
 }
-"""What series are told apart by, besides the parameters of their cases."""
+"""The columns by which series differ, besides the parameters of their cases."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ ON CONFLICT DO NOTHING RETURNING case_id, variant, metric, machine_id, id
 """
 
 SeriesKey: TypeAlias = tuple[MachineId, bytes, str, str]
-"""What tells the series of a project apart: machine, identity of the case, variant and metric."""
+"""The identity of a series in its project: machine, identity of the case, variant and metric."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,7 +150,7 @@ OF_READING = {
     name: f"reading.{name}"
     for name in (*("value", "spread", "baseline", "outcome", "quality", "dirty", "method", "program_hash"),)
 } | of_ratio("reading.ratio")
-"""Where rows with a reading have the fields that points, compared sides and cells of the matrix share."""
+"""The places, in rows with a reading, of the fields that points, compared sides and cells of the matrix share."""
 _raw_point = plain(RawPointSummary, **of_ratio("ratio"))
 plain_point = plain(
     PointSummary,

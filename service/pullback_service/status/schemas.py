@@ -17,7 +17,7 @@ class ChoreStatus(BaseModel):
     waiting_s: float | None
     running: int
     running_s: float | None
-    running_chore: int | None = Field(description="Which one runs the longest: its number is in the worker's log.")
+    running_chore: int | None = Field(description="The one that runs the longest, by its number in the worker's log.")
     failed: int = Field(description="Of the last seven days.")
     failed_s: float | None
     failed_chore: int | None

@@ -17,7 +17,7 @@ from pullback_service import statements
 from pullback_service.comparisons import pairing
 from pullback_service.comparisons.at_once import CODE_OF
 from pullback_service.comparisons.columns import NOTHING, DescribedSeries, describe_series, readings_of_commits
-from pullback_service.comparisons.grounds import Failed, Grounds, Key, StatedRow, stated_row, stated_series
+from pullback_service.comparisons.grounds import Failed, Grounds, Key, StatementRow, series_statements, statement_row
 from pullback_service.comparisons.judgements import Shape
 from pullback_service.comparisons.judging import CHANGED_COUNTS, UNCHANGED, Judgement, Outcome
 from pullback_service.comparisons.queries import judged_series
@@ -74,7 +74,7 @@ SELECT c.id, c.case_id, c.machine_id, c.variant, c.metric, c.reference_id, c.can
 """
 
 
-class _Known(NamedTuple):
+class _SeriesAtCommit(NamedTuple):
     """A series at a commit: its key and its shape, its reading and of what, and why it gave nothing, or nothing that is right."""
 
     key: Key
@@ -102,7 +102,7 @@ class _Known(NamedTuple):
 
 _READING_AT: Final = 16
 _Failures: TypeAlias = Mapping[tuple[int, int, int, str | None], Failed]
-_Stated: TypeAlias = Mapping[tuple[int, int], Mapping[Key, Sequence[StatedRow]]]
+_Statements: TypeAlias = Mapping[tuple[int, int], Mapping[Key, Sequence[StatementRow]]]
 _Partners: TypeAlias = Mapping[Pair, Sequence[int]]
 
 
@@ -127,7 +127,7 @@ async def judge_pairs(
     return [*steps, *await _judge_one_by_one(session, pairs, followed, stated, partners)] if pairs else steps
 
 
-def _partners(pairs: Collection[Pair], stated: _Stated) -> _Partners:
+def _partners(pairs: Collection[Pair], stated: _Statements) -> _Partners:
     """The other commits that uploads compare each pair with."""
     partners: dict[Pair, list[int]] = defaultdict(list)
     for (reference, candidate), of_pair in stated.items():
@@ -193,7 +193,7 @@ async def _judge_one_by_one(
     session: AsyncSession,
     pairs: Collection[Pair],
     followed: Mapping[Pair, Followed],
-    stated: _Stated,
+    stated: _Statements,
     partners: _Partners,
 ) -> list[Step]:
     ends = {(pair[0], followed[pair].commit_id) for pair in pairs}
@@ -220,7 +220,7 @@ async def _judge_one_by_one(
             continue
         key, shape = known[series, commit][:2]
         rows = stated.get((to.commit_id, commit), {}).get(key, ())
-        stated_of = {key: stated_series(key, rows, to.commit_id)} if rows else {}
+        stated_of = {key: series_statements(key, rows, to.commit_id)} if rows else {}
         grounds = Grounds(stated_of, failures, software, measured)
         older, newer = readings.get((series, to.commit_id)), readings.get((series, commit))
         said = judged_series(key, shape, series, older, newer, to.commit_id, commit, grounds).judgement
@@ -238,16 +238,16 @@ def _is_news(judgement: Judgement, older: Reading | None, newer: Reading | None,
     return judgement.outcome not in _QUIET
 
 
-async def _known(session: AsyncSession, pairs: Collection[Pair]) -> Mapping[Pair, _Known]:
+async def _known(session: AsyncSession, pairs: Collection[Pair]) -> Mapping[Pair, _SeriesAtCommit]:
     rows = await statements.rows(session, _GROUNDS, columns_of(pairs), binary=True)
-    return {row[:2]: _Known.of(row) for row in rows}
+    return {row[:2]: _SeriesAtCommit.of(row) for row in rows}
 
 
-async def _stated(session: AsyncSession, commits: Collection[int]) -> _Stated:
+async def _stated(session: AsyncSession, commits: Collection[int]) -> _Statements:
     """The statements of uploads about commits, oldest first, by both orders of the two."""
-    found: dict[tuple[int, int], dict[Key, list[StatedRow]]] = defaultdict(lambda: defaultdict(list))
+    found: dict[tuple[int, int], dict[Key, list[StatementRow]]] = defaultdict(lambda: defaultdict(list))
     values = {"commits": statements.array_of(commits)}
-    for row in map(stated_row, await statements.rows(session, _STATED, values)):
+    for row in map(statement_row, await statements.rows(session, _STATED, values)):
         key = row.case_id, row.machine_id, row.variant, row.metric
         for pair in ((row.reference_id, row.candidate_id), (row.candidate_id, row.reference_id)):
             found[pair][key].append(row)
@@ -259,7 +259,9 @@ async def _failures(session: AsyncSession, commits: Collection[int]) -> _Failure
     return {(commit, case, machine, variant): Failed(kind, told) for commit, case, machine, variant, kind, told in rows}
 
 
-def _counting_differently(wanted: Iterable[tuple[Pair, Followed]], known: Mapping[Pair, _Known]) -> Collection[UUID]:
+def _counting_differently(
+    wanted: Iterable[tuple[Pair, Followed]], known: Mapping[Pair, _SeriesAtCommit]
+) -> Collection[UUID]:
     """Reports whose counts differ: of what is timed, values always do, and software is no doubt of it."""
     found = set()
     for (series, commit), to in wanted:

@@ -24,7 +24,7 @@ step.series_id, step.commit_id, step.reference_id, step.via, step.news, step.out
 step.high, step.n, step.threshold, step.doubt, step.detail, step.provisional
 """
 WIDTH: Final = 15
-"""How many columns those are."""
+"""The number of those columns."""
 _JUDGED_AT: Final = 5
 
 

@@ -9,11 +9,11 @@ from pullback_service.caller import Caller
 from pullback_service.ids import ProjectId, TokenId
 from pullback_service.projects.queries import project_by_name
 from pullback_service.tokens import queries
-from pullback_service.tokens.queries import ShownOnce, StoredToken
+from pullback_service.tokens.queries import NewSecret, StoredToken
 from pullback_service.tokens.schemas import CodeRequest, TokenRequest
 
 
-async def make_token(session: AsyncSession, caller: Caller, wanted: TokenRequest) -> tuple[StoredToken, ShownOnce]:
+async def make_token(session: AsyncSession, caller: Caller, wanted: TokenRequest) -> tuple[StoredToken, NewSecret]:
     """A token with no more rights than its maker."""
     project_id = await _project_id(session, wanted.project)
     queries.refuse_wider(caller, project_id, what="token")
@@ -36,7 +36,7 @@ async def end_token(session: AsyncSession, token_id: TokenId) -> StoredToken:
     return stored
 
 
-async def make_code(session: AsyncSession, caller: Caller, wanted: CodeRequest) -> ShownOnce:
+async def make_code(session: AsyncSession, caller: Caller, wanted: CodeRequest) -> NewSecret:
     """A code for one agent, which then has a token of its own."""
     project_id = await _project_id(session, wanted.project)
     queries.refuse_wider(caller, project_id, what="code")

@@ -30,7 +30,7 @@ class StoredToken:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownOnce:
+class NewSecret:
     """A secret that was just made, and when it ends; nothing can show it again."""
 
     secret: str
@@ -46,7 +46,7 @@ async def create_token(
     project_id: ProjectId | None = None,
     agent_id: AgentId | None = None,
     lifetime: timedelta | None = None,
-) -> tuple[StoredToken, ShownOnce]:
+) -> tuple[StoredToken, NewSecret]:
     """Make a token. Index: uq_token_name_valid keeps names of valid tokens apart."""
     secret = make_token()
     row = Token(
@@ -67,7 +67,7 @@ async def create_token(
             f"A valid token {name!r} exists already: revoke it first, or choose another name."
         ) from error
     await session.refresh(row)
-    return await token_by_id(session, TokenId(row.id)), ShownOnce(secret, row.expires_at)
+    return await token_by_id(session, TokenId(row.id)), NewSecret(secret, row.expires_at)
 
 
 async def token_by_id(session: AsyncSession, token_id: TokenId) -> StoredToken:
@@ -157,7 +157,7 @@ async def note_used(session: AsyncSession, token_id: TokenId) -> None:
 
 async def create_code(
     session: AsyncSession, *, created_by: str, lifetime: timedelta, project_id: ProjectId | None = None
-) -> ShownOnce:
+) -> NewSecret:
     """Make an enrolment code."""
     secret = make_code()
     expires_at = await _from_now(session, lifetime)
@@ -165,7 +165,7 @@ async def create_code(
         EnrolmentCode(digest=digest_of(secret), project_id=project_id, created_by=created_by, expires_at=expires_at)
     )
     await session.flush()
-    return ShownOnce(secret, expires_at)
+    return NewSecret(secret, expires_at)
 
 
 async def unused_code(session: AsyncSession, secret: str) -> EnrolmentCode:
@@ -190,7 +190,7 @@ async def unused_code(session: AsyncSession, secret: str) -> EnrolmentCode:
 
 async def redeem_code(
     session: AsyncSession, code_id: int, agent_id: AgentId, *, agent_name: str
-) -> tuple[StoredToken, ShownOnce]:
+) -> tuple[StoredToken, NewSecret]:
     """Use up a code and give the agent a token, which ends the one it had. Index: pk_enrolment_code."""
     code = (
         await session.execute(

@@ -60,7 +60,7 @@ def test_stopping_leaves_no_process(tmp_path, supervisor, started):
     assert not psutil.pid_exists(started["api"].pid)
 
 
-def test_a_child_that_keeps_dying_is_given_up_with_its_last_words(tmp_path, supervisor):
+def test_a_child_that_keeps_dying_is_given_up_with_its_last_output(tmp_path, supervisor):
     supervisor.start([_plan(tmp_path, "agent", ("agent", "--server", "http://127.0.0.1:1", "--label", "wrong"))])
     with pytest.raises(ProcessKeepsDyingError, match=r"the agent ended .*exit code 2.*name=value"):
         _until(supervisor.look)

@@ -216,7 +216,7 @@ def test_who_may_not_decide_is_told_so_and_cannot(guarded_base):
                 proof = re.search(r'name="csrf" value="([0-9a-f]{128})"', shown.text)[1]
                 assert (f'action="/jobs/{job}/cancel"' in shown.text) == (scope == "upload")
                 assert ("Cancelling needs a token with the scope upload" in text_of(shown.text)) == (scope == "read")
-                assert browser.post(f"/jobs/{job}/cancel").status_code == 403  # without the proof of our own page
+                assert browser.post(f"/jobs/{job}/cancel").status_code == 403  # without the CSRF token of our own page
                 assert browser.post(f"/jobs/{job}/approve", data={"csrf": proof}).status_code == 403
                 assert browser.post(f"/jobs/{job}/cancel", data={"csrf": proof}).status_code == status
         line = admin.get("/api/v1/audit").json()["items"][0]

@@ -33,7 +33,7 @@ async def judged(found):
 async def test_nothing_is_said_while_nothing_was_found(history):
     await history.upload(history.commit(1))
     page = (await history.client.get(PAGE)).text
-    assert "there is nothing to be right about" in page
+    assert "No incident has been confirmed or found likely yet" in page
 
 
 async def test_tables_of_verdicts_come_with_the_first_verdict(found):

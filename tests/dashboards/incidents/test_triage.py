@@ -91,7 +91,7 @@ async def test_somebody_is_put_in_charge_and_finds_it_among_what_is_theirs(sever
 
 
 async def test_what_cannot_be_measured_or_bisected_says_why(several):
-    for action, says in (("confirm", "Nothing of incident 1 can be measured"), ("bisect", "begins at one commit")):
+    for action, says in (("confirm", "Incident 1 cannot be measured"), ("bisect", "begins at one commit")):
         answer = await several.client.post(f"{LIST}/1/{action}", headers=HTML)
         assert (answer.status_code, says in answer.text) == (409, True)
     assert "Bisect</button>" not in (await several.client.get(f"{LIST}/1")).text

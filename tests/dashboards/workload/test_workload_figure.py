@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pullback_dashboards.history import Claim, Commit, Reading
-from pullback_dashboards.workload.annotations import Counted, EventSentence, events
+from pullback_dashboards.workload.annotations import CountChange, EventSentence, events
 from pullback_dashboards.workload.figure import heights, workload_figure
 from pullback_dashboards.workload.view import State, workload_view
 from pullback_service.ratio import Ratio
@@ -104,7 +104,7 @@ def events_of(history, *counts, claims=()):
 
 def test_changed_counts_and_comparisons_have_a_lane_each_that_shares_the_commits(history, build):
     claim = Claim(3, "dense", "dense[n=100,f4,cpu]", "fused", "time", "a" * 40, "slower", Ratio(0.03, 0.026, 0.034, 20))
-    figure, _ = events_of(history, Counted(3, "fused", build.bytes, 1024.0, 2048.0), claims=(claim,))
+    figure, _ = events_of(history, CountChange(3, "fused", build.bytes, 1024.0, 2048.0), claims=(claim,))
     counts, comparisons = figure["data"][-2:]
     assert (counts["name"], comparisons["name"]) == ("counts", "comparisons")
     assert counts["marker"]["symbol"] == comparisons["marker"]["symbol"] == ["triangle-up"]
@@ -128,7 +128,7 @@ def test_every_sentence_of_an_event_keeps_its_own_tone(history):
 
 def test_better_and_worse_events_differ_in_shape(history, build):
     figure, view = events_of(
-        history, Counted(1, "fused", build.bytes, 2.0, 1.0), Counted(3, "fused", build.bytes, 1.0, 2.0)
+        history, CountChange(1, "fused", build.bytes, 2.0, 1.0), CountChange(3, "fused", build.bytes, 1.0, 2.0)
     )
     assert figure["data"][-1]["marker"]["symbol"] == ["triangle-down", "triangle-up"]
     assert [event.sign for event in view.events] == ["▼", "▲"]
@@ -142,7 +142,7 @@ def test_incidents_have_room_above(history):
 
 
 def test_the_room_that_is_kept_is_the_height_of_the_figure(history, build):
-    figure, view = events_of(history, Counted(3, "fused", build.bytes, 1.0, 2.0))
+    figure, view = events_of(history, CountChange(3, "fused", build.bytes, 1.0, 2.0))
     assert heights(view) == {"wide": figure["layout"]["height"], "narrow": figure["narrow"]["height"]}
 
 

@@ -1,4 +1,4 @@
-"""A commit against where it parted from its base, over HTTP."""
+"""A commit against its merge base, over HTTP."""
 
 import copy
 
@@ -74,7 +74,7 @@ def counted(answer):
     return {name: count for name, count in answer["counts"].items() if count and name not in {"compared", "unchanged"}}
 
 
-async def test_a_head_is_held_against_where_it_parted_and_not_against_the_newest(upload, check, head, reports):
+async def test_a_head_is_held_against_its_merge_base_and_not_against_the_newest(upload, check, head, reports):
     later = reports.report(3)
     later["cases"][0]["variants"][1]["metrics"]["array_bytes"]["value"] = 1.0
     await upload(reports.report(1), reports.report(BASE), later, head())

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pullback_service.commits.ancestry import STEP, Known, merge_base, moved_places
+from pullback_service.commits.ancestry import STEP, StoredCommit, merge_base, moved_places
 from pullback_service.errors import InvalidInputError
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
@@ -15,7 +15,7 @@ DAY = datetime(2026, 1, 1, tzinfo=UTC)
 def known(sha, days, parent=None, *, parent_days=None, dated=True, parent_dated=True):
     at = DAY + timedelta(days=days)
     above = DAY + timedelta(days=parent_days) if parent_days is not None else None
-    return Known(sha, at, dated, at, parent, above, parent_dated)
+    return StoredCommit(sha, at, dated, at, parent, above, parent_dated)
 
 
 def places(*commits):

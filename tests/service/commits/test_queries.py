@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import select
 
 from pullback_service.commits.placing import lock_graph
-from pullback_service.commits.queries import Learnt, ToldCommit, ensure_commit, learn_commits, parents_of
+from pullback_service.commits.queries import CommitDescription, Learnt, ensure_commit, learn_commits, parents_of
 from pullback_service.ids import ProjectId
 from pullback_service.models import Commit, Failure, Point
 from pullback_service.projects.queries import ensure_project
@@ -24,16 +24,16 @@ async def project_id(session):
 
 async def test_what_is_told_later_fills_the_gaps_and_overwrites_nothing(session, project_id, reports):
     sha = reports.sha(1)
-    await ensure_commit(session, project_id, ToldCommit(sha, title="First"))
-    await ensure_commit(session, project_id, ToldCommit(sha, title="Other", author="A", branch="main"))
+    await ensure_commit(session, project_id, CommitDescription(sha, title="First"))
+    await ensure_commit(session, project_id, CommitDescription(sha, title="Other", author="A", branch="main"))
     commit = await session.scalar(select(Commit))
     assert (commit.title, commit.author, commit.branch, commit.authored_at) == ("First", "A", "main", None)
 
 
 async def test_parents_keep_their_order(session, project_id, reports):
     parents = [reports.sha(9), reports.sha(8)]
-    commit = await ensure_commit(session, project_id, ToldCommit(reports.sha(10), parents=tuple(parents)))
-    await ensure_commit(session, project_id, ToldCommit(reports.sha(10), parents=tuple(parents)))
+    commit = await ensure_commit(session, project_id, CommitDescription(reports.sha(10), parents=tuple(parents)))
+    await ensure_commit(session, project_id, CommitDescription(reports.sha(10), parents=tuple(parents)))
     assert await parents_of(session, [commit.id]) == {commit.id: parents}
 
 
@@ -76,13 +76,13 @@ async def test_a_commit_that_comes_late_moves_a_long_line_behind_it_in_few_state
 ):
     """Without dates each stands behind its first parent; the first one is heard of last."""
     await session.commit()
-    line = [ToldCommit(reports.sha(number), parents=(reports.sha(number - 1),)) for number in range(2, 302)]
+    line = [CommitDescription(reports.sha(number), parents=(reports.sha(number - 1),)) for number in range(2, 302)]
     async with database.writing.begin() as early:
         await lock_graph(early, project_id)
         assert await learn_commits(early, project_id, line) == Learnt(new=300, completed=0)
     async with database.writing.begin() as late, count_statements() as said:
         await lock_graph(late, project_id)
-        await learn_commits(late, project_id, [ToldCommit(reports.sha(1))])
+        await learn_commits(late, project_id, [CommitDescription(reports.sha(1))])
     assert len(said) < 100
     async with database.reading() as looking:
         rows = (await looking.execute(select(Commit.sha, Commit.ordered_at).order_by(Commit.ordered_at))).all()

@@ -160,7 +160,7 @@ async def test_without_a_measured_parent_a_commit_is_held_against_what_was_measu
     assert note.endswith(f"has no results: {reports.sha(1)} is its nearest ancestor with results.")
 
 
-async def test_a_branch_is_held_against_where_it_parted(client, upload, compare, reports):
+async def test_a_branch_is_held_against_its_merge_base(client, upload, compare, reports):
     topic = reports.report(4)
     topic["commit"] |= {"sha": reports.sha(104), "branch": "topic", "parents": [reports.sha(2)]}
     await upload(*(reports.report(number) for number in (1, 2, 3)), topic)

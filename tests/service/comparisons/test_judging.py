@@ -13,7 +13,7 @@ from pullback_service.claims import LEAST_CLAIM
 from pullback_service.comparisons.judging import (
     CALLS_DIFFER,
     Judgement,
-    StatedComparison,
+    UploadedComparison,
     as_resolved,
     judge,
     trend,
@@ -21,11 +21,11 @@ from pullback_service.comparisons.judging import (
 )
 from pullback_service.ratio import Ratio
 
-SLOWER = StatedComparison("slower", Ratio(0.05, 0.04, 0.06, 20), claim=0.01, margin=0.01)
+SLOWER = UploadedComparison("slower", Ratio(0.05, 0.04, 0.06, 20), claim=0.01, margin=0.01)
 ratios = st.floats(-3, 3)
 outcomes = st.sampled_from(["faster", "slower", "same", "ambiguous", "less", "more", "equal", "failed"])
 stated = st.builds(
-    StatedComparison,
+    UploadedComparison,
     outcome=outcomes,
     ratio=st.builds(Ratio, st.none() | ratios, st.none() | ratios, st.none() | ratios, st.none() | st.integers(0, 100)),
     claim=st.none() | st.floats(0, 1),
@@ -88,7 +88,7 @@ def test_an_upload_is_believed_when_its_numbers_bear_it_out(change, outcome):
     ],
 )
 def test_same_is_an_interval_inside_a_margin_that_is_known(low, high, margin, provisional, outcome):
-    said = StatedComparison("same", Ratio(0.0, low, high, 20), margin=margin, provisional=provisional)
+    said = UploadedComparison("same", Ratio(0.0, low, high, 20), margin=margin, provisional=provisional)
     assert judge(None, None, [said], exact=False).outcome == outcome
 
 
@@ -99,7 +99,7 @@ def test_a_busy_machine_takes_no_claim_away_that_its_own_floor_bears_out():
     assert (unknown.outcome, unknown.evidence, unknown.provisional) == ("likely_slower", "paired", True)
     assert "busy machine" in unknown.reason
     assert judge(None, None, [replace(SLOWER, provisional=True)], exact=False).outcome == "slower"
-    equal = StatedComparison("equal", Ratio(0.0, n=20), quality="contaminated", provisional=True)
+    equal = UploadedComparison("equal", Ratio(0.0, n=20), quality="contaminated", provisional=True)
     assert judge(reading(100), reading(100), [equal], exact=True).outcome == "equal"
 
 
@@ -108,7 +108,7 @@ def test_few_groups_on_a_busy_machine_are_judged_by_the_floor_of_the_runner(grou
     """Reports of older releases claim from 2 % on, however few groups they have."""
     floor = margins(busy_groups=groups).claim
     below, beyond = (
-        StatedComparison(
+        UploadedComparison(
             "slower", Ratio(each, each - 0.001, each + 0.001, groups), 0.02, quality="contaminated", provisional=True
         )
         for each in (0.99 * floor, 1.01 * floor)
@@ -123,7 +123,7 @@ def test_few_groups_on_a_busy_machine_are_judged_by_the_floor_of_the_runner(grou
 
 
 def test_a_margin_is_not_believed_however_wide():
-    said = StatedComparison("same", Ratio(0.5, -0.2, 1.2, 20), margin=100.0)
+    said = UploadedComparison("same", Ratio(0.5, -0.2, 1.2, 20), margin=100.0)
     assert judge(None, None, [said], exact=False).outcome == "ambiguous"
 
 
@@ -139,7 +139,7 @@ def test_a_margin_is_not_believed_however_wide():
     ],
 )
 def test_a_stated_count_is_believed_when_its_ratio_bears_it_out(change, outcome, reason):
-    judgement = judge(None, None, [changed(StatedComparison("more", Ratio(log(2), n=20)), **change)], exact=True)
+    judgement = judge(None, None, [changed(UploadedComparison("more", Ratio(log(2), n=20)), **change)], exact=True)
     assert (judgement.outcome, judgement.evidence) == (outcome, "exact")
     assert (judgement.reason is None) if reason is None else (reason in judgement.reason)
 
@@ -155,14 +155,14 @@ def test_counts_that_differ_are_not_claimed_where_the_software_differed_too():
     assert judge(reading(1.0), None, [], exact=True, changed_software=software).outcome == "not_comparable"
     # Whoever measured both commits did so with one software.
     for stated, outcome in (
-        (StatedComparison("more", Ratio(log(2), n=20)), "more"),
-        (StatedComparison("equal", Ratio(0.0, n=20)), "equal"),
+        (UploadedComparison("more", Ratio(log(2), n=20)), "more"),
+        (UploadedComparison("equal", Ratio(0.0, n=20)), "equal"),
     ):
         assert judge(reading(100), reading(200), [stated], exact=True, changed_software=software).outcome == outcome
 
 
 def test_what_only_one_session_can_count_is_believed_of_it_and_ambiguous_between_two():
-    less = StatedComparison("less", Ratio(-log(2), -log(2), -log(2), n=1))
+    less = UploadedComparison("less", Ratio(-log(2), -log(2), -log(2), n=1))
     judgement = judge(reading(200), reading(100), [less], exact=False, counted_together=0.0)
     assert (judgement.outcome, judgement.evidence, judgement.threshold) == ("less", "exact", None)
     assert (
@@ -177,7 +177,7 @@ def test_what_only_one_session_can_count_is_believed_of_it_and_ambiguous_between
 
 
 def test_a_stated_count_gives_way_to_what_the_commits_counted():
-    equal, more = StatedComparison("equal", Ratio(0.0, n=20)), StatedComparison("more", Ratio(log(2), n=20))
+    equal, more = UploadedComparison("equal", Ratio(0.0, n=20)), UploadedComparison("more", Ratio(log(2), n=20))
     assert judge(reading(100), reading(200), [more], exact=True).outcome == "more"
     judgement = judge(reading(100), reading(200), [equal], exact=True)
     assert (judgement.outcome, judgement.reason) == (
@@ -196,16 +196,16 @@ def test_statements_that_cannot_both_hold_contradict_each_other():
         assert (found.reason == "Reports contradict each other.") == (found.outcome == "ambiguous")
         return found.outcome
 
-    faster = StatedComparison("faster", Ratio(-0.1, -0.11, -0.09, 20))
-    assert outcome(faster, StatedComparison("same", Ratio(0.0, -0.001, 0.001, 40))) == "ambiguous"
-    nearly = StatedComparison("faster", Ratio(-0.006, -0.009, -0.003, 20))
+    faster = UploadedComparison("faster", Ratio(-0.1, -0.11, -0.09, 20))
+    assert outcome(faster, UploadedComparison("same", Ratio(0.0, -0.001, 0.001, 40))) == "ambiguous"
+    nearly = UploadedComparison("faster", Ratio(-0.006, -0.009, -0.003, 20))
     assert (
-        outcome(nearly, StatedComparison("same", Ratio(-0.004, -0.008, 0.001, 40))) == "same"
+        outcome(nearly, UploadedComparison("same", Ratio(-0.004, -0.008, 0.001, 40))) == "same"
     )  # they overlap: more groups know better
-    assert outcome(faster, StatedComparison("faster", Ratio(-0.2, -0.21, -0.19, 30))) == "faster"
+    assert outcome(faster, UploadedComparison("faster", Ratio(-0.2, -0.21, -0.19, 30))) == "faster"
     assert (
         outcome(
-            StatedComparison("more", Ratio(log(1.5), n=20)), StatedComparison("equal", Ratio(0.0, n=40)), exact=True
+            UploadedComparison("more", Ratio(log(1.5), n=20)), UploadedComparison("equal", Ratio(0.0, n=40)), exact=True
         )
         == "ambiguous"
     )
@@ -214,7 +214,7 @@ def test_statements_that_cannot_both_hold_contradict_each_other():
 def test_nothing_is_claimed_of_a_commit_whose_gradient_was_wrong_in_another_report():
     wrong = "The gradient was wrong against x."
     for sides, said, exact in (
-        ((reading(1.0), reading(0.5)), [StatedComparison("faster", Ratio(-0.1, -0.11, -0.09, 20))], False),
+        ((reading(1.0), reading(0.5)), [UploadedComparison("faster", Ratio(-0.1, -0.11, -0.09, 20))], False),
         ((reading(1.0), reading(0.5)), [], False),
         ((reading(1), reading(2)), [], True),
     ):
@@ -224,14 +224,14 @@ def test_nothing_is_claimed_of_a_commit_whose_gradient_was_wrong_in_another_repo
 
 
 def test_a_candidate_that_failed_in_one_upload_is_not_claimed_by_another():
-    faster = StatedComparison("faster", Ratio(-0.1, -0.11, -0.09, 20))
-    for order in ([faster, StatedComparison("failed")], [StatedComparison("failed"), faster]):
+    faster = UploadedComparison("faster", Ratio(-0.1, -0.11, -0.09, 20))
+    for order in ([faster, UploadedComparison("failed")], [UploadedComparison("failed"), faster]):
         judgement = judge(reading(1.0), reading(0.9), order, exact=False)
         assert (judgement.outcome, "contradict" in judgement.reason) == ("ambiguous", True)
 
 
 def test_where_bigger_is_better_slower_is_less():
-    fewer = StatedComparison("slower", Ratio(-0.05, -0.06, -0.04, 20))
+    fewer = UploadedComparison("slower", Ratio(-0.05, -0.06, -0.04, 20))
     assert judge(None, None, [fewer], exact=False, bigger_is_better=True).outcome == "slower"
     assert judge(None, None, [fewer], exact=False).outcome == "ambiguous"
 
@@ -245,7 +245,7 @@ def test_the_threshold_is_the_claim_or_half_the_interval():
 def test_the_statement_with_the_most_groups_speaks_unless_others_contradict_it():
     more = changed(SLOWER, log_ratio=0.06, high=0.07, n=40)
     assert judge(None, None, [more, SLOWER], exact=False).ratio.log_ratio == 0.06
-    faster = StatedComparison("faster", Ratio(-0.05, -0.06, -0.04, 6))
+    faster = UploadedComparison("faster", Ratio(-0.05, -0.06, -0.04, 6))
     contradicted = judge(None, None, [more, faster], exact=False)
     assert (contradicted.outcome, contradicted.reason) == ("ambiguous", "Reports contradict each other.")
     busy = replace(faster, quality="contaminated")
@@ -318,9 +318,9 @@ def test_how_many_values_a_median_is_of_is_no_part_of_the_method(one, other, sam
 def test_what_failed_at_the_candidate_is_a_failure():
     assert judge(reading(1), None, [], exact=False, failure="broke").reason == "broke"
     assert judge(reading(1), None, [], exact=False, failure="broke").outcome == "failed"
-    assert judge(None, None, [StatedComparison("failed")], exact=False).outcome == "failed"
+    assert judge(None, None, [UploadedComparison("failed")], exact=False).outcome == "failed"
     assert (
-        judge(reading(1), reading(2), [StatedComparison("failed")], exact=False).evidence == "values"
+        judge(reading(1), reading(2), [UploadedComparison("failed")], exact=False).evidence == "values"
     )  # it ran elsewhere
     was = judge(None, reading(1), [], exact=False, reference_failure="broke")
     assert (was.outcome, was.reason) == ("not_comparable", "Not measured at the reference: broke")
@@ -515,7 +515,7 @@ def test_nothing_is_likely_that_the_noise_of_its_series_hides(change):
     said = Judgement(outcome, "ratios", Ratio(change), 0.02, "Measured apart.", provisional=True)
     hidden = as_resolved(said, 0.1)
     assert (hidden.outcome, hidden.threshold, hidden.ratio) == ("ambiguous", 0.1, said.ratio)
-    assert hidden.reason.endswith("by the noise of this series a step of less than 11 % would not be noticed.")
+    assert hidden.reason.endswith("; changes below 11 % are within the noise of this series.")
     assert as_resolved(said, 0.05) == said._replace(threshold=0.05)
     assert as_resolved(said, 0.001) == as_resolved(said, None) == said
     busy, same = said._replace(evidence="paired"), said._replace(outcome="ambiguous")

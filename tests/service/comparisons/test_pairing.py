@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from pullback_service.comparisons.at_once import ReadingColumns
 from pullback_service.comparisons.columns import CommitReadings, DescribedSeries
-from pullback_service.comparisons.grounds import Across, Grounds, StatedSeries
+from pullback_service.comparisons.grounds import Across, Grounds, SeriesStatements
 from pullback_service.comparisons.judgements import NO_SERIES, Shape
-from pullback_service.comparisons.judging import StatedComparison
+from pullback_service.comparisons.judging import UploadedComparison
 from pullback_service.comparisons.pairing import lay_out, pair
 from pullback_service.ids import MachineId
 from pullback_service.measured.code_identity import Measured
@@ -108,8 +108,8 @@ def test_every_series_that_either_commit_has_is_there_once(reference, candidate,
 
 
 def test_what_only_uploads_that_compare_know_is_added():
-    stated = StatedSeries([StatedComparison("slower")], 7, None, None, None, "smaller", exact=False)
-    elsewhere = StatedSeries([StatedComparison("slower")], 8, 99, "tier", "s", "smaller", exact=False)
+    stated = SeriesStatements([UploadedComparison("slower")], 7, None, None, None, "smaller", exact=False)
+    elsewhere = SeriesStatements([UploadedComparison("slower")], 8, 99, "tier", "s", "smaller", exact=False)
     grounds = Grounds(
         {(0, 0, "fused", "time"): stated, (5, 0, "new", "time"): stated, (0, 9, "fused", "time"): elsewhere}
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pullback_service.reports.case_stream import KeptPoint
+from pullback_service.reports.case_stream import PointRow
 from pullback_service.reports.importing import plain, read_upload
 from pullback_service.reports.upload_query import UploadParameters
 
@@ -30,7 +30,7 @@ def pack(folder, mode="w:gz"):
 class Point:
     """A point with the process values that are stored of it."""
 
-    kept: KeptPoint
+    kept: PointRow
 
     def __getattr__(self, name):
         return getattr(self.kept, name)

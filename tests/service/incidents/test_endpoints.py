@@ -141,7 +141,7 @@ async def test_somebody_is_in_charge_until_nobody_is(history, confirmed):
 
 
 async def test_what_no_agent_can_measure_or_bisect_is_a_conflict_that_says_so(history, confirmed):
-    for action, said in (("confirm", "can be measured in turns"), ("bisect", "begins at one commit")):
+    for action, said in (("confirm", "cannot be measured in turns"), ("bisect", "begins at one commit")):
         refused = await history.client.post(f"{confirmed['url']}/{action}")
         assert refused.status_code == 409
         assert said in refused.json()["detail"]

@@ -193,7 +193,7 @@ async def test_a_job_that_took_two_agents_with_it_waits_for_a_person(client, enr
         assert await expire() == [job["id"]]
     detail = (await client.get(f"/api/v1/jobs/{job['id']}")).json()
     assert detail["state"] == "lost"
-    assert "took 2 agents with it: look at its commit" in detail["failure_message"]
+    assert "2 agents were lost while running it: look at its commit" in detail["failure_message"]
     assert [attempt["state"] for attempt in detail["history"]] == ["lost"] * 2
     assert (await (await enroll()).claim()).status_code == 204
 

@@ -56,7 +56,7 @@ async def test_slack_gets_no_signature(hooks):
 async def test_without_an_allowed_network_nothing_inside_is_connected_to(hooks):
     answer = await send(message("A", target=hooks.url()), Outside())
     assert not answer.is_delivered
-    assert answer.said.startswith("127.0.0.1 is at 127.0.0.1, which is inside of some network")
+    assert answer.said.startswith("127.0.0.1 is at 127.0.0.1, which is a private address")
     assert hooks.received == []
 
 

@@ -40,7 +40,7 @@ def test_an_address_that_everybody_can_reach_is_stored_in_one_form(given, stored
         ("https://git.example/demo?token=secret", "names no repository"),
         ("https://git.example/", "names no repository"),
         ("https://git.example:port/demo", "is no address"),
-        *((f"https://{host}/demo", "inside of some network") for host in (
+        *((f"https://{host}/demo", "is a private address") for host in (
             "localhost", "127.0.0.1", "127.1", "2130706433", "0x7f000001", "0.1.2.3", "10.1.2.3", "192.168.1.1",
             "169.254.169.254", "100.64.0.1", "[::1]", "[fe80::1]", "[fd00::1]", "[::ffff:10.0.0.1]", "[2002:7f00:1::]",
             "git", "git.local", "git.internal", "localhost.", "224.0.0.1", "localhost.localdomain", "git.home.arpa",
@@ -49,7 +49,7 @@ def test_an_address_that_everybody_can_reach_is_stored_in_one_form(given, stored
         *((f"https://{host}/demo", "no valid host") for host in (
             "%31%32%37.0.0.1", "\uff11\uff12\uff17.0.0.1", "git.\uff4cocal", "127.0.0.1%00.example.com", "-oProxyCommand=id.example",
         )),
-        ("git@10.0.0.1:demo", "inside of some network"),
+        ("git@10.0.0.1:demo", "is a private address"),
     ],
 )  # fmt: skip
 def test_what_agents_cannot_or_must_not_reach_is_refused_with_a_reason(given, said):
