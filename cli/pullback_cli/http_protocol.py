@@ -12,7 +12,7 @@ HEAD_WITHIN_S = 20.0
 HEADS_AT_ONCE = 16
 BODY_ROUND_S = 20.0
 BODY_ROUND_BYTES = 20 * 1024
-"""Of a body so much comes in each round, or its end: one kilobyte a second. A body of which less comes holds a connection for ever."""
+"""The bytes of a body that must come in each round, unless it ends: one kilobyte a second. A slower one would hold a connection for ever."""
 
 
 class HeadTurns:

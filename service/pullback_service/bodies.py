@@ -1,4 +1,4 @@
-"""Bodies of requests: no more of one is taken than is meant, and no more of all together than a process has room for."""
+"""Bounds on the bodies of requests: on the length of each, and on the bytes of all that a process holds at a time."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,9 +10,9 @@ from starlette.types import Message
 from pullback_service.errors import BusyError, TooLargeError
 
 MOST_BYTES: Final = 1024 * 1024
-"""Of a body of JSON, unless its operation takes more."""
+"""The longest body of JSON, unless its operation takes more."""
 MOST_HELD_BYTES: Final = 512 * 1024 * 1024
-"""Of all bodies that a process has taken, in whole or in part, and not yet answered; or one report of the longest, where that is more."""
+"""Bytes of all bodies that a process has read, in whole or in part, and not yet answered; or of one report of the longest, if that is more."""
 COME_AGAIN_S: Final = 5
 
 
@@ -35,7 +35,7 @@ class Bodies:
                 raise TooLargeError(f"The body is over the limit of {most_bytes} bytes: send less at once.")
             if came > self._left:
                 raise BusyError(
-                    f"The service has taken as many bodies as it can hold: wait {COME_AGAIN_S} s, then send the same request again.",
+                    f"The service holds as many request bodies as it has room for: wait {COME_AGAIN_S} s, then send the same request again.",
                     retry_after_s=COME_AGAIN_S,
                     kind="busy-with-bodies",
                 )

@@ -18,7 +18,7 @@ from pullback_service.importers.unpacking import refuse_too_many_values
 from pullback_service.runtime import authenticated, runtime_of
 
 MOST_BYTES_OF: Final[Mapping[str, int]] = {"tell_log": 16 * 1024 * 1024}
-"""Of operations that take more JSON: 5,000 commits with titles of 2,000 characters. Reports and logs of jobs are read by their endpoints."""
+"""The longest bodies of operations that take more JSON: 5,000 commits with titles of 2,000 characters. Reports and logs of jobs are read by their endpoints."""
 
 
 class LateRoute(APIRoute):

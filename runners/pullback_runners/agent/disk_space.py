@@ -8,7 +8,7 @@ from pullback_runners.agent.spool import Spool
 GIB = 1024**3
 LARGEST_SPOOL_BYTES = GIB
 LEAST_FREE_FILES = 50_000
-"""Of an environment and a build, which have tens of thousands."""
+"""Files that must fit before a job is claimed: an environment and a build have tens of thousands."""
 
 
 def lack_of_room(data: Path, spool: Spool, *, least_free_bytes: float) -> str | None:

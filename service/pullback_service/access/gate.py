@@ -43,7 +43,7 @@ UNKNOWN_S: Final = 10.0
 REFUSED_AGAIN_S: Final = 60.0
 """A repeated refusal of a caller gets another line in the audit log after so many seconds."""
 KNOWN_S: Final = 3600.0
-"""What named a caller is not taken for a guess for so many seconds."""
+"""Seconds for which credentials that named a caller are not taken for a guess."""
 MOST_REMEMBERED: Final = 1_000
 
 

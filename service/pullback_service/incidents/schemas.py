@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from pullback_service.fields import Name, Text
+from pullback_service.incidents.causes import Cause
 from pullback_service.incidents.queries import Detail, NamedBisection, NamedChange, NamedCommit
 from pullback_service.incidents.sentences import sentence
 from pullback_service.models.incidents import IncidentEvent, Verdict
@@ -18,7 +19,6 @@ IncidentKind: TypeAlias = Literal["worse", "better", "unsteady", "wrong_gradient
 IncidentState: TypeAlias = Literal[
     "suspected", "confirming", "confirmed", "refuted", "unconfirmed", "likely", "resolved", "merged"
 ]
-IncidentCause: TypeAlias = Literal["machine", "baseline", "tier"]
 VerdictWord: TypeAlias = Literal["real", "noise", "expected", "fixed"]
 
 
@@ -90,7 +90,7 @@ class IncidentSummary(BaseModel):
     found_at: datetime
     changed_at: datetime
     rules: list[RuleHeld] = Field([], description="The rules that changed its announcement.")
-    cause: IncidentCause | None = Field(
+    cause: Cause | None = Field(
         None,
         description="The cause that its series show: `machine` if unrelated cases moved alike on one machine, `baseline` if all ratios of "
         "its cases moved and the baseline the other way, `tier` if one variant moved in several workloads and no other.",

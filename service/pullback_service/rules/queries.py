@@ -47,7 +47,7 @@ SELECT EXISTS (
 # What was not watched, and what had no budget, is looked at whole, and told to nobody: see `incidents.detection_inputs.every_pair`.
 _LOOK_AGAIN: Final[LiteralString] = "UPDATE project SET watched = '' WHERE id = %(project)s AND watched IS NOT NULL"
 MANY_PAIRS: Final = 500_000
-"""Of a rule and a series, some microseconds each: more take the thread of what is large."""
+"""Pairs of a rule and a series, of some microseconds each; more are compared in the thread for what is large."""
 # Detection decides again about incidents without rules that were held back.
 _DECIDE_AGAIN: Final[LiteralString] = """
 UPDATE incident SET rules = NULL
