@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from benchmarks.service_load import api_reads, detecting, filling, pages, shape, uploading, waiting
+from benchmarks.service_load import api_reads, detecting, filling, pages, renewing, shape, uploading, waiting
 from benchmarks.service_load.page import put_into
 from benchmarks.service_load.processes import Service, serving
 from benchmarks.service_load.thresholds import Figure, table
@@ -29,7 +29,7 @@ from pullback_service.postgres import EmbeddedPostgres
 from pullback_service.rebuilding import project_all
 
 PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
-PARTS = ("queries", "matrix", "pages", "large", "small", "agents", "detection")
+PARTS = ("queries", "matrix", "pages", "large", "small", "agents", "detection", "renewal")
 
 EXAMPLES = """examples:
   python -m benchmarks.service_load --folder /tmp/load --points 200000       a minute, for a first look
@@ -108,6 +108,7 @@ def _measure(part: str, service: Service, url: str, *, warm: bool) -> Iterator[F
         "small": lambda: uploading.upload_small(service, url),
         "agents": lambda: waiting.wait_for_work(service),
         "detection": lambda: detecting.detect_everything(service, url),
+        "renewal": lambda: renewing.renew_everything(service, url),
     }
     if warm:
         read_once(url)

@@ -141,6 +141,20 @@ def post_small(service: Service, project: str, run: int, *, seconds: float, most
     return Uploaded([orjson.loads(answer)["id"] for answer in answers], durations, took, used)
 
 
+def post_paced(service: Service, project: str, stop: threading.Event, *, a_second: float) -> list[float]:
+    """Small reports from one client, so many a second until it is told to stop; the seconds that each took."""
+    client, run, durations = BarePosts(service.port, TOKEN, "/api/v1/reports"), time.time_ns(), []
+    began = time.monotonic()
+    while not stop.wait(max(0.0, began + len(durations) / a_second - time.monotonic())):
+        number = len(durations)
+        status, answer, took = client.post(_small_report(project, run, number // UPLOADS_OF_A_COMMIT, number))
+        if status != 201:
+            raise RuntimeError(f"An upload was answered with {status}: {answer[:500]!r}")
+        durations.append(took)
+    client.close()
+    return durations
+
+
 def _lost(url: str, acknowledged: list[str]) -> int:
     with psycopg.connect(url) as connection:
         row = connection.execute(
