@@ -58,7 +58,9 @@ def serve(
     from pullback_cli.app import create_app
     from pullback_cli.http_protocol import BoundedHeadProtocol, HeadTurns
     from pullback_service.access.bootstrap import warn_of_short_token
+    from pullback_service.application import let_go
     from pullback_service.logs import configure_logs
+    from pullback_service.metrics import Metrics
     from pullback_service.migrating import warn_unless_fit
     from pullback_service.runtime import runtime_of
 
@@ -68,13 +70,13 @@ def serve(
     application = create_app(settings)
 
     def count_refusal(kind: str) -> None:
-        runtime_of(application).metrics.refusals.labels(kind).inc()
+        runtime_of(application).get(Metrics).refusals.labels(kind).inc()
 
     class Server(uvicorn.Server):
         """Lets everybody go who waits before it waits for its connections to close: a stream may last ten minutes."""
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            await runtime_of(application).let_go()
+            await let_go(application)
             await super().shutdown(sockets)
 
     most = min(MOST_CONNECTIONS, raise_open_files() * 3 // 4)

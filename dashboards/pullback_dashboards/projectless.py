@@ -10,8 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_dashboards.choices import FIRST_REPORT, FIRST_STEPS, Empty
 from pullback_dashboards.rendering import page
 from pullback_dashboards.sources import newest_project
+from pullback_service.current_settings import base_of
 from pullback_service.projects.queries import project_by_name
-from pullback_service.runtime import base_of
 
 
 async def elsewhere(

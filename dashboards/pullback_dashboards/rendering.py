@@ -33,9 +33,9 @@ from pullback_dashboards.wording.facts import Fact, Read, in_groups
 from pullback_dashboards.wording.markdown import markdown_text
 from pullback_dashboards.wording.moments import duration, moment
 from pullback_dashboards.wording.plurals import counted, noun
+from pullback_service.current_settings import base_of
 from pullback_service.exports.comma_separated import tame
 from pullback_service.logins.cookies import COOKIE, masked_csrf_of
-from pullback_service.runtime import base_of
 from pullback_service.visible import visible
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])

@@ -31,17 +31,20 @@ from pullback_service.endpoints.rules import router as rules
 from pullback_service.endpoints.series import router as series
 from pullback_service.endpoints.status import router as status
 from pullback_service.endpoints.tokens import router as tokens
+from pullback_service.exports.downloads import Downloads
 from pullback_service.heads import Heads
 from pullback_service.jobs.log_waits import LogWaits
 from pullback_service.jobs.wakeups import JobBell
+from pullback_service.machines.noise_cache import NoiseMemory
 from pullback_service.metrics import Metrics
 from pullback_service.middleware import Observing
+from pullback_service.readiness import Readiness
 from pullback_service.reports.intake import Intake
 from pullback_service.roles import ALL_PROJECTS
 from pullback_service.routers import EVERY_ROUTE
-from pullback_service.runtime import Runtime
+from pullback_service.runtime import Runtime, runtime_of
 from pullback_service.settings import Settings, load_settings
-from pullback_service.turns import ReadingTurns
+from pullback_service.turns import FileTurns, ReadingTurns
 
 
 def create_service(settings: Settings | None = None) -> FastAPI:
@@ -61,15 +64,27 @@ def create_service(settings: Settings | None = None) -> FastAPI:
         database = Database(url, pool_size=settings.pool_size)
         bell = JobBell(database.seeing(ALL_PROJECTS))
         bell.open()
-        intake = Intake(database)
-        waits, turns = LogWaits(settings.max_streams), ReadingTurns(max(1, settings.pool_size // 2))
-        bodies = Bodies(settings.max_report_bytes)
-        runtime = Runtime(settings, database, bell, waits, gate, metrics, intake, turns, bodies)
-        app.state.runtime = runtime
+        waits, intake = LogWaits(settings.max_streams), Intake(database)
+        metrics.streams.set_function(lambda: waits.held)
+        app.state.runtime = Runtime(
+            settings,
+            gate,
+            metrics,
+            database,
+            bell,
+            waits,
+            intake,
+            ReadingTurns(max(1, settings.pool_size // 2)),
+            FileTurns(),
+            Bodies(settings.max_report_bytes),
+            Downloads(),
+            NoiseMemory(),
+            Readiness(database),
+        )
         try:
             yield
         finally:
-            await runtime.let_go()
+            await let_go(app)
             await intake.close()
             await database.close()
 
@@ -90,6 +105,13 @@ def create_service(settings: Settings | None = None) -> FastAPI:
         app.router.routes.extend(router.routes)
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]  # the way FastAPI documents for extending it
     return app
+
+
+async def let_go(app: FastAPI) -> None:
+    """Answer everybody who waits for something to happen, because the service stops."""
+    runtime = runtime_of(app)
+    runtime.get(LogWaits).close()
+    await runtime.get(JobBell).close()
 
 
 _ROUTERS = (

@@ -1,16 +1,18 @@
 """Probes of liveness and readiness, and figures for Prometheus."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from fastapi import Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel
 from sqlalchemy import func, select
 
+from pullback_service.metrics import Metrics
 from pullback_service.models.jobs import JOB_STATES, Job
 from pullback_service.problems import not_migrated
+from pullback_service.readiness import Readiness
 from pullback_service.routers import api_router
-from pullback_service.runtime import KnownRuntime
+from pullback_service.runtime import instance_of
 from pullback_service.sessions import ReadSession
 
 router = api_router(tags=["operation"])
@@ -29,20 +31,19 @@ async def report_liveness() -> Health:
 
 
 @router.get("/readyz", response_model=Health)
-async def report_readiness(runtime: KnownRuntime) -> Health | Response:
+async def report_readiness(readiness: Annotated[Readiness, instance_of(Readiness)]) -> Health | Response:
     """The database answers and has the shape this release works with; asked once a second at most."""
-    found = await runtime.readiness.ask(runtime.database)
+    found = await readiness.ask()
     if not found.serves:
         return not_migrated(found.remedy)
     return Health(status="ready")
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
-async def report_metrics(runtime: KnownRuntime, session: ReadSession) -> Response:
+async def report_metrics(metrics: Annotated[Metrics, instance_of(Metrics)], session: ReadSession) -> Response:
     """Figures in Prometheus' text format; of jobs, those of the caller's projects."""
     rows = await session.execute(select(Job.state, func.count().label("jobs")).group_by(Job.state))
     counted = {row.state: row.jobs for row in rows}
     for state in JOB_STATES:
-        runtime.metrics.jobs.labels(state).set(counted.get(state, 0))
-    runtime.metrics.streams.set(runtime.log_waits.held)
-    return Response(generate_latest(runtime.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+        metrics.jobs.labels(state).set(counted.get(state, 0))
+    return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)

@@ -18,10 +18,11 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from pullback_service.browsers import SAFE_METHODS
-from pullback_service.database import AWAY, is_read_only, lacks_role
+from pullback_service.database import AWAY, Database, is_read_only, lacks_role
 from pullback_service.errors import FieldError, InvalidInputError, RequestError, UnreadableBodyError
 from pullback_service.logs import logger, request_id
 from pullback_service.migrating import revisions_now
+from pullback_service.runtime import runtime_of
 from pullback_service.validation_errors import message_of
 from pullback_service.work import current
 
@@ -174,7 +175,7 @@ def _methods_at(request: Request) -> list[str]:
 
 async def _on_database_away(request: Request, error: Exception) -> Response:
     if lacks_role(error):
-        return not_migrated((await revisions_now(request.app.state.runtime.database)).remedy)
+        return not_migrated((await revisions_now(runtime_of(request.app).get(Database))).remedy)
     logger.warning("database_unavailable", reason=str(error).splitlines()[0])
     if request.method in SAFE_METHODS:
         remedy = "Try again in a moment."
@@ -211,7 +212,7 @@ async def _on_database_error(request: Request, error: Exception) -> Response:
             headers={"Retry-After": str(RETRY_AFTER_S)},
         )
     if isinstance(error.orig if isinstance(error, DBAPIError) else error, psycopg.ProgrammingError):
-        found = await revisions_now(request.app.state.runtime.database)
+        found = await revisions_now(runtime_of(request.app).get(Database))
         if not found.serves:  # then what is missing is no fault of the statement
             logger.warning("database_not_migrated", reason=found.remedy)
             return not_migrated(found.remedy)

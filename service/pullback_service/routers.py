@@ -13,9 +13,10 @@ from fastapi.routing import APIRoute
 from starlette.routing import compile_path, get_name
 
 from pullback_service import problems
-from pullback_service.bodies import MOST_BYTES
+from pullback_service.access.admission import authenticated
+from pullback_service.bodies import MOST_BYTES, Bodies
 from pullback_service.importers.unpacking import refuse_too_many_values
-from pullback_service.runtime import authenticated, runtime_of
+from pullback_service.runtime import runtime_of
 
 MOST_BYTES_OF: Final[Mapping[str, int]] = {"tell_log": 16 * 1024 * 1024}
 """The longest bodies of operations that take more JSON: 5,000 commits with titles of 2,000 characters. Reports and logs of jobs are read by their endpoints."""
@@ -49,7 +50,7 @@ class LateRoute(APIRoute):
         most_bytes = MOST_BYTES_OF.get(self.name, MOST_BYTES) if is_json else None
 
         async def serve(request: Request) -> Response:
-            with runtime_of(request.app).bodies.holding(request, most_bytes) as held:
+            with runtime_of(request.app).get(Bodies).holding(request, most_bytes) as held:
                 async with authenticated(held):
                     if is_json:
                         refuse_too_many_values(await held.body())

@@ -15,36 +15,26 @@ from pullback_service.access.gate import address_of
 from pullback_service.access.scopes import need_of
 from pullback_service.audit.trail import write_line
 from pullback_service.browsers import SAFE_METHODS
-from pullback_service.caller import Caller, database_of
+from pullback_service.caller import database_of
 from pullback_service.database import Database, OpenSession
 from pullback_service.exports.downloads import Downloads
 from pullback_service.exports.media_types import Format, WantedFormat
-from pullback_service.turns import ReadingTurns
+from pullback_service.runtime import instance_of, runtime_of
+from pullback_service.turns import FileTurns, ReadingTurns
 from pullback_service.work import current
 
 
-async def _database(request: Request) -> Database:
-    database = request.app.state.runtime.database
-    assert isinstance(database, Database)  # noqa: S101 - the application's lifespan puts it there
-    return database
-
-
-KnownDatabase = Annotated[Database, Depends(_database)]
-
-
-async def _read_session(request: Request, database: KnownDatabase) -> AsyncIterator[AsyncSession]:
-    async with _opening(request, database)() as session:
+async def _read_session(request: Request) -> AsyncIterator[AsyncSession]:
+    async with _opening(request)() as session:
         yield session
 
 
-async def _reading(request: Request, database: KnownDatabase) -> OpenSession:
-    return _opening(request, database)
+async def _reading(request: Request) -> OpenSession:
+    return _opening(request)
 
 
-async def _file(request: Request, database: KnownDatabase) -> OpenSession:
-    turns = request.app.state.runtime.file_turns
-    assert isinstance(turns, ReadingTurns)  # noqa: S101 - as above
-    opened, payer = _opening(request, database), _payer()
+async def _file(request: Request) -> OpenSession:
+    turns, opened, payer = runtime_of(request.app).get(FileTurns), _opening(request), _payer()
 
     @asynccontextmanager
     async def opened_in_turn() -> AsyncIterator[AsyncSession]:
@@ -54,11 +44,9 @@ async def _file(request: Request, database: KnownDatabase) -> OpenSession:
     return opened_in_turn
 
 
-def _opening(request: Request, database: Database) -> OpenSession:
+def _opening(request: Request) -> OpenSession:
     """Opens sessions that read for the caller, in the caller's turns."""
-    turns = request.app.state.runtime.reading_turns
-    assert isinstance(turns, ReadingTurns)  # noqa: S101 - as above
-    reading, payer = database_of(database, _caller(request)).reading, _payer()
+    turns, reading, payer = runtime_of(request.app).get(ReadingTurns), _database(request).reading, _payer()
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[AsyncSession]:
@@ -72,25 +60,23 @@ async def _export_form(request: Request, form: WantedFormat) -> AsyncIterator[Fo
     if form is None:
         yield None
         return
-    downloads = request.app.state.runtime.downloads
-    assert isinstance(downloads, Downloads)  # noqa: S101 - as above
-    with downloads.begun(_payer()):
+    with runtime_of(request.app).get(Downloads).begun(_payer()):
         yield form
 
 
-async def _write_session(request: Request, database: KnownDatabase) -> AsyncIterator[AsyncSession]:
-    caller = _caller(request)
-    async with database_of(database, caller).writing.begin() as session:
+async def _write_session(request: Request) -> AsyncIterator[AsyncSession]:
+    async with _database(request).writing.begin() as session:
         yield session
         route = request.scope["route"]
         if need_of(request.method, route.path).audited and request.method not in SAFE_METHODS:
-            await write_line(session, caller, action=route.name, path=request.url.path, address=address_of(request))
+            await write_line(
+                session, request.state.caller, action=route.name, path=request.url.path, address=address_of(request)
+            )
 
 
-def _caller(request: Request) -> Caller:
-    caller = request.state.caller
-    assert isinstance(caller, Caller)  # noqa: S101 - the application's first dependency puts it there
-    return caller
+def _database(request: Request) -> Database:
+    """The database as the caller sees it."""
+    return database_of(runtime_of(request.app).get(Database), request.state.caller)
 
 
 def _payer() -> str:
@@ -99,6 +85,7 @@ def _payer() -> str:
     return (work and work.payer) or ""
 
 
+KnownDatabase = Annotated[Database, instance_of(Database)]
 ExportForm = Annotated[Format | None, Depends(_export_form)]
 """The form of the file that is asked for, or None for a page of JSON. It stands before the session in an endpoint: a caller that has too many downloads waits for no turn."""
 OpenedReading = Annotated[OpenSession, Depends(_reading)]

@@ -62,3 +62,10 @@ class ReadingTurns:
         turn = self._of_callers.setdefault(caller, asyncio.Semaphore(self._most))
         async with turn:
             yield
+
+
+class FileTurns(ReadingTurns):
+    """The turns of callers to read the further batches of files: each has one at a time."""
+
+    def __init__(self) -> None:
+        super().__init__(1)

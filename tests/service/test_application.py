@@ -15,6 +15,7 @@ from pullback_service import migrating, readiness
 from pullback_service.database import Database
 from pullback_service.logins.cookies import COOKIE
 from pullback_service.problems import install
+from pullback_service.runtime import runtime_of
 
 pytestmark = pytest.mark.anyio
 
@@ -159,7 +160,7 @@ async def test_a_newer_database_is_served_by_releases_that_it_was_left_to(client
 
 
 async def test_sixteen_clients_that_probe_all_the_time_ask_the_database_once_a_second(client, count_statements):
-    clock = client.app.state.runtime.readiness._now = Clock()
+    clock = runtime_of(client.app).get(readiness.Readiness)._now = Clock()
 
     async def probe():
         return frozenset({(await client.get("/readyz")).status_code for _ in range(5)})
@@ -178,15 +179,15 @@ async def test_a_database_that_went_away_is_seen_a_second_after_it_answered_last
         return await migrating.revisions_now(database)
 
     monkeypatch.setattr(readiness, "revisions_now", noted)
-    known, gone = readiness.Readiness(clock), Database("postgresql://nobody@127.0.0.1:1/nothing")
-    assert (await known.ask(database)).serves
-    clock.now = 0.9
-    assert (await known.ask(gone)).serves
+    known, gone = readiness.Readiness(database, clock), Database("postgresql://nobody@127.0.0.1:1/nothing")
+    assert (await known.ask()).serves
+    clock.now, known._database = 0.9, gone
+    assert (await known.ask()).serves
     for clock.now in (1.0, 1.9):
-        answers = await asyncio.gather(*(known.ask(gone) for _ in range(16)), return_exceptions=True)
+        answers = await asyncio.gather(*(known.ask() for _ in range(16)), return_exceptions=True)
         assert {type(answer) for answer in answers} == {OperationalError}
-    clock.now = 2.0
-    assert (await known.ask(database)).serves
+    clock.now, known._database = 2.0, database
+    assert (await known.ask()).serves
     assert asked == [0.0, 1.0, 2.0]
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from pullback_service.application import create_service
 from pullback_service.logs import TRACEBACKS
+from pullback_service.metrics import Metrics
+from pullback_service.runtime import runtime_of
 from pullback_service.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -38,7 +40,7 @@ async def test_a_caller_who_leaves_is_no_error_of_ours_and_gets_no_answer(databa
     }
     async with app.router.lifespan_context(app):
         await app(scope, receive, send)
-        figures = app.state.runtime.metrics.requests.collect()[0].samples
+        figures = runtime_of(app).get(Metrics).requests.collect()[0].samples
     assert sent == []
     assert {sample.labels["status"] for sample in figures} == {"499"}
 

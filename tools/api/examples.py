@@ -19,10 +19,12 @@ import structlog
 
 from pullback_service import migrating
 from pullback_service.application import create_service
+from pullback_service.database import Database
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.detecting import detect
 from pullback_service.postgres import EmbeddedPostgres
 from pullback_service.roles import ALL_PROJECTS
+from pullback_service.runtime import runtime_of
 from pullback_service.settings import Settings
 
 BOOTSTRAP = "the-bootstrap-token"
@@ -311,7 +313,7 @@ async def _play(settings: Settings) -> dict[str, Any]:
             sent = None if body is None else body.encode() if isinstance(body, str) else json.dumps(body).encode()
             secret = known[step.token] if step.token else BOOTSTRAP
             if step.operation == "list_incidents":  # as a worker does
-                async with app.state.runtime.database.seeing(ALL_PROJECTS).writing.begin() as session:
+                async with runtime_of(app).get(Database).seeing(ALL_PROJECTS).writing.begin() as session:
                     await detect(session, ProjectId(1))
             content = {"Content-Type": step.media_type} if sent is not None else {}
             answer = await http.request(

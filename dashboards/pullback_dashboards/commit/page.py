@@ -25,6 +25,7 @@ from pullback_dashboards.unprojected import note_unprojected
 from pullback_service import statements
 from pullback_service.commits.queries import parents_known
 from pullback_service.commits.ref_names import named_commit
+from pullback_service.current_settings import base_of
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.incidents.queries import incidents_since
@@ -32,7 +33,6 @@ from pullback_service.jobs.queries import jobs_at
 from pullback_service.plain_rows import filled
 from pullback_service.projects.queries import project_by_name
 from pullback_service.reports.queries import StoredReport, outlines_of, reports_at
-from pullback_service.runtime import base_of
 from pullback_service.series.overview_data import measured_last
 from pullback_service.series.queries import MeasuringMachine, commit_facts, is_measured_here, machines_of
 from pullback_service.sessions import ReadSession

@@ -10,9 +10,9 @@ from pullback_dashboards.incidents.narrowing import Narrowing
 from pullback_dashboards.incidents.view import line_of
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
+from pullback_service.current_settings import base_of
 from pullback_service.incidents.queries import list_incidents, told_at
 from pullback_service.projects.queries import project_by_name
-from pullback_service.runtime import base_of
 from pullback_service.sessions import ReadSession
 
 router = page_router(route_class=WholeNames)

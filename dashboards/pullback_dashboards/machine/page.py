@@ -11,12 +11,13 @@ from pullback_dashboards.machine.view import MachineView, facts_changes, machine
 from pullback_dashboards.rendering import csv_twin, page, page_at
 from pullback_dashboards.routers import page_router
 from pullback_service.agents.queries import agents_on
+from pullback_service.current_settings import base_of
 from pullback_service.fields import KnownId
 from pullback_service.ids import MachineId
 from pullback_service.jobs.queries import JobChoice, list_jobs
+from pullback_service.machines.dependencies import KnownNoise
 from pullback_service.machines.queries import changes_of, machine_by_id, self_counts
 from pullback_service.reports.queries import newest_of_machines
-from pullback_service.runtime import KnownNoise, base_of
 from pullback_service.sessions import ReadSession
 
 router = page_router()

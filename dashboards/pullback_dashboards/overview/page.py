@@ -29,10 +29,10 @@ from pullback_dashboards.wording.plurals import counted
 from pullback_service import statements
 from pullback_service.agents.queries import count_fleet
 from pullback_service.background_threads import aside
+from pullback_service.current_settings import base_of
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.queries import open_incidents
 from pullback_service.projects.queries import list_projects, project_by_name
-from pullback_service.runtime import base_of
 from pullback_service.series.queries import machines_of
 from pullback_service.sessions import ReadSession
 

@@ -21,11 +21,11 @@ from pullback_dashboards.rendering import csv_twin, page, page_at
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.unprojected import note_unprojected, notice_of
 from pullback_service import statements
+from pullback_service.current_settings import base_of
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.queries import open_incidents
 from pullback_service.models.projects import Project
 from pullback_service.projects.queries import list_projects
-from pullback_service.runtime import base_of
 from pullback_service.sessions import ReadSession
 
 router = page_router(note_unprojected)

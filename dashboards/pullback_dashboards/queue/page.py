@@ -17,6 +17,7 @@ from pullback_dashboards.queue.view import Filters, QueueView, running_lines, wa
 from pullback_dashboards.rendering import csv_twin, page, page_at
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.wording.plurals import counted
+from pullback_service.current_settings import base_of
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.fields import LARGEST_ID
 from pullback_service.jobs.forecast_inputs import outlook
@@ -24,7 +25,6 @@ from pullback_service.jobs.queries import ACTIVE, JobChoice, count_jobs, list_jo
 from pullback_service.jobs.schemas import JobOrigin
 from pullback_service.machines.queries import list_machines
 from pullback_service.projects.queries import list_projects
-from pullback_service.runtime import base_of
 from pullback_service.sessions import ReadSession
 
 router = page_router()

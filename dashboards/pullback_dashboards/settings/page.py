@@ -40,6 +40,7 @@ from pullback_service.access.gate import KnownCaller
 from pullback_service.audit.queries import list_lines
 from pullback_service.audit.trail import note
 from pullback_service.caller import SCOPES
+from pullback_service.current_settings import KnownSettings, base_of
 from pullback_service.errors import refuse
 from pullback_service.fields import KnownId, Name
 from pullback_service.ids import MachineId, TokenId
@@ -48,7 +49,6 @@ from pullback_service.machines.schemas import MachineChange
 from pullback_service.notifications.queries import MOST_CHANNELS, list_channels, newest_deliveries
 from pullback_service.projects import queries as projects
 from pullback_service.projects.schemas import ProjectChange, ProjectRequest
-from pullback_service.runtime import KnownSettings, base_of
 from pullback_service.sessions import ReadSession, WriteSession
 from pullback_service.tokens import making
 from pullback_service.tokens import queries as tokens

@@ -27,6 +27,7 @@ from pullback_service.logins.cookies import COOKIE, has_csrf_token
 from pullback_service.logins.queries import login_by_secret, open_login
 from pullback_service.models.projects import Project
 from pullback_service.models.tokens import Token
+from pullback_service.runtime import instance_of
 from pullback_service.tokens.queries import USED_AGAIN_AFTER, note_used, token_by_digest, unused_code
 from pullback_service.tokens.secrets import CODE_MARK, TOKEN_MARK, digest_of
 from pullback_service.work import current
@@ -238,6 +239,7 @@ async def _caller(request: Request) -> Caller:
 
 
 KnownCaller = Annotated[Caller, Depends(_caller)]
+KnownGate = Annotated[Gate, instance_of(Gate)]
 
 
 def enrolment_code_of(request: Request) -> int | None:

@@ -14,12 +14,14 @@ from pullback_service.audit.trail import note
 from pullback_service.caller import Caller, database_of
 from pullback_service.commits.queries import parents_of
 from pullback_service.commits.schemas import CommitSummary
+from pullback_service.current_settings import KnownSettings
 from pullback_service.database import Database, seeing_all_projects
 from pullback_service.endpoints.tables import AGENTS
 from pullback_service.errors import ForbiddenError, InvalidInputError, NotFoundError
 from pullback_service.fields import KnownId
 from pullback_service.ids import AgentId, MachineId
 from pullback_service.jobs import leases
+from pullback_service.jobs.dependencies import KnownBell
 from pullback_service.jobs.labels import with_device
 from pullback_service.jobs.queries import job_by_id, reference_of
 from pullback_service.jobs.schemas import SpoolStatement
@@ -31,7 +33,6 @@ from pullback_service.paging import Page, id_in, page_of
 from pullback_service.plain_rows import filled
 from pullback_service.problems import documented
 from pullback_service.routers import api_router
-from pullback_service.runtime import KnownBell, KnownSettings
 from pullback_service.sessions import KnownDatabase, WriteSession
 from pullback_service.settings import Settings
 from pullback_service.tokens.queries import redeem_code, refuse_ended

@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service.access.gate import KnownCaller
 from pullback_service.addresses import API
 from pullback_service.audit.trail import note
+from pullback_service.current_settings import KnownSettings
 from pullback_service.endpoints.tables import CHANNELS, DELIVERIES
 from pullback_service.errors import (
     ConflictError,
@@ -29,7 +30,6 @@ from pullback_service.paging import Page, id_in, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.projects.queries import project_by_name
 from pullback_service.routers import api_router
-from pullback_service.runtime import KnownSettings
 from pullback_service.sessions import ReadSession, WriteSession
 from pullback_service.settings import Settings
 

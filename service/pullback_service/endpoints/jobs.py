@@ -13,6 +13,7 @@ from pullback_service.agents.queries import note_at_work, told_by
 from pullback_service.audit.trail import note
 from pullback_service.commits.queries import parents_of
 from pullback_service.commits.schemas import CommitSummary
+from pullback_service.current_settings import KnownSettings
 from pullback_service.endpoints.receiving import OPENAPI_BODY, ReportBody, is_long, read_limited
 from pullback_service.endpoints.reports import IdempotencyKey, receipt_of
 from pullback_service.endpoints.tables import JOBS
@@ -28,6 +29,7 @@ from pullback_service.errors import (
 from pullback_service.fields import LARGEST_COUNT, LARGEST_ID, KnownId, Name, Sha
 from pullback_service.ids import AgentId, JobId
 from pullback_service.jobs import attempt_logs, leases, queries, steering
+from pullback_service.jobs.dependencies import KnownLogWaits
 from pullback_service.jobs.queries import JobChoice, StoredJob
 from pullback_service.jobs.schemas import (
     AttemptSummary,
@@ -49,12 +51,12 @@ from pullback_service.listing import LISTED, KnownListing
 from pullback_service.paging import Page, id_in, page_of
 from pullback_service.plain_rows import filled
 from pullback_service.problems import documented
+from pullback_service.reports.dependencies import KnownIntake
 from pullback_service.reports.insertion import ForJob
 from pullback_service.reports.preparing import prepare
 from pullback_service.reports.storage import Upload, keep
 from pullback_service.reports.upload_query import UploadParameters, refuse_contradictions
 from pullback_service.routers import api_router
-from pullback_service.runtime import KnownIntake, KnownLogWaits, KnownSettings
 from pullback_service.sessions import OpenedReading, ReadSession, WriteSession
 from pullback_service.tokens.queries import refuse_ended
 from pullback_service.work import in_thread

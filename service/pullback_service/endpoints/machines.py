@@ -14,6 +14,7 @@ from pullback_service.fields import KnownId, Name
 from pullback_service.ids import MachineId
 from pullback_service.listing import LISTED, KnownListing
 from pullback_service.machines import queries
+from pullback_service.machines.dependencies import KnownNoise
 from pullback_service.machines.schemas import (
     DayNoise,
     FactsChange,
@@ -26,7 +27,6 @@ from pullback_service.machines.schemas import (
 from pullback_service.paging import Page, id_in, page_of
 from pullback_service.problems import documented
 from pullback_service.routers import api_router
-from pullback_service.runtime import KnownNoise
 from pullback_service.sessions import ReadSession, WriteSession
 
 router = api_router(prefix=f"{API}/machines", tags=["machines"])

@@ -7,11 +7,11 @@ from urllib.parse import unquote_to_bytes
 
 from fastapi import Depends, Request
 
+from pullback_service.current_settings import KnownSettings
 from pullback_service.errors import TooLargeError, UnreadableBodyError, refuse
 from pullback_service.importers.unpacking import SEND_THE_FILE, is_longer
 from pullback_service.reports.parsing import LONG_BODY_BYTES
 from pullback_service.reports.upload_query import UploadParameters
-from pullback_service.runtime import KnownSettings
 from pullback_service.work import in_thread
 
 READ_AT_ONCE_BYTES = 16 * 1024

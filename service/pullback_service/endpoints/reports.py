@@ -14,6 +14,7 @@ from pullback_service.access.gate import KnownCaller, address_of
 from pullback_service.addresses import API
 from pullback_service.audit.trail import Line, note
 from pullback_service.background_threads import Aside, aside, aside_alone
+from pullback_service.current_settings import KnownSettings
 from pullback_service.endpoints.receiving import (
     OPENAPI_BODY,
     ReportBody,
@@ -40,6 +41,7 @@ from pullback_service.problems import documented
 from pullback_service.process_memory import LARGE_BODY_BYTES, give_back_memory
 from pullback_service.reports import queries, stored_files
 from pullback_service.reports.case_stream import Parts
+from pullback_service.reports.dependencies import KnownIntake
 from pullback_service.reports.preparing import prepare_upload
 from pullback_service.reports.schemas import (
     PointPreview,
@@ -53,7 +55,6 @@ from pullback_service.reports.storage import Upload
 from pullback_service.reports.upload_query import UploadParameters, refuse_dirty
 from pullback_service.reports.withdrawing import withdraw
 from pullback_service.routers import api_router
-from pullback_service.runtime import KnownIntake, KnownSettings
 from pullback_service.sessions import ReadSession, WriteSession
 from pullback_service.work import in_thread
 

@@ -10,9 +10,12 @@ from psycopg import sql
 from sqlalchemy import select, text, update
 
 from pullback_service.access import budgets
+from pullback_service.access.gate import Gate
 from pullback_service.caller import anonymous
+from pullback_service.jobs.wakeups import JobBell
 from pullback_service.logins.cookies import COOKIE, csrf_of, masked_csrf_of
 from pullback_service.logins.queries import open_login
+from pullback_service.metrics import Metrics
 from pullback_service.models import Audit, Project, Token
 from pullback_service.runtime import runtime_of
 from pullback_service.tokens.secrets import digest_of
@@ -31,7 +34,7 @@ def problem_of(response, status):
 
 def refusals_of(client):
     """The number of refusals, by kind."""
-    samples = client.app.state.runtime.metrics.refusals.collect()[0].samples
+    samples = runtime_of(client.app).get(Metrics).refusals.collect()[0].samples
     return {sample.labels["kind"]: sample.value for sample in samples if sample.name.endswith("_total")}
 
 
@@ -256,7 +259,7 @@ async def test_an_agent_whose_token_is_revoked_while_it_waits_gets_nothing(guard
     own = {"authorization": f"Bearer {enrolled.json()['secret']}"}
     claim = f"{API}/agents/{enrolled.json()['agent_id']}/claim"
     waiting = asyncio.create_task(guarded.post(claim, json={"wait_s": 20}, headers=own))
-    bell = runtime_of(guarded._transport.app).bell
+    bell = runtime_of(guarded._transport.app).get(JobBell)
     async with asyncio.timeout(10):
         while not any(seat.abilities for seat in bell._seats):  # noqa: ASYNC110 - a look from outside
             await asyncio.sleep(0.01)
@@ -394,7 +397,7 @@ async def test_what_an_answer_took_is_what_is_charged(start_service, tmp_path):
     (tmp_path / "token").write_text("open sesame\n")
     settings = {"auth": "token", "token_file": tmp_path / "token", "address_work": 0.02}
     async with start_service(**settings) as client:
-        gate = client.app.state.runtime.gate
+        gate = runtime_of(client.app).get(Gate)
         assert [(await client.get(f"{API}/whoami")).status_code for _ in range(3)] == [200] * 3
         slow = text("SELECT pg_sleep(1.5)")
 

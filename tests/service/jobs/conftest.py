@@ -7,6 +7,8 @@ from itertools import count
 import pytest
 from sqlalchemy import text
 
+from pullback_service.database import Database
+from pullback_service.jobs.wakeups import JobBell
 from pullback_service.runtime import runtime_of
 
 _numbers = count()
@@ -84,7 +86,7 @@ def seated(client):
 
     async def seated(number):
         runtime = runtime_of(client._transport.app)
-        pool, seats = runtime.database.engine.pool, runtime.bell._seats
+        pool, seats = runtime.get(Database).engine.pool, runtime.get(JobBell)._seats
 
         def waiting():
             return sum(seat.abilities is not None for seat in seats) >= number and not pool.checkedout()

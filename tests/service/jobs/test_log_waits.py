@@ -4,7 +4,10 @@ import asyncio
 
 import pytest
 
+from pullback_service.application import let_go
+from pullback_service.database import Database
 from pullback_service.jobs import log_waits
+from pullback_service.jobs.log_waits import LogWaits
 from pullback_service.runtime import runtime_of
 
 pytestmark = pytest.mark.anyio
@@ -42,7 +45,7 @@ async def until(condition):
 
 
 async def all_wait(client, count):
-    await until(lambda: runtime_of(client._transport.app).log_waits.held == count)
+    await until(lambda: runtime_of(client._transport.app).get(LogWaits).held == count)
 
 
 async def test_what_is_written_next_is_the_answer(client, lease):
@@ -107,7 +110,7 @@ async def test_no_connection_is_held_between_two_looks(client, lease, monkeypatc
     monkeypatch.setattr(log_waits, "LOOK_EVERY_S", 60)
     answer = waiting(client, lease.claim["job"], wait_s=0.5)
     await all_wait(client, 1)
-    await until(lambda: runtime_of(client._transport.app).database.engine.pool.checkedout() == 0)
+    await until(lambda: runtime_of(client._transport.app).get(Database).engine.pool.checkedout() == 0)
     assert not answer.done()
     assert (await answer).status_code == 200
 
@@ -140,7 +143,7 @@ async def test_a_wait_ends_with_its_token(guarded, admin, make_token):
 async def test_a_service_that_stops_lets_requests_go(client, lease):
     answer = waiting(client, lease.claim["job"])
     await all_wait(client, 1)
-    await runtime_of(client._transport.app).let_go()
+    await let_go(client._transport.app)
     assert place_of(await answer) == ("1", "0", "false", "leased")
 
 

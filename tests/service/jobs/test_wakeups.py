@@ -157,7 +157,7 @@ async def test_only_who_can_take_a_job_is_called_however_much_waits_for_others(c
         )
     agents = [(await enroll(**enrolment), asked) for enrolment, asked in others]
     waiting = [asyncio.create_task(agent.claim(wait_s=5, **asked)) for agent, asked in agents]
-    bell = runtime_of(client._transport.app).bell
+    bell = runtime_of(client._transport.app).get(JobBell)
     await seated(len(agents))
     reference = {"sha": "e" * 40}
     job = await queue(500, kind="compare", reference=reference, requires={"fleet": "a"})

@@ -1,0 +1,10 @@
+"""Objects of a running application, as dependencies of endpoints of jobs."""
+
+from typing import Annotated
+
+from pullback_service.jobs.log_waits import LogWaits
+from pullback_service.jobs.wakeups import JobBell
+from pullback_service.runtime import instance_of
+
+KnownBell = Annotated[JobBell, instance_of(JobBell)]
+KnownLogWaits = Annotated[LogWaits, instance_of(LogWaits)]
