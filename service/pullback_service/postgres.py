@@ -341,7 +341,7 @@ def _read_postmaster(folder: Path) -> Postmaster | None:
         return None
     except PermissionError as error:
         raise PostgresError(f"{folder} belongs to another user: choose another data folder with --data.") from error
-    if len(lines) < 5:  # being written at this moment, or by a server that died while writing
+    if len(lines) < 5 or not lines[4]:  # being written at this moment, or by a server that died while writing
         pid = int(lines[0]) if lines and lines[0].isdigit() else 0
         return Postmaster(pid, 5432, folder, ready=False) if _is_postmaster(pid, folder) else None
     pid = int(lines[0])

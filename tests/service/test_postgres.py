@@ -187,6 +187,15 @@ def test_a_pid_file_whose_number_belongs_to_somebody_else_is_no_server(server, f
     assert _version(server.start()) == MAJOR_VERSION
 
 
+def test_a_pid_file_that_does_not_name_the_socket_yet_is_of_a_server_that_starts(server, folder):
+    server.start()
+    file = folder / "postmaster.pid"
+    whole = file.read_text()
+    file.write_text("\n".join([*whole.splitlines()[:4], "", ""]))  # as Postgres writes it first
+    assert f"host={folder}&" in server.url()
+    file.write_text(whole)
+
+
 def test_a_path_too_long_for_a_socket_moves_the_socket():
     with tempfile.TemporaryDirectory(prefix="pullback-" + "long" * 25) as name:
         Path(name).chmod(0o755)
