@@ -89,7 +89,7 @@ class Compiled:
     interpreted: int = 0
     """Steps that the interpreter does between them."""
     kernel_stages: Callable[[], Sequence[tuple[str, str]]] = tuple
-    """The kernels of its native programs after each pass over kernels, for `plan.explain()`."""
+    """The kernels of its programs after each pass over kernels, for `plan.explain()`."""
     launches: Callable[[], Sequence[tuple[str, str]]] = tuple
     """PTX of each launch on a device by its name in the text, for `plan.explain()`."""
     replayed: Any = None
@@ -139,7 +139,7 @@ def compile_graph(
     Where `values`, with which the program will be called first, have one on a device, it runs there.
     """
     if any(isinstance(value, Traced) for value in values):
-        return _on_device(graph, values, tier=tier)
+        return _on_device(graph, stages, values, tier=tier)
     if tier != "native":
         return _interpreted(graph, keeps=tier in KEEPING, owned=owned)
     from pullback.backends.native import availability  # noqa: PLC0415 - 30 ms that the native tier alone pays
@@ -150,14 +150,14 @@ def compile_graph(
     return _native(stages.run(NATIVE, graph), stages, owned)
 
 
-def _on_device(graph: Graph, values: Sequence[Any], *, tier: str) -> Compiled:
+def _on_device(graph: Graph, stages: Stages, values: Sequence[Any], *, tier: str) -> Compiled:
     """A program of kernels of ours and PyTorch's functions."""
     from pullback.backends.cuda import program  # noqa: PLC0415 - arrays on a device are there, and so is PyTorch
 
     there = [isinstance(value, Traced) for value in values]
     device = next(value.tensor.device for value, is_there in zip(values, there, strict=True) if is_there)
     there += [False] * (len(graph.inputs) - len(there))
-    written = program.write(graph, there, device, tier=tier)
+    written = program.write(graph, stages, there, device, tier=tier)
     counts = {
         "arrays": len(written.arrays),
         "bytes": sum(type_.nbytes for type_ in written.arrays),
@@ -185,6 +185,7 @@ def _on_device(graph: Graph, values: Sequence[Any], *, tier: str) -> Compiled:
         (),
         counts,
         poisoned=False,
+        kernel_stages=written.kernel_stages,
         launches=lambda: [(name, text()) for name, text in written.listings],
         replayed=written.replayed,
     )
