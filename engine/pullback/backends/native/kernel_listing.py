@@ -11,8 +11,6 @@ h = sum g {axes=(0, 1), keepdims=False} out0
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from pullback.backends.native.epilogues import epilogue_of
 from pullback.backends.native.kernel_passes import Grouping
 from pullback.backends.native.memory import Memory
@@ -20,9 +18,6 @@ from pullback.backends.nests.fusing import ProductWithEpilogue, nest_in, nodes_o
 from pullback.backends.nests.kernel_listing import format_stages, format_statement
 from pullback.ir.graph import Graph, Node, Var
 from pullback.ir.printer import format_atom, value_names
-
-#: The type of an arena's elements.
-BYTE = np.dtype(np.uint8)
 
 _STATEMENT_WIDTH = 64
 
