@@ -56,7 +56,7 @@ def _types(part):
             yield from ((name, f"{file.relative_to(ROOT)}:{node.lineno}: {name}") for name in names)
 
 
-@pytest.mark.parametrize("part", ["service", "dashboards", "cli"])
+@pytest.mark.parametrize("part", ["engine", "runners", "service", "dashboards", "cli"])
 def test_a_docstring_below_a_field_or_constant_begins_with_no_question(part):
     found = []
     for file in sorted((ROOT / part).rglob("*.py")):

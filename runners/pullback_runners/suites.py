@@ -27,7 +27,7 @@ class Suite:
     sizes: str | None = None
     """The suite whose sizes it measures where a workload has none for it."""
     twin: bool = True
-    """Whether the baseline takes part twice, so that what lies between two identical programs is known."""
+    """True if the baseline takes part twice, so that what lies between two identical programs is known."""
     comparison_s: float = 60.0
     """The limit of a comparison of two commits, by one variant of one case: with checking and counting, without building."""
     shared_comparison_s: float = 15.0

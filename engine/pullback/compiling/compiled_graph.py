@@ -6,6 +6,8 @@ from dataclasses import replace
 from functools import cache, cached_property
 from typing import Any
 
+import numpy as np
+
 from pullback.backends import interpreter
 from pullback.backends.interpreter import Changed
 from pullback.backends.native.entry import NativeProgram
@@ -89,7 +91,7 @@ class Compiled:
     interpreted: int = 0
     """Steps that the interpreter does between them."""
     kernel_stages: Callable[[], Sequence[tuple[str, str]]] = tuple
-    """The kernels of its native programs after each pass over kernels, for `plan.explain()`."""
+    """The kernels of its programs after each pass over kernels, for `plan.explain()`."""
     launches: Callable[[], Sequence[tuple[str, str]]] = tuple
     """PTX of each launch on a device by its name in the text, for `plan.explain()`."""
     replayed: Any = None
@@ -139,7 +141,7 @@ def compile_graph(
     Where `values`, with which the program will be called first, have one on a device, it runs there.
     """
     if any(isinstance(value, Traced) for value in values):
-        return _on_device(graph, values, tier=tier)
+        return _on_device(graph, stages, values, tier=tier)
     if tier != "native":
         return _interpreted(graph, keeps=tier in KEEPING, owned=owned)
     from pullback.backends.native import availability  # noqa: PLC0415 - 30 ms that the native tier alone pays
@@ -150,14 +152,14 @@ def compile_graph(
     return _native(stages.run(NATIVE, graph), stages, owned)
 
 
-def _on_device(graph: Graph, values: Sequence[Any], *, tier: str) -> Compiled:
+def _on_device(graph: Graph, stages: Stages, values: Sequence[Any], *, tier: str) -> Compiled:
     """A program of kernels of ours and PyTorch's functions."""
     from pullback.backends.cuda import program  # noqa: PLC0415 - arrays on a device are there, and so is PyTorch
 
     there = [isinstance(value, Traced) for value in values]
     device = next(value.tensor.device for value, is_there in zip(values, there, strict=True) if is_there)
     there += [False] * (len(graph.inputs) - len(there))
-    written = program.write(graph, there, device, tier=tier)
+    written = program.write(graph, stages, there, device, tier=tier)
     counts = {
         "arrays": len(written.arrays),
         "bytes": sum(type_.nbytes for type_ in written.arrays),
@@ -185,6 +187,7 @@ def _on_device(graph: Graph, values: Sequence[Any], *, tier: str) -> Compiled:
         (),
         counts,
         poisoned=False,
+        kernel_stages=written.kernel_stages,
         launches=lambda: [(name, text()) for name, text in written.listings],
         replayed=written.replayed,
     )
@@ -217,7 +220,7 @@ def _interpreted(graph: Graph, *, keeps: bool, owned: Collection[int], fallbacks
 
 def _native(graph: Graph, stages: Stages, owned: Collection[int]) -> Compiled:
     """One native program, or an interpreted one with native regions."""
-    from pullback.backends.native import regions, support  # noqa: PLC0415 - needs LLVM, which not everybody has
+    from pullback.backends.native import support  # noqa: PLC0415 - needs LLVM, which not everybody has
 
     checked = whole = with_guards_returned(graph)
     if _computes_numbers(whole):
@@ -228,6 +231,8 @@ def _native(graph: Graph, stages: Stages, owned: Collection[int]) -> Compiled:
         if checked is not whole:
             stages.add("python numbers", checked)
         return _whole(graph, stages.run(WHOLLY_NATIVE, checked))
+    from pullback.backends.native import regions  # noqa: PLC0415 - programs that are native throughout have none
+
     split = regions.split(whole)
     stages.add("native regions", split.graph)
     compiled = _interpreted(with_guards_of(split.graph, graph), keeps=True, owned=owned, fallbacks=split.fallbacks)
@@ -263,7 +268,6 @@ def _computes_numbers(graph: Graph) -> bool:
 
 
 def _whole(graph: Graph, whole: Graph) -> Compiled:
-    from pullback.backends.native import kernel_listing  # noqa: PLC0415 - as above
     from pullback.backends.native.executable import Native  # noqa: PLC0415 - as above
 
     native = Native(whole, [guard.seen for guard in graph.guards])
@@ -281,15 +285,25 @@ def _whole(graph: Graph, whole: Graph) -> Compiled:
         "transient": [],
         "fallbacks": [],
     }
-    pieces = [Piece("arena", ArrayType((memory.nbytes,), kernel_listing.BYTE), "kept")] if memory.nbytes else []
+    pieces = [Piece("arena", ArrayType((memory.nbytes,), np.dtype(np.uint8)), "kept")] if memory.nbytes else []
     pieces += [Piece(f"out{number}", type_, "returned") for number, type_ in enumerate(types) if type_.shape]
 
     @cache
     def interpreted() -> interpreter.Program:
         return interpreter.emit(plan_memory(graph)).program
 
+    def listing() -> str:
+        from pullback.backends.native.kernel_listing import format_kernels  # noqa: PLC0415 - nobody may read it
+
+        return format_kernels(memory)
+
+    def kernel_stages() -> Sequence[tuple[str, str]]:
+        from pullback.backends.native.kernel_listing import stages_of_kernels  # noqa: PLC0415 - as above
+
+        return stages_of_kernels(whole, native.vector_bits)
+
     program = native.runner(lambda *values: interpreted()(*values))  # noqa: PLW0108 - made when needed
-    page = Page(graph, lambda: kernel_listing.format_kernels(memory), machine_code=[native.text_hash])
+    page = Page(graph, listing, machine_code=[native.text_hash])
     return Compiled(
         program,
         page,
@@ -300,7 +314,7 @@ def _whole(graph: Graph, whole: Graph) -> Compiled:
         counts,
         poisoned=False,
         native=native.program,
-        kernel_stages=lambda: kernel_listing.stages_of_kernels(whole, native.vector_bits),
+        kernel_stages=kernel_stages,
     )
 
 

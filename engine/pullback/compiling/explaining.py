@@ -42,7 +42,7 @@ def passes(stages: Stages) -> Iterator[str]:
 
 
 def kernel_passes(compiled: Compiled, prefix: str = "") -> Iterator[str]:
-    """The kernels of native programs after each pass over kernels, and those of each launch on a device."""
+    """The kernels of programs after each pass over kernels, and those of each launch on a device."""
     yield from _stages((f"kernels: {prefix}{name}", kernels) for name, kernels in compiled.kernel_stages())
     yield from (_section(f"kernels: {prefix}{name}", kernels) for name, kernels in compiled.launches())
 

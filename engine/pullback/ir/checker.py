@@ -4,7 +4,8 @@ It takes up to a tenth of the time of a compilation (`benchmarks/compile_time.py
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from pullback.errors import GraphError
 from pullback.ir.graph import Atom, Graph, Node, Var
@@ -14,6 +15,15 @@ from pullback.ir.printer import format_graph
 def is_checking() -> bool:
     """True where graphs and kernels are checked behind every pass."""
     return os.environ.get("PULLBACK_CHECK", "").strip() not in ("", "0")
+
+
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Put the name of a pass before the errors of the check behind it."""
+    try:
+        yield
+    except GraphError as error:
+        raise GraphError(f"after the pass {name}: {error}") from error
 
 
 def check_graph(graph: Graph, typed: set[Node] | None = None) -> Graph:
@@ -40,14 +50,15 @@ def check_graph(graph: Graph, typed: set[Node] | None = None) -> Graph:
         use(node.inputs, node.primitive.name)
         if node not in typed:
             typed.add(node)
-            _check_types(node)
+            check_types(node)
         for var in node.outputs:
             define(var)
     use(graph.ends(), "return or a guard")
     return graph
 
 
-def _check_types(node: Node) -> None:
+def check_types(node: Node) -> None:
+    """Raise unless a node gives the types that its rule gives."""
     for _, body in node.bodies():
         if body.captures:
             raise GraphError(f"{node.primitive.name} at {node.source} has a body with captures; bodies are closed")

@@ -1,6 +1,9 @@
-"""The order of all passes, from the graph that was recorded to the kernels of a native program.
+"""The order of all passes, from the graph that was recorded to the kernels of a program.
 
-    recorded -> match -> differentiate -> simplify -> partition (of a pullback) -> for_native -> KERNEL_PASSES
+    recorded -> match -> differentiate -> simplify -> partition (of a pullback)
+        -> NATIVE -> python numbers -> WHOLLY_NATIVE -> KERNEL_PASSES    of a native program
+        -> NATIVE -> native regions -> KERNEL_PASSES of each             of a program with native parts
+        -> positions -> DEVICE_KERNEL_PASSES                             of a program on a device
 
 `plan.explain()` shows the graph after each pass, and where `PULLBACK_CHECK=1` is set, as in all tests, it is checked there.
 """
@@ -12,7 +15,7 @@ from importlib import import_module
 from typing import NamedTuple
 
 from pullback.dataclass import dataclass
-from pullback.ir.checker import check_graph, is_checking
+from pullback.ir.checker import check_graph, is_checking, naming
 from pullback.ir.graph import Graph, Node
 from pullback.passes.decompositions import drop_vectors, share_decompositions
 from pullback.passes.differentiate import differentiate, with_pullback
@@ -49,6 +52,15 @@ KERNEL_PASSES = (
     "order of axes",
     "joins in place",
     "matmul epilogues",
+)
+
+#: Passes over the kernels of a program on a device, in order; `backends.cuda.kernel_passes` has them by these names.
+DEVICE_KERNEL_PASSES = (
+    "fused nests",
+    "merged nests",
+    "sunk nodes",
+    "joined rows",
+    "joins in place",
 )
 
 
@@ -92,7 +104,8 @@ class Stages:
     def add(self, name: str, graph: Graph) -> Graph:
         """Note a graph, checked if it is new."""
         if self._checks and not (self.graphs and self.graphs[-1][1] is graph):
-            check_graph(graph, self._typed)
+            with naming(name):
+                check_graph(graph, self._typed)
         self.graphs.append((self.prefix + name, graph))
         return graph
 

@@ -61,9 +61,9 @@ class Job:
     reference: Mapping[str, Any] | None = None
     """The commit to compare with; the same one is A/A, which shows the noise of the machine."""
     device: str | None = None
-    """Where to measure; None where the service does not say: where the agent does."""
+    """The device to measure on; None for that of the agent, where the service names none."""
     repository: str | None = None
-    """Where the commit is fetched from; None where the service does not say: the agent's own clone."""
+    """The address that the commit is fetched from; None for the agent's own clone, where the service names none."""
     variants: tuple[str, ...] = ()
     """Variants to measure; none means those of the project."""
     effort: int = 1

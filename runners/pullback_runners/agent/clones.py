@@ -19,7 +19,7 @@ from pullback_runners.projects.definitions import listed_submodules
 _FETCH_TIMEOUT_S = 1800
 _SHORT_SSH = re.compile(r"(?P<host>[^/:@]+@[^/:]+):(?P<path>(?!//).+)")
 _CURRENT = "refs/heads/current"
-"""Where a mirror keeps what HEAD of its repository was at the last fetch."""
+"""The ref of a mirror for HEAD of its repository at the last fetch."""
 
 
 class Repositories:

@@ -17,7 +17,7 @@ class Prepared:
     """A function bound to its input."""
 
     call: Callable[[], Any]
-    """What is timed."""
+    """The call that is timed."""
     output: Callable[[Any], Any]
     """From its result to what JSON can say; not timed."""
 

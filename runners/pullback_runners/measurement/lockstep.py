@@ -42,9 +42,9 @@ class Timing:
     cpu_s: list[float] = field(default_factory=list)
     wall_s: list[float] = field(default_factory=list)
     waited_s: list[float | None] = field(default_factory=list)
-    """How long the process waited for a CPU in each slice, None where the kernel does not say."""
+    """Time for which the process waited for a CPU in each slice, None where the kernel does not say."""
     timer_s: float = 0.0
-    """What an empty slice takes by the same clocks: the part of every slice that is not the program's."""
+    """Time of an empty slice by the same clocks: the part of every slice that is not the program's."""
     turn_s: list[float] = field(default_factory=list)
     """Seconds that each turn took by the coordinator's clock."""
     delay_s: list[float] = field(default_factory=list)
@@ -77,7 +77,7 @@ MOST_WAITING_A_SLICE = 0.05
 """Slices whose process waited for a longer share of their time are left out of ratios: what ran meanwhile took the caches."""
 
 LEAST_LEFT = 0.5
-"""Where fewer of the rounds would be left, none is left out: the middle half of them all says more than a few."""
+"""The least share of rounds that is left; with fewer none is left out: the middle half of them all says more than a few."""
 
 
 def paired_slices(case: Case, timings: Sequence[Timing]) -> list[list[float]]:

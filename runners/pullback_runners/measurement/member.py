@@ -12,7 +12,7 @@ class Member:
     variant: str
     subject: Subject = INSTALLED
     role: str | None = None
-    """What tells it from the other members; the variant's name where none is given."""
+    """A name that tells it from the other members; the variant's where none is given."""
     reference: str | None = None
     """The variant that its gradient is compared with where there is no closed form, None for the baseline of the workload."""
 

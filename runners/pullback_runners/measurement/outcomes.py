@@ -11,7 +11,7 @@ NoisyOutcome = Literal["faster", "slower", "same", "ambiguous"]
 ExactOutcome = Literal["less", "more", "equal"]
 
 LEAST_MARGIN = 0.01
-"""What differs by less than 1 % is the same."""
+"""Programs that differ by less than 1 % are the same."""
 
 LEAST_CLAIM = 0.005
 """Nothing is called faster or slower by less than 0.5 %. Half of the margin: a true difference of 1 % is measured as less

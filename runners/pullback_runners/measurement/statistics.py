@@ -40,7 +40,7 @@ FEWEST_TWIN_PAIRS = 12
 RESAMPLES = 2000
 
 AGAINST_TWINS = math.sqrt(3 / 4)
-"""What is judged is compared with the mean of two twins: of three processes alike its ratio has the variance 3/2, the ratio
+"""A factor for the ratio of a process to the mean of two twins: of three processes alike that ratio has the variance 3/2, the ratio
 of one twin to the other has 2."""
 
 

@@ -37,7 +37,7 @@ class Chosen:
     refused: list[str]
     """A sentence for everything asked for that cannot be had."""
     offers: Mapping[str, Offer]
-    """What each workload can be measured by."""
+    """The ways to measure each workload, by its name."""
     known: Sequence[str]
     """Every variant that may be named."""
     imports: Sequence[str]

@@ -5,7 +5,7 @@ from pullback_runners.variants import open_variant
 from pullback_runners.workloads import UNFUSED, Case, Differentiated, Inputs, Workload
 
 OTHER = "fused"
-"""Who is asked where the tape itself is in doubt."""
+"""The tier that is asked where the tape itself is in doubt."""
 
 
 def heard(variant: str, found: Differentiated, workload: Workload, case: Case, inputs: Inputs) -> str:

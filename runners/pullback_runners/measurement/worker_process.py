@@ -27,13 +27,13 @@ if TYPE_CHECKING:  # it needs what a project's own interpreter may not have
     from pullback_runners.measurement.device import MeasuredDevice
 
 STOP_POLL_S = 0.2
-"""How often a wait asks whether it should stop."""
+"""Time between two questions of a wait whether it should stop."""
 
 LONGEST_PADDING = 4096
 """The environment sits at the bottom of the stack: a random length shifts every frame, as ASLR shifts the rest."""
 
 THREADS_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "PULLBACK_NUM_THREADS")
-"""How many threads BLAS, and our native programs, may use."""
+"""Variables for the number of threads that BLAS, and our native programs, may use."""
 
 Task = Literal["examine", "instructions", "time"]
 

@@ -17,7 +17,7 @@ class Prepared:
 
     call: Callable[[], Any]
     differentiated: Callable[[Any], Differentiated]
-    """What a call returned as NumPy arrays, in the form that the oracle uses."""
+    """The result of a call as NumPy arrays, in the form that the oracle uses."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Peer(ABC):
     """Variables that keep it on one thread; they count only if they are set before the process starts."""
 
     devices: ClassVar[tuple[str, ...]] = (CPU,)
-    """Where it can compute, given what it needs there."""
+    """Devices that it can compute on, given what it needs there."""
 
     def available(self) -> str | None:
         """Why the peer cannot be used here, or None."""
@@ -84,7 +84,7 @@ class Form:
     """A workload in a peer's own words."""
 
     loss: Callable[..., Any]
-    """What is differentiated, of `arguments` by position."""
+    """The function that is differentiated, of `arguments` by position."""
     arguments: Mapping[str, Any]
     """NumPy arrays or the peer's own, in the layout that suits the peer best."""
     wrt: tuple[str, ...]

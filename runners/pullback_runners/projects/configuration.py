@@ -46,7 +46,7 @@ class Build:
     imports: tuple[str, ...] = field(default=(), metadata={"key": "import"})
     """Modules that have to come from the commit."""
     files: tuple[str, ...] = ()
-    """What makes two commits differ; the path, the requirements, pyproject.toml and setup.py, if nothing is named."""
+    """Files that make two commits differ; the path, the requirements, pyproject.toml and setup.py, if none is named."""
     submodules: tuple[str, ...] = ()
     """Paths of submodules whose files a commit needs; others are empty folders."""
 

@@ -72,7 +72,7 @@ _STEPS = {
     return step
 """,
 }
-"""How users of each engine ask for a value and its gradient by the first argument."""
+"""By engine, code of a user who asks for a value and its gradient by the first argument."""
 
 
 def workload_name(function: PlainFunction, taken: Collection[str]) -> str:

@@ -62,7 +62,7 @@ class Environment:
 
 
 OWN = Environment(Path(sys.executable), platform.python_version())
-"""What Pullback runs in itself."""
+"""The environment that Pullback itself runs in."""
 
 
 def make_environment(build: Build, files: Path, current: Path, cache_root: Path) -> Environment:

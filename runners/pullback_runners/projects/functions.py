@@ -134,7 +134,7 @@ class PlainFunction:
     engine: str
     arguments: tuple[Argument, ...]
     is_number: bool
-    """Whether what it returns is a number by the look of it."""
+    """True if it returns a number by the look of it."""
     place: str
     """File and line, for people."""
 

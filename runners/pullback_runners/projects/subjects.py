@@ -36,7 +36,7 @@ from pullback_runners.projects.outside import changed, seen
 from pullback_runners.projects.requirements import requirement_files
 
 MOST_BYTES = 5 << 30
-"""What the files of all commits may take, with what was built of them."""
+"""The most that the files of all commits may take, with what was built of them."""
 
 _FILES, _INSTALLED, _OBJECTS, _OUTSIDE, _EMPTY = "files", "installed", "objects", "outside", "empty"
 

@@ -16,11 +16,11 @@ class PreparedVariant:
     call: Callable[[], Any]
     """The bare call, as a user would write it; this is timed."""
     differentiated: Callable[[Any], Differentiated]
-    """What a call returned, in the form that the oracle uses."""
+    """The result of a call, in the form that the oracle uses."""
     plan: Callable[[], dict[str, Any] | None]
-    """What the engine says of its own program, or None."""
+    """The engine's account of its own program, or None."""
     may_be_late: bool = False
-    """Whether a call may return before its result is computed, as one of JAX does that a user wrote."""
+    """True if a call may return before its result is computed, as one of JAX does that a user wrote."""
 
 
 def awaited(call: Callable[[], Any], result: Any) -> Callable[[], Any]:

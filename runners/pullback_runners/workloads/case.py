@@ -10,7 +10,7 @@ Parameter = int | str
 
 CPU, CUDA = "cpu", "cuda"
 DEVICES = (CPU, CUDA)
-"""Where a case can be computed."""
+"""Devices that a case can be computed on."""
 
 _PLAIN: Final = re.compile(r"""[^,=\[\]{}"]+""")
 _OF_ANOTHER_TYPE: Final = re.compile(r"true|false|null|-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")

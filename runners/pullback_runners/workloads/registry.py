@@ -69,10 +69,10 @@ class Workload:
     _inputs: Callable[..., Inputs] | None = None
     _oracle: Callable[..., Differentiated] | None = None
     has_numpy: bool = True
-    """Whether its function gives a NumPy function, which the tiers differentiate."""
+    """True if its function gives a NumPy function, which the tiers differentiate."""
     named_baseline: str | None = None
     variants: dict[str, Prepare] = field(default_factory=dict)
-    """What the workload declares beside its NumPy form, by name."""
+    """Forms that the workload declares beside its NumPy form, by name."""
     _declared_in: dict[str, Callable[..., Any]] = field(default_factory=dict)
     _compose: Compose | None = None
     derivatives: tuple[str, ...] = ()

@@ -64,7 +64,7 @@ class Choice:
     files: list[Path]
     refused: list[str]
     offers: dict[str, Offer]
-    """What each workload of the cases can be measured by."""
+    """The ways to measure each workload of the cases, by its name."""
 
 
 def choose_cases(

@@ -1,5 +1,7 @@
 """Programs on a device compute nests by kernels of ours: from the graph to launches, pieces of memory and guards."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.engine.cuda.libcuda import Library
@@ -8,12 +10,15 @@ import pullback as pb
 
 torch = pytest.importorskip("torch", reason="NO TESTS OF DEVICE ARRAYS: PyTorch is not installed")
 
-from pullback.backends.cuda import program  # noqa: E402 - loads PyTorch
+from pullback.backends.cuda import positions, program  # noqa: E402 - loads PyTorch
 from pullback.backends.cuda.driver import Driver  # noqa: E402
 from pullback.backends.cuda.emulation import Emulator  # noqa: E402
 from pullback.backends.cuda.kernels.phases import PhaseWriter  # noqa: E402
 from pullback.backends.cuda.launching import OnDevice  # noqa: E402
-from pullback.errors import DeviceError  # noqa: E402
+from pullback.core.types import ArrayType  # noqa: E402
+from pullback.errors import DeviceError, GraphError  # noqa: E402
+from pullback.ir.graph import Var  # noqa: E402
+from pullback.passes.pipeline import DEVICE_KERNEL_PASSES  # noqa: E402
 
 RNG = np.random.default_rng(0)
 W, X, B = RNG.normal(size=(30, 20)), RNG.normal(size=(20, 10)), RNG.normal(size=(30, 1))
@@ -54,6 +59,50 @@ def test_what_stands_between_products_is_one_launch_or_few():
     assert "[30, 10]: add, tanh, square" in text
     assert plan.summary()["kernels"] < 8
     assert plan.summary()["fallbacks"] == []
+
+
+def _of_a_loop(x, p):
+    y = pb.scan(lambda c, row: (np.tanh(c + row), c), x[0], x)[1]
+    return np.sum(pb.nn.softmax(y[p], axis=1) ** 2)
+
+
+@pytest.mark.parametrize("tier", ["fused", "stateful", "native"])
+def test_the_page_names_the_passes_of_a_device_in_the_order_of_the_pipeline(tier):
+    plan = pb.compile(pb.value_and_grad(_of_a_loop), tier=tier)
+    plan(*pb.put((RNG.normal(size=(5, 4)), np.array([0, 2, 2])), "cpu"))
+    titles = [line[2:] for line in plan.explain().splitlines() if line.startswith("# ")]
+    passes = [name for title in titles for name in title.split(", ")]
+    first = passes.index("positions")
+    own = [f"kernels: {name}" for name in DEVICE_KERNEL_PASSES]
+    assert passes[first + 1 : first + 1 + len(own)] == own
+    of_loop = [name.rpartition(": ")[2] for name in passes if name.startswith("kernels: body 1 of scan")]
+    assert of_loop[: len(own)] == list(DEVICE_KERNEL_PASSES)
+
+
+def test_positions_that_break_a_type_are_named_as_the_pass_that_did_it(monkeypatch):
+    def broken(graph, there):
+        bounds = positions.bounds_of(graph, there)
+        *nodes, last = bounds.graph.nodes
+        nodes.append(replace(last, outputs=(Var(last.outputs[0].index, ArrayType((7,), last.outputs[0].type.dtype)),)))
+        return replace(bounds, graph=replace(bounds.graph, nodes=tuple(nodes), outputs=nodes[-1].outputs))
+
+    monkeypatch.setattr(program, "bounds_of", broken)
+    with pytest.raises(GraphError, match=r"after the pass positions: .* its rule gives f8\[\]"):
+        pb.compile(lambda x: np.sum(x), tier="fused")(pb.put(np.ones(3), "cpu"))
+
+
+def test_a_program_without_kernels_is_of_the_graph_before_positions(loading):
+    def failing(kernels):
+        raise DeviceError("no kernels today")
+
+    loading(failing)
+    plan = pb.compile(lambda x, p: np.sum(x[p]), tier="fused")
+    plan(*pb.put((np.ones(3), np.array([0, 2])), "cpu"))
+    page = plan.explain()
+    before, _, after = page.partition("# without kernels")
+    assert "logical_or" in before.partition("# positions")[2]
+    assert "logical_or" not in after
+    assert "# kernels" not in page
 
 
 def _drawn(seed):

@@ -46,7 +46,7 @@ def test_an_undefined_output_is_found(graph):
 
 def test_graphs_are_checked_behind_every_pass_of_all_tests_and_where_a_variable_says_so(graph, monkeypatch):
     broken = Pass("broken", lambda graph: replace(graph, nodes=graph.nodes[::-1]))
-    with pytest.raises(GraphError, match="before it is defined"):
+    with pytest.raises(GraphError, match=r"after the pass broken: .* before it is defined"):
         Stages().run([broken], graph)
     monkeypatch.setenv("PULLBACK_CHECK", "0")
     assert Stages().run([broken], graph).nodes == graph.nodes[::-1]

@@ -7,7 +7,9 @@ import pytest
 
 import pullback as pb
 from pullback.backends.native import kernel_passes
-from pullback.backends.native.kernel_passes import Grouping, check_kernels
+from pullback.backends.native.kernel_passes import Grouping
+from pullback.backends.nests.fusing import Fused
+from pullback.backends.nests.kernel_passes import check_kernels
 from pullback.errors import GraphError
 from pullback.passes.pipeline import KERNEL_PASSES, Stages, simplify
 
@@ -48,6 +50,20 @@ def test_a_node_in_two_kernels_is_refused():
     kernels = one.kernels()
     with pytest.raises(GraphError, match="is in two kernels"):
         check_kernels(one.graph, replace(kernels, kernels=kernels.kernels * 2))
+
+
+def test_a_pass_that_breaks_a_type_is_named(monkeypatch):
+    def broken(grouping, found):
+        *before, nest = found.kernels
+        *nodes, total = nest.nodes
+        nodes.append(replace(total, params=(("axes", (0,)), ("keepdims", False))))
+        return replace(found, kernels=(*before, Fused(nest.space, nodes, nest.values, nest.read)))
+
+    monkeypatch.setitem(kernel_passes.PASSES, "sunk nodes", broken)
+    with pytest.raises(
+        GraphError, match=r"after the pass sunk nodes: sum at .* is said to give f8\[\], its rule gives"
+    ):
+        grouped().kernels()
 
 
 def test_a_page_shows_the_kernels_after_each_pass_and_where_values_lie():

@@ -121,8 +121,8 @@ def test_the_places_of_values_are_looked_up_in_proportion_to_the_nodes(monkeypat
 
 def test_a_node_that_no_pass_changes_is_typed_once(monkeypatch):
     typed = Counter()
-    check = checker._check_types
-    monkeypatch.setattr(checker, "_check_types", lambda node: (typed.update(nodes=1), check(node)))
+    check = checker.check_types
+    monkeypatch.setattr(checker, "check_types", lambda node: (typed.update(nodes=1), check(node)))
     graph, stages = pb.trace(layered(50))(M, Y).graph, Stages()
     simplify(stages.add("recorded", graph), stages, lowered=True, looping=True)
     assert len(stages.graphs) > 5

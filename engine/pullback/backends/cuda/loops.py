@@ -57,6 +57,8 @@ class Body:
     transient: frozenset[str]
     listings: tuple[tuple[str, Callable[[], str]], ...]
     """By name in the text the kernels of a launch."""
+    kernel_stages: Callable[[], Sequence[tuple[str, str]]]
+    """The kernels after each pass over kernels."""
 
     def tensors(self, block: Tensor) -> list[Any]:
         """The tensors that it works in, with None in the places of results."""

@@ -14,7 +14,7 @@ is computed node by node, which ends with the error that the function would end 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from itertools import count
 from typing import Any, TypeAlias
@@ -30,7 +30,7 @@ from pullback.backends.nests.views import views_of
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType
 from pullback.dataclass import dataclass
-from pullback.ir.graph import Atom, Graph, Literal, Node, Var
+from pullback.ir.graph import Atom, Capture, Graph, Literal, Node, Var
 from pullback.ir.strides import places
 from pullback.rules.logic import greater_equal, less, logical_or
 from pullback.rules.reductions import any_
@@ -55,6 +55,12 @@ class Bounds:
     """The inputs that the host looks at before."""
     constants: Mapping[Var, Any] = field(default_factory=dict)
     """The arrays that are read besides what the graph is given."""
+
+    @property
+    def closed(self) -> Graph:
+        """The graph with these arrays among its captures, as it is checked and printed."""
+        captures = (Capture(var, value) for var, value in self.constants.items())
+        return replace(self.graph, captures=(*self.graph.captures, *captures)) if self.constants else self.graph
 
 
 def bounds_of(graph: Graph, there: Mapping[Var, bool]) -> Bounds:

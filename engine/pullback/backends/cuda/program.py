@@ -49,8 +49,8 @@ from pullback.backends.cuda.capture import (
     is_in_order,
     recording,
 )
-from pullback.backends.cuda.kernels.grids import keeps_rows
-from pullback.backends.cuda.kernels.kernel_text import MOST_STEPS, write_kernels, write_together
+from pullback.backends.cuda.kernel_passes import Grouping
+from pullback.backends.cuda.kernels.kernel_text import write_kernels, write_together
 from pullback.backends.cuda.kernels.phases import Place
 from pullback.backends.cuda.launching import Loader, OnDevice, emulated, listing
 from pullback.backends.cuda.loops import (
@@ -66,15 +66,12 @@ from pullback.backends.cuda.positions import Bounds, LookingAtTheEnd, bounds_of
 from pullback.backends.cuda.state import DeviceState
 from pullback.backends.cuda.statements import WORK, Statement, Text
 from pullback.backends.interpreter import Changed
-from pullback.backends.llvm.writing.lanes import DTYPES
 from pullback.backends.native import availability
-from pullback.backends.nests.fusing import Alone, Fused, Kernel, Kernels, fuse, kept_values, nodes_of, why_not_fused
-from pullback.backends.nests.joins_in_place import join_of, joined_in_place
-from pullback.backends.nests.merging import merged
+from pullback.backends.nests.fusing import Alone, Fused, Kernel, Kernels, kept_values, nodes_of
+from pullback.backends.nests.joins_in_place import join_of
+from pullback.backends.nests.kernel_listing import format_stages
 from pullback.backends.nests.moving import Move, is_moved, moves_of
 from pullback.backends.nests.nesting import nest_of
-from pullback.backends.nests.rows import rows_joined
-from pullback.backends.nests.sinking import sunk
 from pullback.backends.nests.stores import array_of
 from pullback.backends.nests.views import Access, Views, is_view
 from pullback.backends.poison import is_poisoning
@@ -93,8 +90,7 @@ from pullback.devices.cuda.tensor_calls import row_application
 from pullback.devices.cuda.values import tensor_of, torch_dtype
 from pullback.errors import DeviceError, TracingError
 from pullback.ir.graph import Atom, Graph, Node, Var
-from pullback.rules.indexing import scatter
-from pullback.rules.joining import concatenate
+from pullback.passes.pipeline import Stages
 from pullback.rules.shapes import broadcast_to, reshape
 from pullback.rules.storing import STORES, set_at
 from pullback.tiers import KEEPING
@@ -134,24 +130,31 @@ class Written:
     """The program, if it is one that is captured."""
     listings: tuple[tuple[str, Callable[[], str]], ...]
     """By name in the text the kernels of a launch, written when they are asked for."""
+    kernel_stages: Callable[[], Sequence[tuple[str, str]]]
+    """The kernels after each pass over kernels, and those of the bodies of loops and branches."""
     looks: bool = False
     """True if it waits at the end of a call, to look at positions (`positions.py`)."""
 
 
-def write(graph: Graph, on_device: Sequence[bool], device: torch.device, *, tier: str) -> Written:
+def write(graph: Graph, stages: Stages, on_device: Sequence[bool], device: torch.device, *, tier: str) -> Written:
     """The program of a graph whose inputs so flagged are device arrays. The others are of the host.
 
     One that keeps its memory is called with the tensors of a frame of its state before the inputs. One of the tier `native` that
     cannot be captured is that of `stateful`, and the reason is among the fallbacks.
     """
     try:
-        return _written(graph, on_device, device, loader_for(device), (), tier)
+        loader = loader_for(device)
+        bounds = bounds_of(graph, _on_device(graph, on_device))
+        stages.add("positions", bounds.closed)
+        return _written(bounds, graph, on_device, device, loader, (), tier)
     except DeviceError as reason:
         told = f"PyTorch computes nests, operation by operation: {reason}"
-        return _written(graph, on_device, device, None, (told,), tier)
+        stages.add("without kernels", graph)
+        return _written(Bounds(graph), graph, on_device, device, None, (told,), tier)
 
 
 def _written(
+    bounds: Bounds,
     graph: Graph,
     on_device: Sequence[bool],
     device: torch.device,
@@ -159,8 +162,6 @@ def _written(
     reasons: tuple[str, ...],
     tier: str,
 ) -> Written:
-    bounds = bounds_of(graph, _on_device(graph, on_device)) if loader is not None else Bounds(graph)
-
     def attempt(*, captures: bool, reasons: tuple[str, ...]) -> Written:
         keeps = tier in KEEPING
         written = _Writer(bounds, on_device, device, loader, reasons, keeps=keeps, captures=captures).write()
@@ -267,6 +268,9 @@ class _Writer:
         self.lines: list[str] = [] if lines is None else lines
         """The lines of the listing so far: bodies of loops and branches come before what runs them."""
         self.listings: list[tuple[str, Callable[[], str]]] = []
+        self.stages: list[list[tuple[str, Kernels]]] = []
+        """By part of the graph the kernels after each pass over kernels."""
+        self.stages_of_bodies: list[tuple[str, Callable[[], Sequence[tuple[str, str]]]]] = []
         self.rows: set[Var] = set()
         """Whole numbers of the host by step, which a loop gives and others read row by row."""
         self.kernels = 0
@@ -330,6 +334,7 @@ class _Writer:
             tuple(sorted(self.transient)),
             replayed,
             tuple(self.listings),
+            self.kernel_stages(),
         )
 
     def parameters(self) -> list[str]:
@@ -387,7 +392,18 @@ class _Writer:
             tuple(self.fallbacks),
             frozenset(self.transient),
             tuple(self.listings),
+            self.kernel_stages(),
         )
+
+    def kernel_stages(self) -> Callable[[], Sequence[tuple[str, str]]]:
+        """A function that formats the kernels after each pass, first those of this graph, then those of its bodies."""
+        graph, parts, bodies = self.bounds.closed, tuple(self.stages), tuple(self.stages_of_bodies)
+
+        def stages() -> Sequence[tuple[str, str]]:
+            of_bodies = [(f"{owner}: {name}", kernels) for owner, own in bodies for name, kernels in own()]
+            return [*format_stages(graph, *parts), *of_bodies]
+
+        return stages
 
     def define(self, functions: dict[str, Sequence[str]], head: str) -> None:
         """Define functions of these lines, numbered as in the listing, which they are added to."""
@@ -489,10 +505,9 @@ class _Writer:
                 if node.outputs[0] not in self.names:
                     self.step(node)
             return
-        found = sunk(merged(fuse(graph, belongs=self.belongs_to_nest)), graph)
-        found = rows_joined(found, partial(_keeps_rows, found.views))
-        stores = set(found.taken.values())
-        found = joined_in_place(graph, found, partial(self.join_in, stores), partial(self.makes_parts, stores))
+        grouping = Grouping(graph, self.there, self.bounds.by_nests, lambda node: self.row_into(node) is not None)
+        self.stages.append(list(grouping.stages()))
+        found = self.stages[-1][-1][1]
         self.found, kept = found, kept_values(found, graph)
         self.read_last = {
             found.views.access(atom).root: kernel
@@ -512,7 +527,7 @@ class _Writer:
                 self.nest(kernel, kept, loader)
         elif isinstance(kernel, Alone):
             node, is_over = kernel.node, self.is_over(kernel)
-            if self.is_moved(node, is_over=is_over):
+            if node.outputs[0] in self.there and is_moved(node, is_over=is_over):
                 self.move(node, loader, is_over=is_over)
             else:
                 self.need(node.inputs, views)
@@ -527,17 +542,6 @@ class _Writer:
                     continue
                 self.need(views[atom].inputs, views)
                 self.step(views[atom])
-
-    def belongs_to_nest(self, node: Node) -> bool:
-        """True if a node is computed by a kernel of ours."""
-        if node in self.bounds.by_nests:
-            return True
-        atoms = (*node.inputs, *node.outputs)
-        return (
-            node.outputs[0] in self.there
-            and all(atom.type.dtype in DTYPES and atom.type.size for atom in atoms)
-            and why_not_fused(node) is None
-        )
 
     # --- nests ----------------------------------------------------------------------------------------------------------
     def nest(self, kernel: Fused, kept: Collection[Var], loader: Loader) -> None:
@@ -621,27 +625,6 @@ class _Writer:
         return name
 
     # --- joins and stores -------------------------------------------------------------------------------------------------
-    def is_moved(self, node: Node, *, is_over: bool = False) -> bool:
-        """True for a join or a store on the device that is nests; `is_over`: into the memory of its array."""
-        return node.outputs[0] in self.there and is_moved(node, is_over=is_over)
-
-    def join_in(self, stores: Collection[Node], kernel: Kernel) -> Node | None:
-        """The node of a kernel whose operands may be made where it wants them; not of `stores`, which write to where their arrays are."""
-        if not isinstance(kernel, Alone):
-            return join_of(kernel)
-        node = kernel.node
-        joins = node.primitive in (concatenate, scatter) or (node.primitive is set_at and node not in stores)
-        return node if joins and self.is_moved(node) else None
-
-    def makes_parts(self, stores: Collection[Node], kernel: Kernel, is_in_order: bool) -> bool:  # noqa: FBT001 - as it is asked
-        """True if a kernel can write its result to a part of a joined array; `stores` cannot."""
-        if not isinstance(kernel, Alone):
-            return True
-        node = kernel.node
-        if node.outputs[0] not in self.there or node in stores:
-            return False
-        return self.is_moved(node) or (is_in_order and self.row_into(node) is not None)
-
     def is_over(self, kernel: Alone) -> bool:
         """True for a store into the memory of its array, which is the plan's own and is read by nothing behind the store."""
         array = array_of(kernel.node, self.found.views)
@@ -994,6 +977,9 @@ class _Writer:
         self.ordered.update(own)
         self.own.update(var for var in node.outputs if var not in self.rows)
         self.listings += [(f"{name} of {function}", text) for body in bodies for name, text in body.listings]
+        self.stages_of_bodies += [
+            (f"body {number} of {function}", body.kernel_stages) for number, body in enumerate(bodies, 1)
+        ]
         self.fallbacks += [reason for body in bodies for reason in body.fallbacks]
         if self.keeps:
             self.transient.update(*(body.transient for body in bodies))
@@ -1100,12 +1086,6 @@ def _poison(*tensors: torch.Tensor) -> None:
 
 def _part(offset: int, shape: Shape, strides: Sequence[int]) -> Callable[[torch.Tensor], torch.Tensor]:
     return lambda x: x.as_strided(shape, strides, x.storage_offset() + offset)
-
-
-def _keeps_rows(views: Views, kernel: Fused) -> bool:
-    """True if a nest that reads what it reduces can be a kernel."""
-    nest, _ = nest_of(kernel, views, {var for node in kernel.nodes for var in node.outputs})
-    return len(nest.steps) <= MOST_STEPS and keeps_rows(nest)
 
 
 def _turns_round(node: Node) -> bool:

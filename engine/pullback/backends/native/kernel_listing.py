@@ -11,19 +11,13 @@ h = sum g {axes=(0, 1), keepdims=False} out0
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from pullback.backends.native.epilogues import epilogue_of
 from pullback.backends.native.kernel_passes import Grouping
 from pullback.backends.native.memory import Memory
-from pullback.backends.nests.fusing import Kernel, ProductWithEpilogue, nest_in, nodes_of
-from pullback.backends.nests.views import Views
+from pullback.backends.nests.fusing import ProductWithEpilogue, nest_in, nodes_of
+from pullback.backends.nests.kernel_listing import format_stages, format_statement
 from pullback.ir.graph import Graph, Node, Var
-from pullback.ir.printer import format_atom, show_param, value_names
-from pullback.ir.strides import contiguous_strides
-
-#: The type of an arena's elements.
-BYTE = np.dtype(np.uint8)
+from pullback.ir.printer import format_atom, value_names
 
 _STATEMENT_WIDTH = 64
 
@@ -43,7 +37,7 @@ def format_kernels(memory: Memory) -> str:
         elif nest is not None:
             lines.append(f"  nest {list(nest.space)}")
         for node in nodes_of(kernel):
-            statement = f"{inner}{_statement(node, names)}"
+            statement = f"{inner}{format_statement(node, names)}"
             places = ", ".join(_places(node, memory, names))
             lines.append(f"{statement:<{_STATEMENT_WIDTH}} {places}".rstrip())
         if number in memory.scratch:
@@ -53,37 +47,8 @@ def format_kernels(memory: Memory) -> str:
 
 
 def stages_of_kernels(graph: Graph, vector_bits: int) -> list[tuple[str, str]]:
-    """The kernels after each pass over kernels, one a line, and values that have no memory of their own in C order."""
-    names = value_names(graph)
-    return [
-        (name, "\n".join(_kernel(kernel, found.views, names) for kernel in found.kernels) or "no kernel")
-        for name, found in Grouping(graph, vector_bits).stages()
-    ]
-
-
-def _kernel(kernel: Kernel, views: Views, names: dict[Var, str]) -> str:
-    values = [var for node in nodes_of(kernel) for var in node.outputs]
-    layouts = "".join(_layout(var, views, names) for var in values)
-    nest = nest_in(kernel)
-    if nest is None:
-        return _statement(next(nodes_of(kernel)), names) + layouts
-    kind = "matmul with epilogue" if isinstance(kernel, ProductWithEpilogue) else "nest"
-    return f"{kind} {list(nest.space)}: {' '.join(names[var] for var in values)}{layouts}"
-
-
-def _layout(var: Var, views: Views, names: dict[Var, str]) -> str:
-    access = views.access(var)
-    if access.root is not var:
-        return f"; {names[var]} in {format_atom(access.root, names)}"
-    in_order = access.strides == contiguous_strides(var.type.shape)
-    return "" if in_order else f"; {names[var]} with strides {list(access.strides)}"
-
-
-def _statement(node: Node, names: dict[Var, str]) -> str:
-    params = ", ".join(f"{key}={show_param(value)}" for key, value in node.params if not node.bodies())
-    operands = " ".join(format_atom(atom, names) for atom in node.inputs)
-    shown = f" {{{params}}}" if params else ""
-    return f"{', '.join(names[var] for var in node.outputs)} = {node.primitive.name} {operands}{shown}"
+    """The kernels after each pass over kernels."""
+    return format_stages(graph, Grouping(graph, vector_bits).stages())
 
 
 def _places(node: Node, memory: Memory, names: dict[Var, str]) -> Iterator[str]:

@@ -1,19 +1,19 @@
-"""The kernels of a graph, by the passes over kernels in the order of `passes.pipeline`, checked as graphs are."""
+"""The kernels of a native program, by the passes over kernels in the order of `passes.pipeline`."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import field, replace
+from functools import partial
 
 from pullback.backends.native.arranging import arranged
 from pullback.backends.native.epilogues import with_epilogues
-from pullback.backends.nests.fusing import Kernels, fuse, kept_values, nodes_of
+from pullback.backends.nests.fusing import Kernels, fuse, kept_values
 from pullback.backends.nests.joins_in_place import joined_in_place
+from pullback.backends.nests.kernel_passes import run_passes
 from pullback.backends.nests.merging import merged
 from pullback.backends.nests.sinking import sunk
-from pullback.backends.nests.views import Layouts, is_view, views_of
+from pullback.backends.nests.views import Layouts, views_of
 from pullback.dataclass import dataclass
-from pullback.errors import GraphError
-from pullback.ir.checker import is_checking
-from pullback.ir.graph import Atom, Graph, Var
+from pullback.ir.graph import Graph
 from pullback.passes.pipeline import KERNEL_PASSES
 
 
@@ -30,11 +30,7 @@ class Grouping:
 
     def stages(self) -> Iterator[tuple[str, Kernels]]:
         """The kernels after each pass."""
-        checks = is_checking()
-        kernels = Kernels((), views_of(self.graph, self.layouts))
-        for name in KERNEL_PASSES:
-            kernels = PASSES[name](self, kernels)
-            yield name, check_kernels(self.graph, kernels) if checks else kernels
+        return run_passes(self.graph, ((name, partial(PASSES[name], self)) for name in KERNEL_PASSES))
 
     def kernels(self) -> Kernels:
         """The kernels after all passes."""
@@ -62,26 +58,3 @@ PASSES: dict[str, Callable[[Grouping, Kernels], Kernels]] = {
     "joins in place": lambda grouping, found: joined_in_place(grouping.graph, found),
     "matmul epilogues": _add_epilogues,
 }
-
-
-def check_kernels(graph: Graph, found: Kernels) -> Kernels:
-    """Return the kernels if each reads what the graph is given or one before it makes, and one makes what is returned."""
-    there = {*graph.inputs, *(capture.var for capture in graph.captures)}
-    root_of: dict[Var, Atom] = {}
-    for node in graph.nodes:
-        if is_view(node):
-            operand = node.inputs[0]
-            root_of[node.outputs[0]] = root_of.get(operand, operand) if isinstance(operand, Var) else operand
-
-    def use(atoms: Sequence[Atom], where: str) -> None:
-        roots = (root_of.get(atom, atom) for atom in atoms if isinstance(atom, Var))
-        if any(isinstance(root, Var) and root not in there for root in roots):
-            raise GraphError(f"{where} reads a value that no kernel before it makes")
-
-    for node in (node for kernel in found.kernels for node in nodes_of(kernel)):
-        use(node.inputs, f"the kernel of {node.primitive.name} at {node.source}")
-        if not there.isdisjoint(node.outputs):
-            raise GraphError(f"{node.primitive.name} at {node.source} is in two kernels")
-        there.update(node.outputs)
-    use(graph.outputs, "return")
-    return found

@@ -9,4 +9,7 @@ graph -> views        values that are the memory of another value               
 -> joining      parts of a joined array computed where they belong          joins_in_place.py
 -> moving       joins and stores as nests that move elements                moving.py
 -> nesting      a group of nodes as a `Nest`: reads, steps, writes, sums    nesting.py, nest.py, axes.py
+
+From fusing to joining these are passes over kernels; each machine names its own in `passes/pipeline.py`, `kernel_passes.py` runs them, and
+`kernel_listing.py` prints what they give.
 """

@@ -75,7 +75,7 @@ class Structure:
         p = len(of_camera)
         self._camera, self._point, self._columns = of_camera, of_point, (CAMERA * n, CAMERA * n + 3 * m)
         self.row_starts = np.empty(3 * p + 1, np.int32)
-        """Where each row begins, and where the last one ends."""
+        """The begin of each row, and the end of the last one."""
         self.of_errors = np.empty((p, 2, COLUMNS), np.int32)
         """Columns of the elements of e's rows."""
         self.of_weights = np.empty(p, np.int32)
