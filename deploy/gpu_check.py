@@ -693,6 +693,48 @@ def fast(check: Check) -> None:
         measured, verdict = _beside_peaks(check, peaks)
         untold = [_JAX_PEAK] * ("jax" in calls)
         check.add("fast", f"{name}, memory", _LEAST, "; ".join([measured, *untold, *absent]), verdict, case.name)
+        if race.workload == "conv_bias_act":
+            _formats(check, case.name, race)
+
+
+def _formats(check: Check, name: str, race: Race) -> None:
+    """The times of a convolution and its two gradients in both memory formats, operands and results being in C order."""
+    import torch  # noqa: PLC0415 - whether it is there is told before
+
+    from pullback.devices.cuda.rows.products import memory_format  # noqa: PLC0415 - it needs PyTorch
+
+    n, channels, side = ((race.small if check.emulated else race.size)[key] for key in ("n", "channels", "side"))
+    in_words = {torch.contiguous_format: "C order", torch.channels_last: "channels last"}
+
+    def convolved(x: Any, w: Any, order: Any) -> None:
+        x_in, w_in = (each.contiguous(memory_format=order) for each in (x, w))
+        y = torch.nn.functional.conv2d(x_in, w_in, padding=1).contiguous()
+        none, mask = [0, 0], [True, True, False]
+        gradients = torch.ops.aten.convolution_backward(
+            y, x_in, w_in, None, [1, 1], [1, 1], [1, 1], False, none, 1, mask
+        )
+        for gradient in gradients[:2]:
+            gradient.contiguous()
+
+    for dtype in ("f4", "TF32", "f2"):
+        kind, rounds = _PRODUCTS[dtype]
+        x = torch.ones((n, channels, side, side), dtype=getattr(torch, kind), device=check.device)
+        w = torch.ones((channels, channels, 3, 3), dtype=x.dtype, device=check.device)
+        flags = torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=rounds)
+        with pb.precision("tf32" if rounds else "float32"), flags:
+            chosen = memory_format(x.dtype, w.shape, 1)
+            asked = f"{in_words[chosen]}, which is chosen, to be the faster format"
+            try:
+                times = {order: _seconds(check, partial(convolved, x, w, order)) for order in in_words}
+            except RuntimeError as error:
+                said = " ".join(str(error).split())
+                check.add("fast", f"{name}, formats in {dtype}", asked, said, "wrong", name)
+                continue
+        other = next(order for order in in_words if order is not chosen)
+        measured = ", ".join(f"{in_words[order]} {1e6 * seconds:.4g} us" for order, seconds in times.items())
+        faster = in_words[min(times, key=times.__getitem__)]
+        verdict = "known" if check.emulated else "slow" if times[chosen] > 1.02 * times[other] else "right"
+        check.add("fast", f"{name}, formats in {dtype}", asked, f"{measured}: {faster} is faster", verdict, name)
 
 
 def _asked_of(race: Race) -> str:
@@ -840,8 +882,8 @@ def memory(check: Check) -> None:
             peaks: dict[str, int] = {}
             try:
                 peaks["torch"] = _used(check, _prepared(find_peer("torch"), workload, case, inputs))[1].peak_bytes
-            except VariantError as reason:
-                absent.append(f"no torch ({reason})")
+            except (VariantError, RuntimeError) as reason:
+                absent.append(f"no torch ({' '.join(str(reason).split())})")
             function = workload.differentiated(pb, **dict(case.params))
             for tier in ("stateful", "native"):
                 _memory_of(check, case.name, (function, tuple(inputs.values())), tier, peaks, absent)
@@ -856,9 +898,9 @@ def _memory_of(
     absent: Sequence[str],
 ) -> None:
     """The rows of a workload in a tier."""
-    plan = pb.compile(subject[0], tier=tier)
     asked = f"{_LEAST}, no request"
     try:
+        plan = pb.compile(subject[0], tier=tier)
         call, used = _used(check, partial(_planned, check, plan, subject[1]))
         summary = plan.summary()
         if summary["fallbacks"]:

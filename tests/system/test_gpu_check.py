@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -165,7 +166,10 @@ def test_races_are_run_and_without_a_device_nobody_wins(check, tmp_path):
     assert {row["verdict"] for row in document["rows"]} == {"known"}
     of_memory = [row for row in document["rows"] if row["name"].endswith(", memory")]
     assert all(row["measured"].startswith("native ") and " bytes, torch " in row["measured"] for row in of_memory)
-    document["rows"] = [row for row in document["rows"] if row not in of_memory]
+    of_formats = [row for row in document["rows"] if ", formats in " in row["name"]]
+    assert [row["name"].rpartition(" ")[2] for row in of_formats] == ["f4", "TF32", "f2"]
+    assert all(row["measured"].endswith((": C order is faster", ": channels last is faster")) for row in of_formats)
+    document["rows"] = [row for row in document["rows"] if row not in (*of_memory, *of_formats)]
     names = [row["name"].partition("[")[0] for row in document["rows"]]
     assert len(names) == len(of_memory)
     raced = {
@@ -188,6 +192,27 @@ def test_races_are_run_and_without_a_device_nobody_wins(check, tmp_path):
         "4 times the speed of torch, 1.5 times that of the faster of torch-compile and jax"
         in (tmp_path / "gpu-check.md").read_text()
     )
+
+
+@pytest.mark.parametrize("chosen_is_faster", [True, False])
+def test_the_format_of_convolutions_that_is_chosen_and_not_the_faster_is_slow(check, monkeypatch, chosen_is_faster):
+    """Operands in C order are faster in f4 alone, or nowhere but in TF32 and f2."""
+    module = sys.modules["gpu_check"]
+    rows, race = [], next(race for race in module.RACES if race.workload == "conv_bias_act")
+    race = replace(race, size={"n": 1, "channels": 8, "side": 5})
+
+    def seconds(_, work):
+        is_last, is_f4 = (
+            work.args[2] is torch.channels_last,
+            not (torch.backends.cudnn.allow_tf32 or work.args[0].dtype == torch.float16),
+        )
+        return 1.0 if (is_last != is_f4) is chosen_is_faster else 1.1
+
+    monkeypatch.setattr(module, "_seconds", seconds)
+    module._formats(SimpleNamespace(emulated=False, device="cpu", add=lambda *row: rows.append(row)), "conv", race)
+    assert [row[4] for row in rows] == ["right" if chosen_is_faster else "slow"] * 3
+    asked = [row[2].partition(",")[0] for row in rows]
+    assert asked == ["C order", "channels last", "channels last"]
 
 
 def test_memory_of_workloads_is_told_and_a_request_in_a_warm_call_is_found(check, monkeypatch):
