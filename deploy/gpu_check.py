@@ -16,16 +16,19 @@ what is cut off by --minutes matters least; the files are written after each:
               in the tier stateful nothing is asked of PyTorch's pool but for steps that the summary names, and in the tier
               native nothing is asked of PyTorch where the summary names no reason
     fast      workloads in the tier native beside PyTorch, torch.compile and JAX, those that are installed, in turns, some with a cold cache; and beside
-              what limits them: the host's time of a call, the products of a layer alone, reading alone. What is asked are figures of an H100 or H200.
-              Without a GPU the sizes are small, and no verdict is given
+              what limits them: the host's time of a call, the products of a layer alone, reading alone. What is asked are figures of an H100 or H200. A row
+              beside has the most bytes in use in a call of each. Without a GPU the sizes are small, and no verdict is given
+    memory    workloads of the suite quick in the tiers that keep memory: the most bytes in use in a warm call beside PyTorch's, what is asked of its pool,
+              and the bytes that a call moves, by counters of the device where PyTorch's profiler may read them, beside those that were planned
     product   `pullback run` on the device, in the tiers, and the job of an agent there that compares the commit of this clone with itself.
               Without a GPU both are short and measure on the CPU, and a row says what is left to run on a device
 
-Exit status: 0 all is right, 1 something is wrong or was cut off, 3 all is right and something is slow, 2 there is no device, or the command
-line is wrong.
+Exit status: 0 all is right, 1 something is wrong or was cut off, 3 all is right and something is slow or takes more memory than is asked, 2 there is no
+device, or the command line is wrong.
 """
 
 import argparse
+import gc
 import json
 import operator
 import os
@@ -79,7 +82,7 @@ class Row:
     asked: str
     measured: str
     verdict: str
-    """"right", "wrong", "slow", "refused" of what documents say is not done on a device yet, "known" of a fact, or "cut off"."""
+    """"right", "wrong", "slow" of a figure that is not reached, "refused" of what documents say is not done on a device yet, "known" of a fact, or "cut off"."""
     command: str
 
 
@@ -667,11 +670,13 @@ def fast(check: Check) -> None:
         ]  # it is told to be exact
         try:
             with pb.precision("tf32" if race.is_tf32 else "float32"), _tf32(allowed=race.is_tf32):
-                queue = _queued(check, workload.differentiated(pb, **size), tuple(inputs.values()))
-                calls = {"native": _awaited(check, queue)}
+                of_ours = partial(_queued, check, workload.differentiated(pb, **size), tuple(inputs.values()))
+                queue, used = _used(check, of_ours)
+                calls, peaks = {"native": _awaited(check, queue)}, {"native": used.peak_bytes}
                 for peer in peers[:1] if check.emulated else peers:
                     try:
-                        calls[peer] = find_peer(peer).prepare(workload, case, inputs).call
+                        calls[peer], used = _used(check, _prepared(find_peer(peer), workload, case, inputs))
+                        peaks |= {} if peer == "jax" else {peer: used.peak_bytes}
                     except VariantError as reason:
                         absent.append(f"no {peer} ({reason})")
                 times = _in_turns(calls, _overwriting(check) if race.is_cold else None)
@@ -685,6 +690,51 @@ def fast(check: Check) -> None:
         measured, is_slow = _compared(race, times, alone, host)
         verdict = "known" if check.emulated else "slow" if is_slow else "right"
         check.add("fast", name, asked, "; ".join([measured, *absent]), verdict, case.name)
+        measured, verdict = _beside_peaks(check, peaks)
+        untold = [_JAX_PEAK] * ("jax" in calls)
+        check.add("fast", f"{name}, memory", _LEAST, "; ".join([measured, *untold, *absent]), verdict, case.name)
+        if race.workload == "conv_bias_act":
+            _formats(check, case.name, race)
+
+
+def _formats(check: Check, name: str, race: Race) -> None:
+    """The times of a convolution and its two gradients in both memory formats, operands and results being in C order."""
+    import torch  # noqa: PLC0415 - whether it is there is told before
+
+    from pullback.devices.cuda.rows.products import memory_format  # noqa: PLC0415 - it needs PyTorch
+
+    n, channels, side = ((race.small if check.emulated else race.size)[key] for key in ("n", "channels", "side"))
+    in_words = {torch.contiguous_format: "C order", torch.channels_last: "channels last"}
+
+    def convolved(x: Any, w: Any, order: Any) -> None:
+        x_in, w_in = (each.contiguous(memory_format=order) for each in (x, w))
+        y = torch.nn.functional.conv2d(x_in, w_in, padding=1).contiguous()
+        none, mask = [0, 0], [True, True, False]
+        gradients = torch.ops.aten.convolution_backward(
+            y, x_in, w_in, None, [1, 1], [1, 1], [1, 1], False, none, 1, mask
+        )
+        for gradient in gradients[:2]:
+            gradient.contiguous()
+
+    for dtype in ("f4", "TF32", "f2"):
+        kind, rounds = _PRODUCTS[dtype]
+        x = torch.ones((n, channels, side, side), dtype=getattr(torch, kind), device=check.device)
+        w = torch.ones((channels, channels, 3, 3), dtype=x.dtype, device=check.device)
+        flags = torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=rounds)
+        with pb.precision("tf32" if rounds else "float32"), flags:
+            chosen = memory_format(x.dtype, w.shape, 1)
+            asked = f"{in_words[chosen]}, which is chosen, to be the faster format"
+            try:
+                times = {order: _seconds(check, partial(convolved, x, w, order)) for order in in_words}
+            except RuntimeError as error:
+                said = " ".join(str(error).split())
+                check.add("fast", f"{name}, formats in {dtype}", asked, said, "wrong", name)
+                continue
+        other = next(order for order in in_words if order is not chosen)
+        measured = ", ".join(f"{in_words[order]} {1e6 * seconds:.4g} us" for order, seconds in times.items())
+        faster = in_words[min(times, key=times.__getitem__)]
+        verdict = "known" if check.emulated else "slow" if times[chosen] > 1.02 * times[other] else "right"
+        check.add("fast", f"{name}, formats in {dtype}", asked, f"{measured}: {faster} is faster", verdict, name)
 
 
 def _asked_of(race: Race) -> str:
@@ -787,6 +837,197 @@ def _compared(
         said.append(f"the host {1e6 * host:.4g} us")
         pairs.append((race.host_us / (1e6 * host), 1))
     return ", ".join(said), any(ratio < least for ratio, least in pairs if ratio is not None and least is not None)
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Used:
+    """The memory of PyTorch's pool that a warm call uses."""
+
+    peak_bytes: int
+    """In use at most, with the arguments and what is kept between calls."""
+    requests: int
+
+
+_LEAST = "no more bytes in use than of any other"
+_JAX_PEAK = "jax does not say its peak of one call"
+
+#: The bytes moved that are let pass, in those that were planned.
+MOST_MOVED = 1.05
+
+
+def memory(check: Check) -> None:
+    """Memory in use, requests, and bytes moved."""
+    try:
+        from pullback_runners.errors import VariantError  # noqa: PLC0415 - where runners are installed
+        from pullback_runners.peers import find_peer  # noqa: PLC0415 - as above
+        from pullback_runners.workloads.registry import known_workloads  # noqa: PLC0415 - as above
+    except ImportError:
+        check.add("memory", "workloads", "memory of other engines", "pullback-runners is not installed", "known")
+        return
+    if check.device not in ("cuda", "cpu"):
+        check.add("memory", "workloads", _LEAST, f"not on {check.device}: {_OTHER_DEVICE}", "known")
+        return
+    check.add(
+        "memory", "of jax and torch-compile", "", f"{_JAX_PEAK}; torch-compile is measured in the stage fast", "known"
+    )
+    for workload in known_workloads():
+        for case in workload.cases("quick", check.device) if workload.has_numpy else ():
+            if check.match not in case.name:
+                continue
+            if check.is_over():
+                check.add("memory", case.name, f"{_LEAST}, no request", "time was over", "cut off", case.name)
+                return
+            inputs, absent = workload.draw_inputs(case), list[str]()
+            peaks: dict[str, int] = {}
+            try:
+                peaks["torch"] = _used(check, _prepared(find_peer("torch"), workload, case, inputs))[1].peak_bytes
+            except (VariantError, RuntimeError) as reason:
+                absent.append(f"no torch ({' '.join(str(reason).split())})")
+            function = workload.differentiated(pb, **dict(case.params))
+            for tier in ("stateful", "native"):
+                _memory_of(check, case.name, (function, tuple(inputs.values())), tier, peaks, absent)
+
+
+def _memory_of(
+    check: Check,
+    name: str,
+    subject: tuple[Callable[..., Any], tuple[Any, ...]],
+    tier: str,
+    peaks: dict[str, int],
+    absent: Sequence[str],
+) -> None:
+    """The rows of a workload in a tier."""
+    asked = f"{_LEAST}, no request"
+    try:
+        plan = pb.compile(subject[0], tier=tier)
+        call, used = _used(check, partial(_planned, check, plan, subject[1]))
+        summary = plan.summary()
+        if summary["fallbacks"]:
+            check.add("memory", f"{name}, {tier}", asked, "; ".join(summary["fallbacks"]), "refused", name)
+            return
+        measured, verdict = _beside_peaks(check, {tier: used.peak_bytes, **peaks})
+        transient = summary["transient"]
+        requests = f"{used.requests} requests" + (f" of {', '.join(transient)}" if transient else "")
+        if used.requests:
+            verdict = "wrong" if not transient else "slow" if verdict == "right" else verdict
+        check.add("memory", f"{name}, {tier}", asked, "; ".join([measured, requests, *absent]), verdict, name)
+        if tier == "stateful":  # of a graph the profiler sees one launch
+            moved, planned = _moved_bytes(check, call), summary["moved_bytes"]
+            asked = f"{MOST_MOVED} of the bytes that were planned"
+            measured, verdict = _beside_planned(moved, planned)
+            check.add("memory", f"{name}, moved", asked, measured, verdict, name)
+    except (PullbackError, ArithmeticError, TypeError, ValueError, RuntimeError) as error:
+        said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        check.add("memory", f"{name}, {tier}", asked, said, "wrong", name)
+
+
+def _planned(check: Check, plan: Callable[..., Any], args: tuple[Any, ...]) -> Callable[[], Any]:
+    arguments = pb.put(args, check.device)
+    return lambda: plan(*arguments)
+
+
+def _prepared(peer: Any, workload: Any, case: Any, inputs: Any) -> Callable[[], Callable[[], Any]]:
+    """Makes the call of another engine."""
+
+    def make() -> Callable[[], Any]:
+        call: Callable[[], Any] = peer.prepare(workload, case, inputs).call
+        return call
+
+    return make
+
+
+def _used(check: Check, make: Callable[[], Callable[[], Any]]) -> tuple[Callable[[], Any], Used]:
+    """The call that `make` makes, and the memory that it uses when it is warm."""
+    import torch  # noqa: PLC0415 - whether it is there is told before
+
+    def warmed() -> Callable[[], Any]:
+        call = make()
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", pb.errors.PlanWarning)  # it is in the summary as well
+            for _ in range(_WARM["native"] + 1):
+                call()
+        return call
+
+    gc.collect()
+    if check.emulated:
+        return _used_of_host(warmed)
+    of_device = torch.cuda
+    of_device.synchronize()
+    before = of_device.memory_allocated()
+    call = warmed()
+    of_device.synchronize()
+    of_device.reset_peak_memory_stats()
+    asked = of_device.memory_stats()["allocation.all.allocated"]
+    call()
+    of_device.synchronize()
+    requests = of_device.memory_stats()["allocation.all.allocated"] - asked
+    return call, Used(of_device.max_memory_allocated() - before, requests)
+
+
+def _used_of_host(warmed: Callable[[], Callable[[], Any]]) -> tuple[Callable[[], Any], Used]:
+    """The same of PyTorch's memory of the host, which its profiler sees."""
+    from torch.profiler import ProfilerActivity, profile, record_function  # noqa: PLC0415 - as above
+
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
+        call = warmed()
+        with record_function("gpu_check"):
+            call()
+    events = sorted(seen.profiler.kineto_results.events(), key=lambda event: event.start_ns())
+    live = peak = requests = 0
+    is_last = False
+    for event in events:
+        if event.name() == "gpu_check":
+            is_last, peak = True, live
+        elif event.name() == "[memory]":
+            live += event.nbytes()
+            requests += is_last and event.nbytes() > 0
+            peak = max(peak, live)
+    return call, Used(peak, requests)
+
+
+def _beside_peaks(check: Check, peaks: dict[str, int]) -> tuple[str, str]:
+    """The bytes in use of the first and of others in words, and the verdict."""
+    (ours, *_), theirs = peaks.values(), [*peaks.values()][1:]
+    measured = ", ".join(f"{name} {nbytes:,} bytes" for name, nbytes in peaks.items())
+    verdict = "known" if check.emulated or not theirs else "slow" if ours > min(theirs) else "right"
+    return measured, verdict
+
+
+_COUNTERS = ("dram__bytes_read.sum", "dram__bytes_write.sum")
+
+
+def _moved_bytes(check: Check, call: Callable[[], Any]) -> float | str:
+    """The bytes that a call reads and writes in the device's memory, by its counters; in words why they cannot be read."""
+    if check.emulated:
+        return "kernels run on the CPU"
+    import torch  # noqa: PLC0415 - as above
+    from torch.profiler import ProfilerActivity, _ExperimentalConfig, profile  # noqa: PLC0415 - as above
+
+    counted = _ExperimentalConfig(profiler_metrics=[*_COUNTERS], profiler_measure_per_kernel=False)
+    try:
+        with profile(activities=[ProfilerActivity.CUDA], experimental_config=counted) as seen:
+            call()
+            torch.cuda.synchronize()
+        with tempfile.TemporaryDirectory(prefix="pullback-") as folder:
+            seen.export_chrome_trace(path := str(Path(folder) / "trace.json"))
+            events = json.loads(Path(path).read_text())["traceEvents"]
+    except RuntimeError as error:
+        return " ".join(str(error).split())
+    told = [event.get("args", {}) for event in events]
+    found = [float(each[counter]) for each in told for counter in _COUNTERS if counter in each]
+    return (
+        sum(found)
+        if found
+        else "PyTorch's profiler gives no counters: it has none built in, or the driver keeps them to administrators"
+    )
+
+
+def _beside_planned(moved: float | str, planned: int) -> tuple[str, str]:
+    """The bytes moved in words, and the verdict."""
+    if isinstance(moved, str):
+        return f"{planned:,} planned; not counted: {moved}", "known"
+    return f"{moved:,.0f} of {planned:,} planned", "slow" if moved > MOST_MOVED * planned else "right"
 
 
 # --- product ----------------------------------------------------------------------------------------------------------
@@ -955,6 +1196,7 @@ STAGES: dict[str, Callable[[Check], None]] = {
     "right": right,
     "quiet": quiet,
     "fast": fast,
+    "memory": memory,
     "product": product,
 }
 

@@ -2,7 +2,8 @@
 
 RunnerError
 ├── UsageError        the caller asked for something that does not exist: nothing was measured
-│   └── LoadError     what is measured, or its workload files, raised when imported
+│   ├── LoadError     what is measured, or its workload files, raised when imported
+│   └── NoRoomError   processes that are measured together do not fit into the free memory of a device
 ├── BuildError        a commit cannot be made ready to be measured: the other commits go on
 │   └── CacheError    nor can any other, for the folder that they are kept in cannot be written
 └── VariantError      one variant of one case cannot be measured: the case fails, the others go on
@@ -28,6 +29,14 @@ class LoadError(UsageError):
     def __init__(self, message: str, log: str) -> None:
         super().__init__(message)
         self.log = log
+
+
+class NoRoomError(UsageError):
+    """Processes that do not fit on a device together; `may_pass` where they would if others let go of its memory."""
+
+    def __init__(self, message: str, *, may_pass: bool) -> None:
+        super().__init__(message)
+        self.may_pass = may_pass
 
 
 class BuildError(RunnerError):

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -44,7 +45,7 @@ def test_a_right_machine_passes_every_stage_and_both_files_say_so(check, tmp_pat
     status, document, said = check("--emulated", "--match", "softmax")
     assert status == 0, said
     assert (document["format"], document["version"], document["emulated"]) == ("pullback-gpu-check", 1, True)
-    assert list(document["seconds"]) == ["facts", "limits", "right", "quiet", "fast", "product"]
+    assert list(document["seconds"]) == ["facts", "limits", "right", "quiet", "fast", "memory", "product"]
     verdicts = {row["name"]: row["verdict"] for row in document["rows"]}
     assert verdicts["PyTorch"] == "known"
     assert verdicts["rule cases, unfused"] == verdicts["rule cases, fused"] == "right"
@@ -162,7 +163,15 @@ def test_a_wait_that_is_hidden_is_found_and_looks_at_positions_are_not_taken_for
 def test_races_are_run_and_without_a_device_nobody_wins(check, tmp_path):
     status, document, said = check("--emulated", "--only", "fast")
     assert status == 0, said
+    assert {row["verdict"] for row in document["rows"]} == {"known"}
+    of_memory = [row for row in document["rows"] if row["name"].endswith(", memory")]
+    assert all(row["measured"].startswith("native ") and " bytes, torch " in row["measured"] for row in of_memory)
+    of_formats = [row for row in document["rows"] if ", formats in " in row["name"]]
+    assert [row["name"].rpartition(" ")[2] for row in of_formats] == ["f4", "TF32", "f2"]
+    assert all(row["measured"].endswith((": C order is faster", ": channels last is faster")) for row in of_formats)
+    document["rows"] = [row for row in document["rows"] if row not in (*of_memory, *of_formats)]
     names = [row["name"].partition("[")[0] for row in document["rows"]]
+    assert len(names) == len(of_memory)
     raced = {
         "dense_bias_act",
         "poly9_powers",
@@ -174,7 +183,6 @@ def test_races_are_run_and_without_a_device_nobody_wins(check, tmp_path):
         "conv_bias_act",
     }
     assert raced == set(names)
-    assert {row["verdict"] for row in document["rows"]} == {"known"}
     assert all(" us, " in row["measured"] and " of torch" in row["measured"] for row in document["rows"])
     assert [row["measured"].count("% of its limit") for row in document["rows"]].count(1) == 4
     assert [row["measured"].count(", the host ") for row in document["rows"]].count(1) == 2
@@ -184,6 +192,122 @@ def test_races_are_run_and_without_a_device_nobody_wins(check, tmp_path):
         "4 times the speed of torch, 1.5 times that of the faster of torch-compile and jax"
         in (tmp_path / "gpu-check.md").read_text()
     )
+
+
+@pytest.mark.parametrize("chosen_is_faster", [True, False])
+def test_the_format_of_convolutions_that_is_chosen_and_not_the_faster_is_slow(check, monkeypatch, chosen_is_faster):
+    """Operands in C order are faster in f4 alone, or nowhere but in TF32 and f2."""
+    module = sys.modules["gpu_check"]
+    rows, race = [], next(race for race in module.RACES if race.workload == "conv_bias_act")
+    race = replace(race, size={"n": 1, "channels": 8, "side": 5})
+
+    def seconds(_, work):
+        is_last, is_f4 = (
+            work.args[2] is torch.channels_last,
+            not (torch.backends.cudnn.allow_tf32 or work.args[0].dtype == torch.float16),
+        )
+        return 1.0 if (is_last != is_f4) is chosen_is_faster else 1.1
+
+    monkeypatch.setattr(module, "_seconds", seconds)
+    module._formats(SimpleNamespace(emulated=False, device="cpu", add=lambda *row: rows.append(row)), "conv", race)
+    assert [row[4] for row in rows] == ["right" if chosen_is_faster else "slow"] * 3
+    asked = [row[2].partition(",")[0] for row in rows]
+    assert asked == ["C order", "channels last", "channels last"]
+
+
+def test_memory_of_workloads_is_told_and_a_request_in_a_warm_call_is_found(check, monkeypatch):
+    asked = ("--emulated", "--only", "memory", "--match", "poly9_powers")
+    status, document, said = check(*asked)
+    assert status == 0, said
+    rows = {row["name"].rpartition(", ")[2]: row for row in document["rows"][1:]}
+    assert [*rows] == ["stateful", "moved", "native"]
+    assert {row["verdict"] for row in rows.values()} == {"known"}
+    for tier in ("stateful", "native"):
+        peaks = [int(part.split()[1].replace(",", "")) for part in rows[tier]["measured"].partition(";")[0].split(", ")]
+        assert 0 < peaks[0] < peaks[1]  # PyTorch has an array for each operation
+        assert rows[tier]["measured"].endswith("; 0 requests")
+    assert rows["moved"]["measured"].endswith(" planned; not counted: kernels run on the CPU")
+    writes = program._writes
+
+    def asking(launch):
+        run = writes(launch)
+        return lambda *pieces: (torch.empty(100), run(*pieces))[1]
+
+    monkeypatch.setattr(program, "_writes", asking)
+    status, document, said = check(*asked)
+    assert status == 1
+    assert ", stateful: asked no more bytes in use than of any other, no request, got " in said
+    assert "requests" in said
+
+
+@pytest.mark.parametrize(
+    ("peaks", "verdict"),
+    [
+        ({"native": 10, "torch": 20, "torch-compile": 10}, "right"),
+        ({"native": 11, "torch": 20, "torch-compile": 10}, "slow"),
+        ({"native": 11}, "known"),
+    ],
+)
+def test_more_bytes_in_use_than_the_least_of_the_others_are_a_figure_that_is_not_reached(check, peaks, verdict):
+    assert sys.modules["gpu_check"]._beside_peaks(SimpleNamespace(emulated=False), peaks)[1] == verdict
+
+
+def test_memory_of_a_call_on_a_device_is_its_peak_with_what_is_kept_and_its_requests(check, monkeypatch):
+    """100 bytes are there before; 40 are kept, and a call has 1000 more in use, in three requests."""
+    module, live, stats = sys.modules["gpu_check"], [100], {"allocation.all.allocated": 7}
+    peak = [live[0]]
+
+    def call():
+        stats["allocation.all.allocated"] += 3
+        peak[0] = max(peak[0], live[0] + 1000)
+
+    def make():
+        peak[0] = 10**6  # what is used until it is warm does not count
+        live[0] += 40
+        return call
+
+    cuda = SimpleNamespace(
+        synchronize=lambda: None,
+        memory_allocated=lambda: live[0],
+        reset_peak_memory_stats=lambda: peak.__setitem__(0, live[0]),
+        max_memory_allocated=lambda: peak[0],
+        memory_stats=lambda: dict(stats),
+    )
+    monkeypatch.setattr(torch, "cuda", cuda)
+    assert module._used(SimpleNamespace(emulated=False), make) == (call, module.Used(1040, 3))
+
+
+@pytest.mark.parametrize(
+    ("events", "measured", "verdict"),
+    [
+        ([{"args": {"dram__bytes_read.sum": 70, "dram__bytes_write.sum": "35"}}, {"name": "k"}], "105 of 100", "right"),
+        ([{"args": {"dram__bytes_read.sum": 70.0}}, {"args": {"dram__bytes_write.sum": 36}}], "106 of 100", "slow"),
+        ([{"name": "k", "args": {"grid": [1]}}], "100 planned; not counted: PyTorch's profiler gives no", "known"),
+        (RuntimeError("no\nprivileges"), "100 planned; not counted: no privileges", "known"),
+    ],
+)
+def test_bytes_moved_are_counted_by_the_device_or_the_row_says_why_not(check, monkeypatch, events, measured, verdict):
+    module = sys.modules["gpu_check"]
+
+    class Profile:
+        def __init__(self, *, activities, experimental_config):
+            assert experimental_config is not None
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            if isinstance(events, RuntimeError):
+                raise events
+
+        def export_chrome_trace(self, path):
+            Path(path).write_text(json.dumps({"traceEvents": events}))
+
+    monkeypatch.setattr("torch.profiler.profile", Profile)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    found = module._beside_planned(module._moved_bytes(SimpleNamespace(emulated=False), lambda: None), 100)
+    assert found[0].startswith(measured)
+    assert found[1] == verdict
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def main(folder: str, progress_fd: str, parent_pid: str) -> int:
 
     try:
         # Imported here, so that an import that fails becomes a failure with a reason instead of a silent death.
-        from pullback_runners.errors import BuildError, LoadError, UsageError  # noqa: PLC0415
+        from pullback_runners.errors import BuildError, LoadError, NoRoomError, UsageError  # noqa: PLC0415
 
         try:
             report = _measure(job, order, tell)
@@ -63,7 +63,9 @@ def main(folder: str, progress_fd: str, parent_pid: str) -> int:
                 print(error.log, flush=True)  # noqa: T201 - the log of the job
             return _give_up(job, "workload", str(error))
         except UsageError as error:
-            return _give_up(job, "workload", str(error))
+            room = error if isinstance(error, NoRoomError) else None
+            retryable = room is not None and room.may_pass
+            return _give_up(job, "workload" if room is None else "infra", str(error), retryable=retryable)
     except Exception as error:  # noqa: BLE001 - the border of the process: whatever it is, the agent must learn of it
         with suppress(OSError):  # a log that must not grow
             traceback.print_exc()
@@ -198,8 +200,9 @@ def _compare(
     return report
 
 
-def _give_up(job: JobFolder, kind: str, message: str) -> int:
-    write_synced(job.failure, json.dumps({"kind": kind, "message": message}).encode())
+def _give_up(job: JobFolder, kind: str, message: str, *, retryable: bool = False) -> int:
+    failure = {"kind": kind, "message": message, "retryable": retryable}
+    write_synced(job.failure, json.dumps(failure).encode())
     with suppress(OSError):
         print(message, flush=True)  # noqa: T201 - the log of the job
     return 1

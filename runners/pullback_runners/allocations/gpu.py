@@ -38,6 +38,18 @@ def _has_device(look: Callable[[], bool]) -> bool:
     return False
 
 
+def memory_held() -> dict[str, int]:
+    """Bytes of the device that this process has had at most for its arrays, and those that are free there now, as far as engines tell."""
+    torch: Any = sys.modules.get("torch")
+    jax: Any = sys.modules.get("jax")
+    held = free = None
+    with contextlib.suppress(Exception):  # an engine without a device
+        held, (free, _) = torch.cuda.max_memory_reserved(), torch.cuda.mem_get_info()
+    with contextlib.suppress(Exception):
+        held = (held or 0) + jax.devices()[0].memory_stats()["peak_bytes_in_use"]
+    return {name: nbytes for name, nbytes in (("held", held), ("free", free)) if nbytes is not None}
+
+
 class CupyPool:
     """CuPy's pool, through a memory hook: it sees every request of this thread, those the pool serves itself included."""
 

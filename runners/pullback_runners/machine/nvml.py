@@ -7,7 +7,7 @@ Asking starts nothing on a device. `nvidia.py` asks the driver's tool instead, f
 import importlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import psutil
@@ -74,6 +74,8 @@ class DeviceProcess:
 
     pid: int
     name: str
+    used_bytes: int | None = field(default=None, compare=False)
+    """Memory that it holds there; None where the driver does not tell."""
 
     def __str__(self) -> str:
         return f"{self.name}, process {self.pid}"
@@ -162,7 +164,13 @@ class Nvml:
         with self._answered(str(device)):
             handle = self._binding.nvmlDeviceGetHandleByUUID(device.uuid)
             listed = self._told(self._binding.nvmlDeviceGetComputeRunningProcesses, handle) or []
-        return [DeviceProcess(each.pid, _name_of(each.pid)) for each in listed]
+        return [DeviceProcess(each.pid, _name_of(each.pid), each.usedGpuMemory) for each in listed]
+
+    def free_bytes(self, device: Device) -> int:
+        """The memory of the device that nobody holds."""
+        with self._answered(str(device)):
+            handle = self._binding.nvmlDeviceGetHandleByUUID(device.uuid)
+            return int(self._binding.nvmlDeviceGetMemoryInfo(handle).free)
 
     def watch(self, device: Device) -> None:
         """Note errors of hardware from now on, where the driver tells of them."""

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pullback_runners.errors import VariantError
 from pullback_runners.measurement.examination import Examination, examine
@@ -26,6 +26,9 @@ from pullback_runners.measurement.statistics import (
 from pullback_runners.measurement.worker_process import Surroundings
 from pullback_runners.suites import Suite
 from pullback_runners.workloads import CPU, Case
+
+if TYPE_CHECKING:  # it needs what a project's own interpreter may not have
+    from pullback_runners.measurement.device import MeasuredDevice
 
 COUNTED_AGAIN = 3
 """Processes of each commit that count besides, before a difference is claimed: four of one that draws one of two counts are
@@ -161,7 +164,10 @@ def compare_members(
     What is measured is in `comparison` at any moment.
     """
     deadline = time.monotonic() + (suite.comparison_s if most_s is None else most_s)
-    comparison.examinations, comparison.failures = examine(comparison.case, comparison.members(), surroundings)
+    if surroundings.device is None:
+        comparison.examinations, comparison.failures = examine(comparison.case, comparison.members(), surroundings)
+    else:
+        _examine_alone(comparison, surroundings, surroundings.device)
 
     def members_left() -> list[Member]:
         if comparison.groups:
@@ -181,6 +187,22 @@ def compare_members(
     )
     if members_left():
         _count_again(comparison, surroundings)
+
+
+def _examine_alone(comparison: Comparison, surroundings: Surroundings, device: "MeasuredDevice") -> None:
+    """Examine one after the other, each with the device to itself; NoRoomError if they do not fit there together."""
+    needs: dict[str, tuple[int, int | None]] = {}
+    for member in comparison.members():
+        free = device.free_bytes()
+        found, failures = examine(comparison.case, [member], surroundings)
+        comparison.examinations |= found
+        comparison.failures |= failures
+        for name, each in found.items():
+            # What a process holds beside its arrays, the driver's context above all, is seen by what is free.
+            held = max(each.device_memory.get("held", 0), free - each.device_memory.get("free", free))
+            needs[name] = held, (each.plan or {}).get("peak_bytes")
+    what = f"{comparison.case.name} {comparison.reference.variant}"
+    device.refuse_without_room(what, {each.name: needs[each.name] for each in comparison.members()})
 
 
 def _count_again(comparison: Comparison, surroundings: Surroundings) -> None:

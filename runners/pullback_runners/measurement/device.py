@@ -1,13 +1,13 @@
 """The device of a run: found by its UUID, held by its lock, and looked at while it is measured on."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import psutil
 
-from pullback_runners.errors import UsageError
+from pullback_runners.errors import NoRoomError, UsageError
 from pullback_runners.machine.device_lock import HeldDeviceError, device_lock
 from pullback_runners.machine.nvml import Clocks, Device, DeviceError, DeviceProcess, Nvml, nvml
 from pullback_runners.machine.quality import Passed
@@ -53,6 +53,32 @@ class MeasuredDevice:
         for each in listed:
             if each.pid not in ours and when not in (moments := self._others.setdefault(each, [])):
                 moments.append(when)
+
+    def free_bytes(self) -> int:
+        """Its memory that nobody holds."""
+        return self._library.free_bytes(self.device)
+
+    def refuse_without_room(self, what: str, needs: Mapping[str, tuple[int, int | None]]) -> None:
+        """NoRoomError if processes do not fit together. `needs` has by name the bytes of each, and the peak of its plan if it has one."""
+        needed, free = sum(each for each, _ in needs.values()), self.free_bytes()
+        if needed <= free:
+            return
+        named = ", ".join(
+            f"{name} {nbytes:,}" + (f" with a plan of {peak:,}" if peak is not None else "")
+            for name, (nbytes, peak) in needs.items()
+        )
+        ours = _own_processes()
+        others = [each for each in self._library.processes(self.device) if each.pid not in ours]
+        holders = "; ".join(
+            f"{each} holds {'some' if each.used_bytes is None else f'{each.used_bytes:,}'}" for each in others
+        )
+        may_pass = needed <= self.device.memory_bytes
+        remedy = "end who holds the rest" if may_pass else "compare smaller sizes, or on a larger device"
+        raise NoRoomError(
+            f"{what}: the processes that take turns on {self.device} need {needed:,} bytes together ({named}), and {free:,} of "
+            f"{self.device.memory_bytes:,} are free ({holders or 'no other process is known there'}); {remedy}",
+            may_pass=may_pass,
+        )
 
     def limits(self, slices: int = 0, throttled: int = 0) -> list[Passed]:
         """The limits that were passed there: of so many timed slices so many were throttled."""

@@ -23,6 +23,8 @@ class Examination:
     plan: dict[str, Any] | None
     environment: Mapping[str, str] = field(default_factory=dict)
     """Versions of what computes on a device, its driver first; empty on the CPU."""
+    device_memory: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of the device: `held` at most by the process for its arrays, and `free` when it had been examined."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,9 @@ def _examine(case: Case, members: Sequence[Member], surroundings: Surroundings) 
                 answer = worker.answer()
                 gradient = worker.checked_outside() or answer["gradient"]
                 environment = {} if driver is None else {"driver": driver, **answer["libraries"]}
-                examined.found[name] = Examination(gradient, answer["counts"], answer["plan"], environment)
+                examined.found[name] = Examination(
+                    gradient, answer["counts"], answer["plan"], environment, answer.get("device_memory", {})
+                )
                 refuted = answer["refuted"]
             except VariantError as error:
                 examined.failures[name] = error

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from pullback_runners.allocations import count_allocations
+from pullback_runners.allocations.gpu import memory_held
 from pullback_runners.errors import UsageError, VariantError
 from pullback_runners.measurement.beside import time_beside
 from pullback_runners.measurement.clocks import clock_of
@@ -67,8 +68,8 @@ def main() -> int:
             if first["task"] == "examine":
                 examined = _examine(prepared, clock)
                 checked.again()
-                libraries = {} if case.device == CPU else {"libraries": _libraries()}
-                answer({"gradient": check.document(), "refuted": check.refuted, **examined, **libraries})
+                on_device = {} if case.device == CPU else {"libraries": _libraries(), "device_memory": memory_held()}
+                answer({"gradient": check.document(), "refuted": check.refuted, **examined, **on_device})
             elif first["task"] == "instructions":
                 _warm_up(prepared.call, clock)
                 call_counted(prepared.call)

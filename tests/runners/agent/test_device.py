@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from tests.runners.conftest import DEVICES, git
 
-from pullback_runners.agent import daemon
+from pullback_runners.agent import daemon, measurement
 from pullback_runners.agent.client import Claim, Job, Lease
 from pullback_runners.agent.daemon import AgentOptions, _Agent
 from pullback_runners.agent.device import AgentDevice
@@ -120,9 +120,12 @@ def test_an_agent_whose_device_is_lost_takes_no_job_and_says_why(device, nvml_an
     assert [reason.startswith(LOST) for reason in told] == [True]
 
 
-def test_a_commit_is_compared_with_itself_on_a_device(clone, tmp_path, monkeypatch, nvml_answers):
+@pytest.fixture
+def compared(clone, tmp_path, monkeypatch, nvml_answers):
+    """Compares a commit with itself on a device, and gives the commit and the report."""
     monkeypatch.setenv("PYTHONPATH", str(Path(DEVICES) / "standin"), prepend=":")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", H200)
+    monkeypatch.setattr(measurement, "_PASSED_ON", (*measurement._PASSED_ON, "STANDIN_NVML"))
     commit = {
         "sha": git(clone, "rev-parse", "plain"),
         "parents": [],
@@ -134,20 +137,50 @@ def test_a_commit_is_compared_with_itself_on_a_device(clone, tmp_path, monkeypat
     lease = Lease(job_id="7", attempt=1, token="00000000-0000-4000-8000-000000000007", heartbeat_s=15.0)  # noqa: S106
     job = Job("demo", commit, "trial", (NAME,), 120.0, commit, variants=("torch",))
     folder = JobFolder.create(tmp_path / "jobs", lease, "0b0e6b0e-0000-4000-8000-000000000001")
-    report = measure(
-        Claim(job, lease),
-        clone,
-        folder,
-        "0b0e6b0e-0000-4000-8000-000000000001",
-        cache=tmp_path / "cache",
-        device="cuda",
-        cpus=frozenset(),
-        tell=lambda _: None,
-        stops=lambda: None,
-    )
+
+    def compared():
+        return commit["sha"], measure(
+            Claim(job, lease),
+            clone,
+            folder,
+            "0b0e6b0e-0000-4000-8000-000000000001",
+            cache=tmp_path / "cache",
+            device="cuda",
+            cpus=frozenset(),
+            tell=lambda _: None,
+            stops=lambda: None,
+        )
+
+    return compared
+
+
+def test_a_commit_is_compared_with_itself_on_a_device(compared):
+    sha, report = compared()
     (time,) = [row for row in report["comparisons"] if row["metric"] == "time"]
     assert "error" not in time, time["error"]
     assert (time["case"]["device"], time["variant"], time["n"]) == ("cuda", "torch", 2)
-    assert time["reference"] == time["candidate"] == commit["sha"]
+    assert time["reference"] == time["candidate"] == sha
     assert all(each > 0 for each in time["reference_s"])
     assert report["harness"]["device"]["uuid"] == H200
+
+
+def test_commits_that_do_not_fit_beside_what_others_hold_are_tried_again(compared, nvml_answers):
+    # Each process holds 500 MB by what is free while it is alone there.
+    nvml_answers("quiet", free=900_000_000, processes=[[[2**22 + 1, 149_854_820_096]]])
+    with pytest.raises(JobFailedError) as raised:
+        compared()
+    assert (raised.value.kind, raised.value.retryable) == ("infra", True)
+    assert str(raised.value) == (
+        f"{NAME} torch: the processes that take turns on NVIDIA H200 ({H200}) need 1,000,000,000 bytes together "
+        "(reference 500,000,000, candidate 500,000,000), and 900,000,000 of 150,754,820,096 are free "
+        f"(a process without a name here, process {2**22 + 1} holds 149,854,820,096); end who holds the rest"
+    )
+
+
+def test_commits_that_would_not_fit_on_an_idle_device_are_tried_once(compared, nvml_answers):
+    nvml_answers("quiet", memory=900_000_000)
+    with pytest.raises(
+        JobFailedError, match=r"no other process is known there\); compare smaller sizes, or on a larger"
+    ) as raised:
+        compared()
+    assert (raised.value.kind, raised.value.retryable) == ("infra", False)

@@ -15,15 +15,17 @@ from rich.console import Console
 
 from pullback_runners.agent.daemon import AgentOptions, run_agent
 from pullback_runners.agent.errors import PermanentError
-from pullback_runners.errors import UsageError, VariantError
+from pullback_runners.errors import NoRoomError, UsageError, VariantError
 from pullback_runners.machine.device_lock import device_lock
 from pullback_runners.machine.nvml import Clocks
-from pullback_runners.measurement import beside, slices
+from pullback_runners.measurement import beside, comparison, slices
 from pullback_runners.measurement.beside import time_beside
 from pullback_runners.measurement.clocks import clock_of
 from pullback_runners.measurement.device import measured_device
+from pullback_runners.measurement.examination import Examination
 from pullback_runners.measurement.libraries import device_libraries
 from pullback_runners.measurement.lockstep import MOST_REPEATS, Timing, _take_turn
+from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.renewing import Renewal
 from pullback_runners.measurement.subject import INSTALLED
 from pullback_runners.measurement.worker_process import Draw, Surroundings, worker_environment
@@ -33,6 +35,7 @@ from pullback_runners.report.markdown import markdown_of
 from pullback_runners.report.page import page_of
 from pullback_runners.report.terminal_table import report_table
 from pullback_runners.runs import list_cases, run_suite
+from pullback_runners.suites import find_suite
 from pullback_runners.variants import open_variant, why_no_form
 from pullback_runners.workloads import Case, find_workload
 
@@ -257,6 +260,35 @@ def test_a_run_holds_its_device_and_shows_it_alone_to_its_processes(standin, nvm
         pass
     with measured_device("cpu") as device:
         assert device is None
+
+
+def test_members_of_a_comparison_are_examined_alone_and_have_room_together_before_any_is_timed(
+    standin, nvml_answers, monkeypatch
+):
+    nvml_answers("quiet", free=10_000)
+    examined = []
+
+    def examine(case, members, surroundings):
+        (member,) = members
+        examined.append(member.name)
+        device_memory = {"held": 3000, "free": 10_000 - 1000 * len(examined)}
+        return {member.name: Examination({}, {}, {"peak_bytes": 2000}, device_memory=device_memory)}, {}
+
+    monkeypatch.setattr(comparison, "examine", examine)
+    monkeypatch.setattr(comparison, "collect_groups", lambda *_, **__: pytest.fail("they were timed"))
+    members = [Member("fused", INSTALLED, role) for role in ("reference", "candidate")]
+    compared = comparison.Comparison(SMALL, *members, with_twin=True)
+    with measured_device("cuda") as device:
+        nvml_answers("quiet", free=8999)
+        with pytest.raises(
+            NoRoomError, match=r"need 9,000 bytes together \(reference 3,000 with a plan of 2,000, candidate 3,000"
+        ):
+            comparison.compare_members(compared, find_suite("quick"), Surroundings(device=device), lambda *_: None)
+        assert examined == ["reference", "candidate", "reference twin"]
+        examined.clear()
+        nvml_answers("quiet", free=9000)
+        with pytest.raises(pytest.fail.Exception, match="they were timed"):
+            comparison.compare_members(compared, find_suite("quick"), Surroundings(device=device), lambda *_: None)
 
 
 def test_variants_without_a_form_are_refused_by_name_and_the_rest_is_measured(standin, tiny_suite):

@@ -121,6 +121,13 @@ LOST = (
 )
 
 
+def test_what_is_free_and_what_each_process_holds_is_told(nvml_answers):
+    nvml_answers("quiet", free=7 << 30, processes=[[["self", 3 << 30], 2**22 + 1]])
+    with nvml() as library:
+        assert library.free_bytes(H200) == 7 << 30
+        assert [each.used_bytes for each in library.processes(H200)] == [3 << 30, None]
+
+
 def test_a_lost_device_is_told_in_one_sentence(nvml_answers):
     nvml_answers("lost")
     with nvml() as library:

@@ -88,7 +88,8 @@ def nvmlDeviceGetName(handle):
 
 
 def nvmlDeviceGetMemoryInfo(handle):
-    return SimpleNamespace(total=_described(handle)["memory"])
+    described = _described(handle)
+    return SimpleNamespace(total=described["memory"], free=described.get("free", described["memory"]))
 
 
 def nvmlDeviceGetMigMode(handle):
@@ -120,7 +121,8 @@ def nvmlDeviceGetCurrentClocksThrottleReasons(handle):
 
 def nvmlDeviceGetComputeRunningProcesses(handle):
     own = {"self": os.getpid()}
-    return [SimpleNamespace(pid=own.get(pid, pid), usedGpuMemory=None) for pid in _answer(handle, "processes")]
+    listed = [each if isinstance(each, list) else [each, None] for each in _answer(handle, "processes")]
+    return [SimpleNamespace(pid=own.get(pid, pid), usedGpuMemory=used) for pid, used in listed]
 
 
 def nvmlEventSetCreate():

@@ -57,6 +57,23 @@ def _matmul(_result: ArrayType, dtype: torch.dtype, a: Tensor, b: Tensor) -> Ten
     return multiplied(torch.matmul, a.to(dtype), b.to(dtype))
 
 
+#: By dtype, the channels in whole multiples of which tensor cores of a GPU convolve.
+_CHANNELS = {torch.float16: 8, torch.float32: 4}
+
+
+def memory_format(dtype: torch.dtype, weight: Shape, groups: int) -> torch.memory_format:
+    """The format that cuDNN is given both operands in: channels last where it computes by tensor cores, else C order.
+
+    These compute in that format alone, and cuDNN would transpose operands in C order by itself. Whether it is the faster one is
+    for a device to say: docs/decisions/0207-convolutions-by-tensor-cores-have-their-channels-last.md.
+    """
+    by_tensor_cores = dtype != torch.float32 or precision_in_force() == "tf32"
+    multiple = _CHANNELS.get(dtype, 0) if by_tensor_cores else 0
+    if not multiple or len(weight) != 4 or groups != 1 or any(channels % multiple for channels in weight[:2]):
+        return torch.contiguous_format
+    return torch.channels_last
+
+
 _CONVOLUTIONS = {1: functional.conv1d, 2: functional.conv2d, 3: functional.conv3d}
 
 
@@ -83,14 +100,19 @@ def _conv(
     dilation: Shape,
     groups: int,
 ) -> Tensor:
+    order = memory_format(dtype, w.shape, groups)
+    x, w = (each.contiguous(memory_format=order) for each in (_padded(x.to(dtype), pad), w.to(dtype)))
     with _settled():
-        return _CONVOLUTIONS[len(stride)](_padded(x.to(dtype), pad), w.to(dtype), None, stride, 0, dilation, groups)
+        return _CONVOLUTIONS[len(stride)](x, w, None, stride, 0, dilation, groups).contiguous()
 
 
 def _backward(
     y: Tensor, x: Tensor, w: Tensor, stride: Shape, dilation: Shape, groups: int, mask: list[bool]
 ) -> tuple[Tensor, Tensor, Tensor]:
     none = [0] * len(stride)
+    order = memory_format(y.dtype, w.shape, groups)
+    # PyTorch brings the cotangent into the format of the operand that is read, and only looks at the shape of the other.
+    x, w = (each.contiguous(memory_format=order) if reads else each for each, reads in ((x, mask[1]), (w, mask[0])))
     with _settled():
         results: tuple[Tensor, Tensor, Tensor] = torch.ops.aten.convolution_backward(
             y.contiguous(), x, w, None, list(stride), none, list(dilation), False, none, groups, mask
@@ -114,7 +136,7 @@ def _conv_data_gradient(
     x = torch.empty(1, dtype=dtype, device=y.device).expand(*result.shape[:2], *wide)  # of which the shape is read
     gradient, _, _ = _backward(y.to(dtype), x, w.to(dtype), stride, dilation, groups, [True, False, False])
     interior = tuple(slice(low, low + length) for length, (low, _) in zip(size, pad, strict=True))
-    return gradient[(..., *interior)]
+    return gradient.contiguous()[(..., *interior)]
 
 
 @row("conv_weight_gradient", kinds="f")
@@ -134,4 +156,4 @@ def _conv_weight_gradient(
     _, gradient, _ = _backward(
         y.to(dtype), _padded(x.to(dtype), pad), w, stride, dilation, groups, [False, True, False]
     )
-    return gradient
+    return gradient.contiguous()

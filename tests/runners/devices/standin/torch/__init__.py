@@ -5,6 +5,9 @@ of the call before on hardware that runs behind. Each kernel's result is 512 byt
 """
 
 import contextlib
+import json
+import os
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +16,7 @@ __version__ = "0.0+standin"
 _queue = []
 _pool = {"allocation.all.allocated": 0, "requested_bytes.all.allocated": 0, "requested_bytes.all.current": 0}
 _BLOCK_BYTES = 512
+_CONTEXT_BYTES = 500_000_000
 events = []
 
 
@@ -102,6 +106,15 @@ class cuda:  # noqa: N801 - as PyTorch has it
     @staticmethod
     def reset_peak_memory_stats():
         _pool["requested_bytes.all.peak"] = 0
+
+    @staticmethod
+    def max_memory_reserved():
+        return 2 << 20
+
+    @staticmethod
+    def mem_get_info():
+        gpu = json.loads(Path(os.environ["STANDIN_NVML"]).read_text(encoding="utf-8"))["gpus"][0]
+        return gpu.get("free", gpu["memory"]) - _CONTEXT_BYTES, gpu["memory"]
 
     @staticmethod
     def memory_stats():
