@@ -111,7 +111,7 @@ QUESTIONS: dict[str, Question] = {
     "branches of a project": lambda _, __: f"{API}/branches?project={shape.PROJECT}",
     "commits of a project": lambda _, chance: f"{API}/commits?project={shape.PROJECT}&limit={chance.choice((20, 100))}",
     "commits of a branch": lambda _, __: f"{API}/commits?project={shape.PROJECT}&branch={shape.BRANCH}&limit=100",
-    "where two commits parted": lambda known, chance: (
+    "merge base of two commits": lambda known, chance: (
         f"{API}/merge-base?project={shape.PROJECT}&one={known.sha(chance)}&other={known.sha(chance)}"
     ),
     "reports of a project": lambda _, chance: f"{API}/reports?project={shape.PROJECT}&limit={chance.choice((20, 100))}",

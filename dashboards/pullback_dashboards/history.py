@@ -5,7 +5,7 @@ here, once: paired ratios as they were measured, and for exact metrics the ratio
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -16,6 +16,7 @@ from pullback_service.claims import BASELINE, outcome_of_counts
 from pullback_service.comparisons.judging import UNPAIRED, Judgement
 from pullback_service.measured.code_identity import NOT_TOLD, Measured
 from pullback_service.ratio import NO_RATIO, Ratio
+from pullback_service.readings.reading import Mark, Reading
 
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)")
 TIERS = ("unfused", "fused", "stateful", "native")
@@ -86,32 +87,15 @@ _LABELS = {
 }
 
 
-class Reading(NamedTuple):
-    """The reading of a series at a commit. A failed case has a reason and no numbers.
+class Failure(NamedTuple):
+    """The failure of a case at a commit, in place of a reading."""
 
-    `previous` is the reading before where the history holds only some of a series (thinned), so that what changed since
-    then can still be told. `baseline` is the variant that its ratio is against, and `base` the count of that at the same
-    commit, which a count is compared with.
-    """
+    message: str
+    report_id: str | None = None
 
-    value: float | None = None
-    ratio: Ratio = NO_RATIO
-    outcome: str | None = None
-    contaminated: bool = False
-    dirty: bool = False
-    failure: str | None = None
-    report: str | None = None
-    previous: "Reading | None" = None
-    base: float | None = None
-    program_hash: str | None = None
-    measured: Measured = NOT_TOLD
-    baseline: str | None = None
 
-    @property
-    def against(self) -> str:
-        """The baseline, by its name."""
-        return self.baseline or BASELINE
-
+Result: TypeAlias = Reading | Failure
+"""Whatever a commit gave of a series."""
 
 _NOT_JUDGED = Judgement("ambiguous", reason="Too much changed here for all of it to be judged.")
 
@@ -125,10 +109,8 @@ def doubt_of_count(verdict: Judgement | None) -> str:
     return verdict.reason or ""
 
 
-def counts_differ(metric: Metric, before: Reading, now: Reading) -> bool:
-    """True if two readings are two counts that are not the same."""
-    return metric.exact and before.value is not None and now.value is not None and before.value != now.value
-
+Curve: TypeAlias = Sequence[Mark | Failure | None]
+"""A series commit by commit, as a sparkline draws it."""
 
 Pair: TypeAlias = tuple[str, str, str, str, str]
 """Case, variant, metric, and the reports that say what it was before and is now."""
@@ -139,32 +121,36 @@ class Line:
     """One variant of one case in one metric, commit by commit; None where nobody measured.
 
     `follows` says by place which reading one is judged against, where the line holds what is news alone; -1, or no entry, for none.
-    `is_external`: another tool measured it. `baseline` is the variant that ratios of its case are against.
+    `previous` is the reading before one by place, where the line holds only some of a series (thinned); None where it is not known.
+    `is_external`: another tool measured it. `baseline` is the variant that ratios of its case are against, and `base` its
+    results, which counts are compared with.
     """
 
     workload: str
     case: str
     variant: str
     metric: Metric
-    readings: tuple[Reading | None, ...]
+    results: tuple[Result | None, ...]
     follows: Mapping[int, int] | None = None
+    previous: Mapping[int, Reading | None] = field(default_factory=dict)
     is_external: bool = False
     baseline: str = BASELINE
+    base: tuple[Result | None, ...] = ()
 
     @property
     def is_baseline(self) -> bool:
         """True if the ratios of other variants are against it."""
         return self.variant == self.baseline
 
-    @property
-    def latest(self) -> tuple[int, Reading] | None:
-        """The newest reading and the place of its commit."""
-        return next(((place, r) for place, r in reversed(list(enumerate(self.readings))) if r), None)
+    def base_at(self, place: int) -> float | None:
+        """The baseline's count at a place; None of what is timed."""
+        base = self.base[place] if self.base else None
+        return base.value if isinstance(base, Reading) else None
 
 
 def pair_of(line: Line, before: Reading, now: Reading) -> Pair:
     """The name of a step of a line."""
-    return line.case, line.variant, line.metric.name, str(before.report), str(now.report)
+    return line.case, line.variant, line.metric.name, before.report_id, now.report_id
 
 
 @dataclass(frozen=True)
@@ -227,6 +213,7 @@ class History:
 
     `follows` says by place which other commit one was made from, where that is not the one before it: on another branch.
     `verdicts` are what is stored of steps that are news and that a commit can have made; None where nobody asked.
+    `measured` says by id what readings were measured of.
     """
 
     commits: tuple[Commit, ...] = ()
@@ -236,6 +223,7 @@ class History:
     verdicts: Mapping["Pair", Judgement] | None = None
     incident_changes: tuple[IncidentChange, ...] = ()
     """Changes as incidents have them, oldest first."""
+    measured: Mapping[int, Measured] = field(default_factory=dict)
 
     @cached_property
     def variants(self) -> tuple[str, ...]:
@@ -245,7 +233,7 @@ class History:
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:
         """Metrics that somebody measured, time first, then memory, then the rest by name."""
-        known = {line.metric for line in self.lines if any(r and r.value is not None for r in line.readings)}
+        known = {line.metric for line in self.lines if any(isinstance(one, Reading) for one in line.results)}
         return in_metric_order(known)
 
     @cached_property
@@ -257,24 +245,31 @@ class History:
         """Cases of a workload, small sizes before large ones."""
         return tuple(sorted({line.case for line in self.lines if line.workload == workload}, key=case_order))
 
-    def steps(self, line: Line) -> Iterator[tuple[int, Reading, Reading | None]]:
-        """Every reading of a line, with its place and the one it follows: the nearest that did not fail."""
-        for place, reading in enumerate(line.readings):
-            if reading is not None:
-                yield place, reading, reading.previous or self.reading_before(line, place, failed=False)[1]
+    def steps(self, line: Line) -> Iterator[tuple[int, Result, Reading | None]]:
+        """Every result of a line, with its place and the reading it follows."""
+        for place, result in enumerate(line.results):
+            if result is not None:
+                known = place in line.previous
+                yield place, result, line.previous[place] if known else self.reading_before(line, place)[1]
 
-    def reading_before(self, line: Line, place: int, *, failed: bool) -> tuple[int, Reading | None]:
-        """The reading of a line that the one at a place follows, and where; of those that `failed` as well, if wanted."""
-        if line.follows is not None and not failed:
-            at = line.follows.get(place, -1)
-            return at, line.readings[at] if at >= 0 else None
-        at = self.before(place)
-        while at >= 0:
-            reading = line.readings[at]
-            if reading is not None and (failed or not reading.failure):
-                return at, reading
-            at = self.before(at)
-        return at, None
+    def reading_before(self, line: Line, place: int) -> tuple[int, Reading | None]:
+        """The reading of a line that the one at a place follows, and where: the nearest that did not fail."""
+        if line.follows is None:
+            return next(
+                ((at, one) for at, one in self._results_before(line, place) if isinstance(one, Reading)), (-1, None)
+            )
+        at = line.follows.get(place, -1)
+        result = line.results[at] if at >= 0 else None
+        return at, result if isinstance(result, Reading) else None
+
+    def result_before(self, line: Line, place: int) -> Result | None:
+        """The nearest result of a line before the one at a place, which may be a failure."""
+        return next((one for _, one in self._results_before(line, place)), None)
+
+    def _results_before(self, line: Line, place: int) -> Iterator[tuple[int, Result]]:
+        while (place := self.before(place)) >= 0:
+            if (result := line.results[place]) is not None:
+                yield place, result
 
     def before(self, place: int) -> int:
         """The place of the commit that one was made from, as far as anybody told; before the first there is none, -1."""
@@ -282,7 +277,7 @@ class History:
 
     def verdict(self, line: Line, before: Reading | None, now: Reading) -> Judgement | None:
         """The judgement of a count that is another than before; None where it is not, or nobody asked."""
-        if self.verdicts is None or before is None or not counts_differ(line.metric, before, now):
+        if self.verdicts is None or before is None or not line.metric.exact or before.value == now.value:
             return None
         return self.verdicts.get(pair_of(line, before, now), _NOT_JUDGED)
 
@@ -298,6 +293,10 @@ class History:
         """The metric by which a variant of a case tells of its failures, which all of them have: its time, else the first."""
         order = sorted(self.lines, key=lambda line: (line.metric.name != "time", line.metric.name), reverse=True)
         return {(line.case, line.variant): line.metric for line in order}
+
+    def measured_of(self, result: Result | None) -> Measured:
+        """The code that a result was measured of."""
+        return self.measured.get(result.measured_id or 0, NOT_TOLD) if isinstance(result, Reading) else NOT_TOLD
 
     def find(self, case: str, variant: str, metric: str) -> Line | None:
         """The line of one series."""
@@ -356,7 +355,8 @@ def _baselines(lines: Iterable[Line]) -> Mapping[str, str]:
     """The baselines that the newest readings of cases tell, but for the usual one."""
     newest: dict[str, tuple[int, str]] = {}
     for line in lines:
-        told = ((place, r.baseline) for place, r in reversed(list(enumerate(line.readings))) if r and r.baseline)
+        results = reversed(list(enumerate(line.results)))
+        told = ((place, one.baseline) for place, one in results if isinstance(one, Reading) and one.baseline)
         newest[line.case] = max(newest.get(line.case, (-1, BASELINE)), next(told, (-1, BASELINE)))
     return {case: name for case, (_, name) in newest.items() if name != BASELINE}
 
@@ -365,17 +365,24 @@ def _against_baseline(line: Line, history: History) -> Line:
     base = history.find(line.case, line.baseline, line.metric.name)
     if base is None or line.is_baseline:
         return line
-    pairs = zip(line.readings, base.readings, strict=True)
-    readings = tuple(compared(reading, reference, line.baseline) for reading, reference in pairs)
-    return replace(line, readings=readings)
+    pairs = zip(line.results, base.results, strict=True)
+    results = tuple(
+        against_count(one, other.value, line.baseline)
+        if isinstance(one, Reading) and isinstance(other, Reading)
+        else one
+        for one, other in pairs
+    )
+    return replace(line, results=results, base=base.results)
 
 
-def compared(reading: Reading | None, base: Reading | None, baseline: str) -> Reading | None:
-    """A count against that of the baseline at the same commit; of one that is not alike in every call nobody knows."""
-    if reading is None or base is None or reading.value is None or base.value is None:
-        return reading
-    outcome, ratio = outcome_of_counts(reading.value, base.value)
-    if reading.outcome == "ambiguous":
-        outcome = reading.outcome
-    counts = reading.ratio._replace(log_ratio=ratio, low=ratio, high=ratio)
-    return reading._replace(ratio=counts, outcome=outcome, base=base.value, baseline=baseline)
+def against_count(reading: Reading, base: float, baseline: str) -> Reading:
+    """A count against that of the baseline at the same commit."""
+    outcome, ratio = outcome_against(reading, base)
+    return reading._replace(ratio=ratio, outcome=outcome, baseline=baseline)
+
+
+def outcome_against(count: Reading | Mark, base: float) -> tuple[str, Ratio]:
+    """The outcome and the ratio of a count and the baseline's; of one that is not alike in every call nobody knows."""
+    outcome, log_ratio = outcome_of_counts(count.value, base)
+    ratio = count.ratio._replace(log_ratio=log_ratio, low=log_ratio, high=log_ratio)
+    return "ambiguous" if count.outcome == "ambiguous" else outcome, ratio

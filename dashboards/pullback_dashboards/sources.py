@@ -8,11 +8,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_dashboards.history import (
     Claim,
     Commit,
+    Failure,
     History,
     Line,
     Metric,
     Pair,
-    Reading,
+    Result,
     variant_of_failures,
 )
 from pullback_dashboards.measuring_again import EXTERNAL
@@ -20,13 +21,10 @@ from pullback_service import statements
 from pullback_service.comparisons.judging import Judgement
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import ProjectId
-from pullback_service.measured.code_identity import NOT_TOLD, Measured
 from pullback_service.models.projects import Project
 from pullback_service.models.reports import WRONG_GRADIENT
 from pullback_service.projects.queries import list_projects
-from pullback_service.readings.reading import Mark
-from pullback_service.readings.reading import Reading as StoredReading
-from pullback_service.readings.report_pooling import CLEAN
+from pullback_service.readings.reading import Reading
 from pullback_service.series import queries
 from pullback_service.series.overview_data import KnownCase, KnownMetric, LineReading
 from pullback_service.series.queries import CommitFacts, FailedCase, MeasuringMachine
@@ -98,14 +96,14 @@ def lines_of_news(
             if reading is not None:
                 ends[reading[:2]] = _line_reading(one.series, reading)
     ends |= {each.reading[:2]: each for each in measured}
-    lines = _lines(list(ends.values()), failures, places, {})
+    lines = _lines(list(ends.values()), failures, places)
     named = {(case_id, line.variant, line.metric.name): line for case_id, line in lines}
     return tuple(
         replace(line, follows=follows.get(key, {}), is_external=key in external) for key, line in named.items()
     )
 
 
-def _line_reading(series: StepSeries, reading: StoredReading) -> LineReading:
+def _line_reading(series: StepSeries, reading: Reading) -> LineReading:
     case = KnownCase(series.case_id, series.workload, series.case)
     return LineReading(case, series.variant, KnownMetric(series.metric, *series[5:8]), reading)
 
@@ -118,9 +116,8 @@ def _lines(
     measured: Sequence[LineReading],
     failures: Sequence[FailedCase],
     places: Mapping[int, int],
-    of: Mapping[int, Measured],
 ) -> list[tuple[int, Line]]:
-    readings: dict[_Key, list[Reading | None]] = {}
+    results: dict[_Key, list[Result | None]] = {}
     about: dict[_Key, tuple[str, str, str, Metric]] = {}
     for case, variant, known, reading in measured:
         if reading.commit_id not in places:  # came while the page was read
@@ -129,9 +126,9 @@ def _lines(
         if key not in about:
             metric = Metric(known.name, known.unit, known.exact, known.direction == "bigger")
             about[key] = (case.workload, case.label, variant, metric)
-            readings[key] = [None] * len(places)
-        readings[key][places[reading.commit_id]] = shown_reading(reading, of)
-    lines = [(key[0], Line(*about[key], readings=tuple(row))) for key, row in readings.items()]
+            results[key] = [None] * len(places)
+        results[key][places[reading.commit_id]] = reading
+    lines = [(key[0], Line(*about[key], results=tuple(row))) for key, row in results.items()]
     return _with_failures(lines, failures, places)
 
 
@@ -149,7 +146,7 @@ def _with_failures(
     lines: Iterable[tuple[int, Line]], failures: Iterable[FailedCase], places: Mapping[int, int]
 ) -> list[tuple[int, Line]]:
     """The same with the ids."""
-    struck = [(case_id, line, [*line.readings]) for case_id, line in lines]
+    struck = [(case_id, line, [*line.results]) for case_id, line in lines]
     unnamed = variant_of_failures({line.variant for _, line, _ in struck})
     for failure in failures:
         place = places.get(failure.commit.id)
@@ -167,8 +164,8 @@ def _with_failures(
             struck.append((failure.case.id, never, rows[0]))
         for row in rows:
             if row[place] is None or failure.kind == WRONG_GRADIENT:  # whatever another report measured of it
-                row[place] = Reading(failure=f"{failure.message}", report=str(failure.report_id))
-    return [(case_id, replace(line, readings=tuple(row))) for case_id, line, row in struck]
+                row[place] = Failure(failure.message, str(failure.report_id))
+    return [(case_id, replace(line, results=tuple(row))) for case_id, line, row in struck]
 
 
 def claim_of(known: KnownStep, place: int) -> Claim:
@@ -187,28 +184,6 @@ def claim_of(known: KnownStep, place: int) -> Claim:
         bigger_is_better=series.direction == "bigger",
         reason=judgement.reason or "",
     )
-
-
-def shown_reading(reading: StoredReading, of: Mapping[int, Measured], *, previous: Reading | None = None) -> Reading:
-    """A reading as views know it; `of` says by id what readings were measured of."""
-    return Reading(
-        reading.value,
-        reading.ratio,
-        reading.outcome,
-        reading.quality != CLEAN,
-        reading.dirty,
-        None,
-        reading.report_id,
-        previous,
-        program_hash=reading.program_hash,
-        measured=of.get(reading.measured_id or 0, NOT_TOLD),
-        baseline=reading.baseline,
-    )
-
-
-def shown_mark(mark: Mark, baseline: str) -> Reading:
-    """The same of a mark, which says less: neither its report nor its baseline."""
-    return Reading(mark.value, mark.ratio, mark.outcome, baseline=baseline)
 
 
 def chosen(machines: Sequence[MeasuringMachine], name: str | None) -> MeasuringMachine:

@@ -134,7 +134,7 @@ def test_a_channel_that_is_off_says_why(pullback, execute):
         (["add", "x", "--project", "demo"], "one of --webhook, --slack and --email"),
         (["add", "x", "--project", "demo", "--webhook", URL, "--slack", URL], "one of --webhook"),
         (["add", "x", "--project", "nowhere", "--webhook", URL], "no project 'nowhere'"),
-        (["add", "x", "--project", "demo", "--webhook", "https://10.0.0.1/a"], "leads inside of some network"),
+        (["add", "x", "--project", "demo", "--webhook", "https://10.0.0.1/a"], "leads to a private address"),
         (["add", "x", "--project", "demo", "--webhook", "ftp://hooks.example"], "no https address"),
         (["add", "x", "--project", "demo", "--webhook", URL, "--event", "rain"], "--event: Give 'confirmed', "),
         (["add", "twice", "--project", "demo", "--webhook", URL], "'twice' already"),

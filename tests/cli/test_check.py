@@ -26,7 +26,7 @@ WRONG = {"ok": False, "max_rel_error": 0.5, "oracle": "closed form"}
 
 @pytest.fixture
 def clone(tmp_path):
-    """A clone of a project: main has two commits, and topic, which is checked out, parted from the first one."""
+    """A clone of a project: main has two commits, and topic, which is checked out, branched off at the first one."""
     folder = tmp_path / "clone"
     folder.mkdir()
 
@@ -190,7 +190,9 @@ def test_not_enough_data_is_an_answer_of_its_own_with_what_would_give_them(pullb
     upload("head")
     done = pullback("--base", "main")
     assert done.returncode == 1
-    assert done.stdout.startswith(f"Not enough data. Commit {clone.base}, where {clone.head[:10]} and 'main' parted")
+    assert done.stdout.startswith(
+        f"Not enough data. Commit {clone.base}, the merge base of {clone.head[:10]} and 'main',"
+    )
     answer = json.loads(pullback("--base", "main", "--json").stdout)
     assert (answer["conclusion"], answer["check"]["base"]["sha"]) == ("neutral", clone.base)
     upload("base", machine="another")
@@ -255,8 +257,8 @@ def test_what_cannot_be_asked_is_one_sentence(pullback, upload, clone, tmp_path)
     assert "check --server" in away.stderr
 
 
-def test_the_clone_tells_where_the_head_parted_where_the_service_had_not_heard_of_it(service, pullback, clone):
-    """The service knows main up to the commit before the one from which topic parted, and nobody measured that one."""
+def test_the_clone_tells_the_merge_base_where_the_service_had_not_heard_of_it(service, pullback, clone):
+    """The service knows main up to the commit before the one from which topic branched off, and nobody measured that one."""
     clone.git("checkout", "--quiet", "main")
     clone.git("commit", "--quiet", "--allow-empty", "-m", "newest")
     clone.git("checkout", "--quiet", "-B", "topic", "main")
@@ -275,7 +277,7 @@ def test_the_clone_tells_where_the_head_parted_where_the_service_had_not_heard_o
     assert json.loads(pullback("--base", "main", "--json").stdout)["check"]["base"]["sha"] == clone.later
     clone.git("update-ref", "refs/remotes/origin/main", newest)
     done = pullback("--base", "main")
-    assert (done.returncode, f"Commit {newest}, where {head[:10]}" in done.stdout) == (1, True)
+    assert (done.returncode, f"Commit {newest}, the merge base of {head[:10]}" in done.stdout) == (1, True)
 
 
 class Agent:

@@ -6,20 +6,23 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.service.readings.making import reading
 
-from pullback_dashboards.history import Commit, History, Line, Metric, Reading, pair_of, with_exact_ratios
+from pullback_dashboards.history import Commit, Failure, History, Line, Metric, pair_of, with_exact_ratios
 from pullback_service.comparisons.judging import Judgement, change_of_ratios, likely
 from pullback_service.ratio import Ratio
+from pullback_service.readings.reading import Reading
 
 TIME = Metric("time", "s", exact=False)
 BYTES = Metric("array_bytes", "B", exact=True)
+UNNAMED = reading(1.0).report_id
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def paired(ratio, outcome="faster", *, doubt=0.01, base=1e-4):
     """A reading of a paired time."""
     middle = math.log(ratio)
-    return Reading(base * ratio, Ratio(middle, middle - doubt, middle + doubt, 20), outcome, report="r")
+    return reading(base * ratio)._replace(ratio=Ratio(middle, middle - doubt, middle + doubt, 20), outcome=outcome)
 
 
 def commits(count):
@@ -29,22 +32,23 @@ def commits(count):
     )
 
 
-def line(variant, readings, metric=TIME, *, workload="dense", case="dense[n=100,f4,cpu]"):
-    return Line(workload, case, variant, metric, tuple(readings))
+def line(variant, results, metric=TIME, *, workload="dense", case="dense[n=100,f4,cpu]", previous=None):
+    return Line(workload, case, variant, metric, tuple(results), previous=previous or {})
 
 
 def reported(line):
     """The line with a report of its own for each reading."""
-    readings = (
-        r and (r if r.report not in {None, "r"} else r._replace(report=f"r{at}")) for at, r in enumerate(line.readings)
-    )
-    return replace(line, readings=tuple(readings))
+    results = [
+        one._replace(report_id=f"r{at}") if isinstance(one, Reading) and one.report_id == UNNAMED else one
+        for at, one in enumerate(line.results)
+    ]
+    return replace(line, results=tuple(results))
 
 
 def judged(line):
     """What the service stores of every two readings of a line, whichever follows which."""
-    for before, now in itertools.combinations(filter(None, line.readings), 2):
-        if line.metric.exact and before.value is not None and now.value is not None:
+    for before, now in itertools.combinations([one for one in line.results if isinstance(one, Reading)], 2):
+        if line.metric.exact:
             outcome = "more" if now.value > before.value else "less" if now.value < before.value else "equal"
             yield pair_of(line, before, now), Judgement(outcome, "exact")
         elif before.ratio.bounded is not None and now.ratio.bounded is not None:
@@ -52,11 +56,7 @@ def judged(line):
             change, width = change_of_ratios(before.ratio.bounded, now.ratio.bounded)
             found = likely(change, width, "ratios", bigger_is_better=line.metric.bigger_is_better)
             yield pair_of(line, before, now), Judgement((not same and found) or "ambiguous", "ratios", Ratio(change))
-        elif (
-            min(before.value or 0, now.value or 0) > 0
-            and before.ratio.log_ratio is None
-            and now.ratio.log_ratio is None
-        ):
+        elif min(before.value, now.value) > 0 and before.ratio.log_ratio is None and now.ratio.log_ratio is None:
             change = math.log(now.value / before.value)
             found = likely(change, None, "values", bigger_is_better=line.metric.bigger_is_better)
             yield pair_of(line, before, now), Judgement(found or "ambiguous", "values", Ratio(change))
@@ -74,7 +74,7 @@ def build():
         def history(*lines):
             told = tuple(map(reported, lines))
             verdicts = dict(pair for each in told for pair in judged(each))
-            return with_exact_ratios(History(commits(len(lines[0].readings)), told, verdicts=verdicts))
+            return with_exact_ratios(History(commits(len(lines[0].results)), told, verdicts=verdicts))
 
     return Build
 
@@ -82,13 +82,13 @@ def build():
 @pytest.fixture
 def history(build):
     """Four commits: fused becomes slower at the last one, failed at the second and doubles its bytes at the last."""
-    failed = Reading(failure="wrong gradient: relative error 0.03")
-    base_time, base_bytes = Reading(1e-4), Reading(4096.0)
+    failed = Failure("wrong gradient: relative error 0.03")
+    base_time, base_bytes = reading(1e-4), reading(4096.0)
     return build.history(
         line("unfused", [base_time, failed, base_time, base_time]),
         line("fused", [paired(0.40), failed, paired(0.40), paired(0.50)]),
         line("stateful", [paired(0.98, "ambiguous", doubt=0.03), failed, None, paired(0.30)]),
         line("unfused", [base_bytes, failed, base_bytes, base_bytes], BYTES),
-        line("fused", [Reading(1024.0), failed, Reading(1024.0), Reading(2048.0)], BYTES),
-        line("stateful", [Reading(512.0), failed, None, Reading(0.0)], BYTES),
+        line("fused", [reading(1024.0), failed, reading(1024.0), reading(2048.0)], BYTES),
+        line("stateful", [reading(512.0), failed, None, reading(0.0)], BYTES),
     )

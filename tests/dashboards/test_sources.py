@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
+from pullback_dashboards.history import Failure
 from pullback_dashboards.sources import with_failures
 from pullback_service.series.queries import CaseFacts, CommitFacts, FailedCase, MachineFacts
 
@@ -19,7 +20,8 @@ def failure(case_id, variant=None):
 
 
 def failures_of(lines):
-    return [(line.variant, line.readings[0] and line.readings[0].failure) for line in lines]
+    results = [(line.variant, line.results[0]) for line in lines]
+    return [(variant, one.message if isinstance(one, Failure) else None) for variant, one in results]
 
 
 def test_a_failure_strikes_the_variants_of_its_case_and_not_those_of_one_that_reads_alike(build):

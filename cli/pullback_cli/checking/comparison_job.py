@@ -65,7 +65,7 @@ def tell_base(client: "Client", project: str, base: str | None, repository: Path
 
     Returns whether the service learnt something, and what to know where it could not be told.
 
-    The service may not have heard of its newest commits, from which the head parted: then it would take an older one for the merge
+    The service may not have heard of its newest commits, from which the head branched off: then it would take an older one for the merge
     base, and compare what others changed with the head.
     """
     from pullback_service.client import ProblemError, models

@@ -68,7 +68,7 @@ async def _read_boards(session: ReadSession, caller: KnownCaller) -> BoardsView:
     return boards_view(stored, projects=projects, may_make=not caller.anonymous)
 
 
-AskedBoards = Annotated[BoardsView, Depends(_read_boards)]
+RequestedBoards = Annotated[BoardsView, Depends(_read_boards)]
 
 
 async def _read_board(board_id: UUID, session: ReadSession, caller: KnownCaller, edit: bool = False) -> BoardView:  # noqa: FBT001, FBT002 - a parameter of the address
@@ -98,16 +98,16 @@ async def _read_board(board_id: UUID, session: ReadSession, caller: KnownCaller,
     )
 
 
-AskedBoard = Annotated[BoardView, Depends(_read_board)]
+RequestedBoard = Annotated[BoardView, Depends(_read_board)]
 
 
 @page_at(
     router,
     "/boards",
-    AskedBoards,
+    RequestedBoards,
     csv=lambda view: csv_twin("boards", map(asdict, (*view.own, *view.of_projects)), COLUMNS),
 )
-async def boards_page(request: Request, view: AskedBoards, kept: ComingFrom) -> Response:
+async def boards_page(request: Request, view: RequestedBoards, kept: ComingFrom) -> Response:
     """The list."""
     return page(request, "boards.html", title="Boards", view=view, coming_from=kept, twins=("json", "csv", "md"))
 
@@ -139,14 +139,14 @@ async def _read_pin(
     )
 
 
-AskedPin = Annotated[PinView, Depends(_read_pin)]
+RequestedPin = Annotated[PinView, Depends(_read_pin)]
 
 
-add_twins(router, "/boards/pin", AskedPin)
+add_twins(router, "/boards/pin", RequestedPin)
 
 
 @router.get("/boards/pin")
-async def pin_page(request: Request, view: AskedPin) -> Response:
+async def pin_page(request: Request, view: RequestedPin) -> Response:
     """Choose the board that a chart is pinned to."""
     return page(request, "pin.html", title="Pin to a board", project=view.project, view=view, twins=("json",))
 
@@ -184,8 +184,8 @@ async def pin_chart(request: Request, session: WriteSession, caller: KnownCaller
     return _to(request, f"{links.board(str(board_id))}#chart-{chart_id}")
 
 
-@page_at(router, "/boards/{board_id}", AskedBoard)
-async def board_page(request: Request, view: AskedBoard, kept: ComingFrom) -> Response:
+@page_at(router, "/boards/{board_id}", RequestedBoard)
+async def board_page(request: Request, view: RequestedBoard, kept: ComingFrom) -> Response:
     """The board."""
     return page(
         request,

@@ -29,7 +29,7 @@ from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.busyness import busy_words
 from pullback_service.claims import BASELINE, COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.judging import UNPAIRED
-from pullback_service.comparisons.queries import Compared
+from pullback_service.comparisons.queries import SeriesComparison
 from pullback_service.measured.code_identity import EQUAL_CODE
 from pullback_service.ratio import NO_RATIO, Bounded, Ratio, value_before
 from pullback_service.reports.ratios import NOTHING_STORED, Paired, baseline_of, stored_ratios
@@ -215,14 +215,14 @@ class ReportEntry:
     entry: Mapping[str, Any]
 
 
-Judged: TypeAlias = Mapping[tuple[str, str], Compared]
+SeriesComparisons: TypeAlias = Mapping[tuple[str, str], SeriesComparison]
 """Comparisons of series with the commit before, by variant and metric."""
 
 
 def case_view(
     now: ReportEntry,
     before: ReportEntry | None,
-    judged: Judged,
+    judged: SeriesComparisons,
     *,
     project: str,
     case: str,
@@ -275,7 +275,7 @@ def _as_pair(told: ReportEntry) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     return told.document, told.entry
 
 
-def _reasons(variants: Sequence[VariantBlock], judged: Judged) -> Iterator[str]:
+def _reasons(variants: Sequence[VariantBlock], judged: SeriesComparisons) -> Iterator[str]:
     """Why what differs may not be the commit's doing."""
     yield from (EQUAL_CODE for one in judged.values() if one.is_equal_code)
     yield from (_reason(one) for one in judged.values() if _is_other_level(one))
@@ -289,18 +289,21 @@ def _reasons(variants: Sequence[VariantBlock], judged: Judged) -> Iterator[str]:
         yield f"These counts vary between runs with what else the process does: {kinds}."
 
 
-def _is_other_level(judged: Compared) -> bool:
+def _is_other_level(judged: SeriesComparison) -> bool:
     """True if both commits were measured, and do not compare."""
     measured = judged.reference is not None and judged.candidate is not None
     return measured and judged.judgement.outcome == "not_comparable"
 
 
-def _reason(judged: Compared) -> str:
+def _reason(judged: SeriesComparison) -> str:
     return judged.judgement.reason or ""
 
 
 def _variants(
-    now: Mapping[str, Any], before: Mapping[str, Any] | None, judged: Judged, noticed: Mapping[tuple[str, str], float]
+    now: Mapping[str, Any],
+    before: Mapping[str, Any] | None,
+    judged: SeriesComparisons,
+    noticed: Mapping[tuple[str, str], float],
 ) -> Iterator[VariantBlock]:
     entries = {entry["variant"]: entry for entry in now.get("variants", [])}
     earlier = {entry["variant"]: entry for entry in (before or {}).get("variants", [])}
@@ -341,7 +344,7 @@ def _variants(
         )
 
 
-def _since(judged: Compared | None) -> tuple[str, str]:
+def _since(judged: SeriesComparison | None) -> tuple[str, str]:
     """The change of a variant's time in words, of its ratio where it has one; and its tone, empty within their scatter."""
     if judged is None or judged.reference is None or judged.candidate is None:
         return "", ""
@@ -362,7 +365,7 @@ def _since(judged: Compared | None) -> tuple[str, str]:
     return since, factors.tone(moved, bigger_is_better=judged.bigger_is_better) if moved else ""
 
 
-def _in_words(judged: Compared | None, since: str, now: str) -> str:
+def _in_words(judged: SeriesComparison | None, since: str, now: str) -> str:
     """The change of a value, by how much, and where it is now."""
     if judged is not None and judged.judgement.evidence == "values" and judged.candidate is not None:
         return f"time {since}, now {units.quantity(judged.candidate.value, judged.unit or 's')}"
@@ -370,7 +373,7 @@ def _in_words(judged: Compared | None, since: str, now: str) -> str:
     return f"time against {against or BASELINE} {since}{f', now {now}' if now else ''}"
 
 
-def _layers(entry: Mapping[str, Any], judged: Judged) -> Iterator[Layer]:
+def _layers(entry: Mapping[str, Any], judged: SeriesComparisons) -> Iterator[Layer]:
     metrics, variant = entry.get("metrics", {}), entry["variant"]
     for name, count, size, peak in LAYERS:
         amounts = tuple(
@@ -381,7 +384,7 @@ def _layers(entry: Mapping[str, Any], judged: Judged) -> Iterator[Layer]:
             yield Layer(name, method, amounts)
 
 
-def _others(entry: Mapping[str, Any], judged: Judged) -> Iterator[Amount]:
+def _others(entry: Mapping[str, Any], judged: SeriesComparisons) -> Iterator[Amount]:
     in_layers = {metric for _, *metrics in LAYERS for metric in metrics}
     for name, metric in entry.get("metrics", {}).items():
         if name != "time" and name not in in_layers:
@@ -390,7 +393,7 @@ def _others(entry: Mapping[str, Any], judged: Judged) -> Iterator[Amount]:
                 yield amount
 
 
-def _amount(name: str, metric: Mapping[str, Any] | None, judged: Compared | None) -> Amount:
+def _amount(name: str, metric: Mapping[str, Any] | None, judged: SeriesComparison | None) -> Amount:
     """An amount, and how it differs; of what is measured and not counted what is likely is told, for that always differs."""
     value, unit = value_of(metric or {}), (metric or {}).get("unit", "")
     amount = Amount(
@@ -434,7 +437,7 @@ def _plan(entry: Mapping[str, Any], old: Mapping[str, Any] | None) -> PlanChange
     )
 
 
-def _sentences(variants: Sequence[VariantBlock], judged: Judged) -> Iterator[Sentence]:
+def _sentences(variants: Sequence[VariantBlock], judged: SeriesComparisons) -> Iterator[Sentence]:
     """One for each variant that changed: that it fails or is missing, what its counts did, where the ratio of its time moved."""
     for block in variants:
         if block.failure:
@@ -463,7 +466,7 @@ def _sentences(variants: Sequence[VariantBlock], judged: Judged) -> Iterator[Sen
         yield from _not_in_this_report(variant, {m: one for (name, m), one in judged.items() if name == variant})
 
 
-def _not_in_this_report(variant: str, judged: Mapping[str, Compared]) -> Iterator[Sentence]:
+def _not_in_this_report(variant: str, judged: Mapping[str, SeriesComparison]) -> Iterator[Sentence]:
     """The changes of a variant that the report does not have: others of the commit may have measured it."""
     if all(one.candidate is None for one in judged.values()):
         yield Sentence(variant, "unsure", factors.sign("unsure"), "not measured at this commit")
@@ -486,7 +489,7 @@ def _not_in_this_report(variant: str, judged: Mapping[str, Compared]) -> Iterato
         yield Sentence(variant, worst, factors.sign(worst), text)
 
 
-def _tone(difference: float, judged: Compared) -> str:
+def _tone(difference: float, judged: SeriesComparison) -> str:
     """The tone of a count that differs: better, worse, or unknown."""
     if doubt_of_count(judged.judgement):
         return "unsure"
@@ -525,7 +528,7 @@ def _time(entry: Mapping[str, Any]) -> str:
     return units.quantity(value_of(time), time.get("unit", "s"))
 
 
-def _time_before(entry: Mapping[str, Any], old: Mapping[str, Any], judged: Compared | None) -> str:
+def _time_before(entry: Mapping[str, Any], old: Mapping[str, Any], judged: SeriesComparison | None) -> str:
     """The time before; where both commits were measured in the same groups, by the change that these state."""
     time = entry.get("metrics", {}).get("time", {})
     now = value_of(time)

@@ -6,10 +6,11 @@ from itertools import islice
 
 from pullback_dashboards import links
 from pullback_dashboards.charts.strip import Groups
-from pullback_dashboards.history import Commit, History, Reading
+from pullback_dashboards.history import Commit, History
 from pullback_dashboards.news.view import AT_A_COMMIT, Move, NewsList, moves, tell
 from pullback_dashboards.wording import factors, units
 from pullback_service.ratio import value_before
+from pullback_service.readings.reading import Reading
 from pullback_service.series.queries import CommitFacts, MeasuringMachine
 
 _LIKELY = {"likely-worse", "likely-better"}
@@ -79,9 +80,9 @@ def _series(history: History, project: str, *, machine: str | None) -> Iterator[
         surest.setdefault((move.case, move.variant, move.metric), move)
     for move in sorted(surest.values(), key=lambda move: (move.metric != "time", -move.size)):
         line = history.find(move.case, move.variant, move.metric)
-        now = None if line is None else line.readings[place]
-        before = None if line is None else history.reading_before(line, place, failed=False)[1]
-        if line is None or now is None or before is None or now.value is None or before.value is None:
+        now = None if line is None else line.results[place]
+        before = None if line is None else history.reading_before(line, place)[1]
+        if line is None or before is None or not isinstance(now, Reading):
             continue
         shown = [
             units.quantity(value, line.metric.unit)

@@ -9,7 +9,7 @@ from pullback_dashboards.charts.static_chart import BESIDE_OTHERS, Axes, Curve, 
 from pullback_dashboards.charts.strip import Groups, strip
 from pullback_dashboards.history import Commit, metric_label
 from pullback_dashboards.wording import units
-from pullback_service.comparisons.queries import ShownSeries
+from pullback_service.comparisons.queries import SeriesDetail
 from pullback_service.readings.report_pooling import Spread
 from pullback_service.series.windows import PooledPoint
 
@@ -41,7 +41,7 @@ class Expanded:
 
 
 def expanded(
-    shown: ShownSeries,
+    shown: SeriesDetail,
     points: Sequence[PooledPoint],
     groups: Sequence[float],
     processes: tuple[Sequence[float], Sequence[float]],
@@ -64,7 +64,7 @@ def expanded(
     )
 
 
-def _history(shown: ShownSeries, points: Sequence[PooledPoint]) -> str:
+def _history(shown: SeriesDetail, points: Sequence[PooledPoint]) -> str:
     """Ratios to the baseline where there are any, else values."""
     if not points:
         return ""
@@ -97,7 +97,7 @@ def _spots(points: Sequence[PooledPoint], scale: units.Scale, *, relative: bool)
             yield spot_of(place, reading.ratio.log_ratio, reading.ratio, hollow=reading.outcome == "ambiguous")
 
 
-def _processes(shown: ShownSeries, older: Sequence[float], newer: Sequence[float]) -> str:
+def _processes(shown: SeriesDetail, older: Sequence[float], newer: Sequence[float]) -> str:
     """Every process as a dot, as a factor of the middle one of the reference: the reference hollow, above."""
     if shown.reference is None or shown.reference.reading.value <= 0:
         return ""
@@ -110,7 +110,7 @@ def _log_ratios(values: Sequence[float], middle: float) -> tuple[float, ...]:
     return tuple(math.log(value) - middle for value in values if value > 0)
 
 
-def _quartiles(sides: Sequence[tuple[Spread, Commit, str]], shown: ShownSeries) -> tuple[Quartiles, ...]:
+def _quartiles(sides: Sequence[tuple[Spread, Commit, str]], shown: SeriesDetail) -> tuple[Quartiles, ...]:
     """The five numbers of both sides, which stand below each other."""
     numbers = [(s.low, s.q25, s.median, s.q75, s.high) for s, _, _ in sides]
     words = units.quantities([number for five in numbers for number in five], shown.compared.unit or "1")

@@ -243,7 +243,7 @@ async def _view(
     state: State,
     address: Address,
     comparison: Comparison,
-    shown: Sequence[queries.ShownSeries],
+    shown: Sequence[queries.SeriesDetail],
     names: queries.Names,
 ) -> CompareView:
     found, wanted = comparison.answered.judged.outcomes, _wanted(state, comparison)
@@ -282,7 +282,7 @@ async def _view(
     )
 
 
-async def _opened(session: AsyncSession, comparison: Comparison, opened: queries.ShownSeries) -> Expanded:
+async def _opened(session: AsyncSession, comparison: Comparison, opened: queries.SeriesDetail) -> Expanded:
     """The history and the processes of one series. Index: as `marks_in`, `groups_of` and `processes_behind`."""
     compared, pair = opened.compared, comparison.answered.pair
     series_id = SeriesId(compared.series_id or 0)

@@ -28,7 +28,7 @@ from pullback_service.claims import COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.at_once import OUTCOMES, UNPAIRED_CODES, Flags
 from pullback_service.comparisons.judgements import MetricSummary, Outcomes, Span
 from pullback_service.comparisons.judging import UNCHANGED, UNPAIRED, Evidence, Outcome, Trend
-from pullback_service.comparisons.queries import Names, ShownSeries, ShownSide
+from pullback_service.comparisons.queries import Names, SeriesDetail, SideDetail
 from pullback_service.ratio import Ratio, value_before
 from pullback_service.series.filters import PARAM
 
@@ -301,7 +301,7 @@ def metric_rows(summaries: Iterable[MetricSummary]) -> tuple[Metric, ...]:
 
 
 def rows_of(
-    shown: Sequence[ShownSeries],
+    shown: Sequence[SeriesDetail],
     *,
     project: str,
     candidate: Commit,
@@ -335,7 +335,7 @@ def _anchor(series_id: int | None) -> str:
     return f"series-{series_id}"
 
 
-def _row(shown: ShownSeries, history_href: str, case_href: str, open_href: str | None, detail: Expanded | None) -> Row:
+def _row(shown: SeriesDetail, history_href: str, case_href: str, open_href: str | None, detail: Expanded | None) -> Row:
     compared, judgement = shown.compared, shown.compared.judgement
     _, _, variant, metric = compared.key
     unit = compared.unit or ("s" if metric == "time" else "1")
@@ -384,7 +384,7 @@ def _doubt(ratio: Ratio) -> str:
     return "" if low is None or high is None or low == high else _span_of_change(low, high)
 
 
-def _processes(side: ShownSide | None) -> str:
+def _processes(side: SideDetail | None) -> str:
     processes = None if side is None else side.reading.process_count
     return "" if processes is None else counted(processes, "process", "processes")
 

@@ -13,10 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from pullback_dashboards import links
-from pullback_dashboards.history import Claim, Commit, History, IncidentChange, Line, Reading, doubt_of_count, short_of
+from pullback_dashboards.history import Claim, Commit, Failure, History, IncidentChange, Line, doubt_of_count, short_of
 from pullback_dashboards.measuring_again import EXTERNAL, compare_command
 from pullback_dashboards.wording import factors, units
 from pullback_service.comparisons.judging import Judgement
+from pullback_service.readings.reading import Reading
 
 _TOLD_METRICS = 2
 _FIRST_METRICS = ("array_allocs", "array_bytes", "time")
@@ -362,19 +363,19 @@ def _claimed(claim: Claim) -> _Change:
 def _changes(line: Line, history: History, commits: int) -> Iterator[_Change]:
     """The changes of a line at the newest commits, each against the commit that it follows."""
     for place in range(max(0, len(history.commits) - commits), len(history.commits)):
-        now = line.readings[place]
-        last = history.reading_before(line, place, failed=True)[1]
+        now = line.results[place]
         if now is None:
             continue
-        if now.failure:
-            if last and not last.failure and _tells_of_failures(line, history):
+        last = history.result_before(line, place)
+        if isinstance(now, Failure):
+            if isinstance(last, Reading) and _tells_of_failures(line, history):
                 yield _Change(
-                    place, math.inf, line.case, line.variant, "failed", _FAILS, now.failure, told_with=f"{_FAILS}: {now.failure}"
+                    place, math.inf, line.case, line.variant, "failed", _FAILS, now.message, told_with=f"{_FAILS}: {now.message}"
                 )  # fmt: skip
             continue
-        if last and last.failure and _tells_of_failures(line, history):
+        if isinstance(last, Failure) and _tells_of_failures(line, history):
             yield _Change(place, math.inf, line.case, line.variant, "plain", _AGAIN, told_with=_AGAIN)
-        at, before = history.reading_before(line, place, failed=False)
+        at, before = history.reading_before(line, place)
         if before is None:
             continue
         if line.metric.exact:
@@ -393,7 +394,7 @@ def _counted(
     place: int, before: Reading, now: Reading, line: Line, reference: str, verdict: Judgement | None
 ) -> Iterator[_Change]:
     """A count that is another than before; where that may not be the commit's doing, with the reason."""
-    if before.value is None or now.value is None or before.value == now.value:
+    if before.value == now.value:
         return
     unit = line.metric.unit
     text = (
@@ -433,9 +434,9 @@ def _moved(place: int, before: Reading, now: Reading, line: Line, reference: str
         text = f"{said}: {metric.label} against {now.against} {_factors(before, now)}"
         note = "ratios of two runs, not measured in turns"
     else:
-        text = f"{said}: {' → '.join(units.quantities([before.value or 0.0, now.value or 0.0], metric.unit))}"
+        text = f"{said}: {' → '.join(units.quantities([before.value, now.value], metric.unit))}"
         note = "values of two runs, not measured in turns"
-    if before.contaminated or now.contaminated:
+    if before.is_busy or now.is_busy:
         note += ", on a busy machine"
     tone = factors.tone(judged.outcome, bigger_is_better=metric.bigger_is_better)
     return _Change(

@@ -9,15 +9,16 @@ from functools import cached_property
 from pullback_dashboards.history import (
     TIERS,
     Metric,
-    Reading,
+    against_count,
     baseline_in_words,
     case_order,
-    compared,
     in_reading_order,
 )
 from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.plurals import counted
 from pullback_service.claims import BASELINE, LEAST_CLAIM
+from pullback_service.ratio import NO_RATIO, Ratio
+from pullback_service.readings.reading import Reading
 
 _BEYOND = 1e6  # in log ratio: counts with zero or less on one side lie beyond all that have a ratio
 
@@ -34,23 +35,33 @@ def _in_a_cell(baseline: str) -> Mapping[str, str]:
 
 @dataclass(frozen=True)
 class Standing:
-    """One variant of one case at the newest commit that has it, or failed at."""
+    """One variant of one case at the newest commit that has it: its reading, or why it failed.
+
+    `base` is the count of the baseline that a count is compared with.
+    """
 
     case: str
     variant: str
     commit_id: int
-    reading: Reading
+    reading: Reading | None
     series_id: int | None = None
     baseline: str = BASELINE
+    base: float | None = None
+    failure: str | None = None
 
     @property
     def is_baseline(self) -> bool:
         """True if the ratios of other variants of the case are against it."""
         return self.variant == self.baseline
 
+    @property
+    def ratio(self) -> Ratio:
+        """The ratio to the baseline."""
+        return NO_RATIO if self.reading is None else self.reading.ratio
+
     def badness(self, metric: Metric) -> float | None:
         """The distance from the baseline to the worse side; a failure is the worst. None where there is no ratio."""
-        if self.reading.failure:
+        if self.reading is None:
             return math.inf
         if self.reading.ratio.log_ratio is not None:
             return -self.reading.ratio.log_ratio if metric.bigger_is_better else self.reading.ratio.log_ratio
@@ -73,7 +84,7 @@ class Extremes:
     def compares(self) -> bool:
         """True if any of them compares with the baseline: what does not ranks last."""
         reading = self.worst.reading
-        return reading.ratio.log_ratio is not None or reading.outcome is not None
+        return reading is not None and (reading.ratio.log_ratio is not None or reading.outcome is not None)
 
 
 @dataclass(frozen=True)
@@ -126,24 +137,24 @@ class Mean:
 
 
 def against_baseline(
-    found: Iterable[Standing], metric: Metric, earlier: Mapping[tuple[str, int], Reading]
+    found: Iterable[Standing], metric: Metric, earlier: Mapping[tuple[str, int], float]
 ) -> tuple[Standing, ...]:
     """Counts get their ratio to the baseline of the same commit; times come with theirs.
 
-    `earlier` is what baselines said at commits at which they do not stand any more, by case and commit.
+    `earlier` has the counts of baselines at commits at which they do not stand any more, by case and commit.
     """
     known = tuple(found)
     if not metric.exact:
         return known
-    base = {**earlier, **{(one.case, one.commit_id): one.reading for one in known if one.is_baseline}}
-    return tuple(
-        one
-        if one.is_baseline
-        else replace(
-            one, reading=compared(one.reading, base.get((one.case, one.commit_id)), one.baseline) or one.reading
-        )
-        for one in known
-    )
+    now = {(one.case, one.commit_id): one.reading.value for one in known if one.is_baseline and one.reading}
+    bases = {**earlier, **now}
+    return tuple(_compared(one, bases.get((one.case, one.commit_id))) for one in known)
+
+
+def _compared(standing: Standing, base: float | None) -> Standing:
+    if standing.is_baseline or standing.reading is None or base is None:
+        return standing
+    return replace(standing, reading=against_count(standing.reading, base, standing.baseline), base=base)
 
 
 def ranked(workloads: Mapping[str, Sequence[str]], found: Iterable[Standing], metric: Metric) -> tuple[Ranked, ...]:
@@ -190,23 +201,23 @@ def _extremes(found: Iterable[Standing], metric: Metric) -> dict[str, Extremes]:
 def _extreme(group: Sequence[Standing], metric: Metric) -> Extremes:
     def place(one: Standing) -> tuple[float, float]:
         badness = one.badness(metric)
-        return (-math.inf if badness is None else badness, one.reading.value or 0.0)
+        return (-math.inf if badness is None else badness, one.reading.value if one.reading else 0.0)
 
-    sound = [one for one in group if not one.reading.failure] or group
+    sound = [one for one in group if one.reading] or group
     return Extremes(
         max(group, key=place),
         min(sound, key=place),
         len(group),
-        len(group) - sum(not one.reading.failure for one in group),
+        sum(one.reading is None for one in group),
     )
 
 
 def _mean(variant: str, group: Sequence[Standing], metric: Metric) -> Mean:
     """The mean of log ratios. Where a count is zero or less on one side there is none: such cases are told beside the others."""
-    sound = [one for one in group if not one.reading.failure]
-    logs = [one.reading.ratio.log_ratio for one in sound if one.reading.ratio.log_ratio is not None]
+    sound = [one for one in group if one.reading]
+    logs = [one.ratio.log_ratio for one in sound if one.ratio.log_ratio is not None]
     baseline = baseline_in_words(one.baseline for one in group)
-    apart = Counter(said for one in sound if (said := _apart(one.reading, baseline)))
+    apart = Counter(said for one in sound if (said := _apart(one, baseline)))
     if apart:
         return _told(variant, sound, apart, logs, metric, baseline)
     if not logs:
@@ -229,17 +240,23 @@ def _mean(variant: str, group: Sequence[Standing], metric: Metric) -> Mean:
 
 def _disturbed(sound: Sequence[Standing], metric: Metric) -> int:
     return sum(
-        one.reading.contaminated for one in sound if one.reading.ratio.log_ratio is not None and not metric.exact
+        one.reading.is_busy
+        for one in sound
+        if one.reading and one.reading.ratio.log_ratio is not None and not metric.exact
     )
 
 
-def _apart(reading: Reading, baseline: str) -> str:
+def _apart(standing: Standing, baseline: str) -> str:
     """The difference of a count without a ratio from that of the baseline; empty where it has one, or has no baseline."""
-    if reading.outcome not in {"less", "more"} or reading.ratio.log_ratio is not None:
+    reading, base = standing.reading, standing.base
+    if (
+        reading is None
+        or base is None
+        or reading.outcome not in {"less", "more"}
+        or reading.ratio.log_ratio is not None
+    ):
         return ""
-    if reading.value is None or reading.base is None:
-        return ""
-    return factors.apart(reading.value, reading.base, baseline=baseline)
+    return factors.apart(reading.value, base, baseline=baseline)
 
 
 def _told(

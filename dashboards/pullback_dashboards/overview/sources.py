@@ -14,13 +14,14 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import sources
 from pullback_dashboards.history import (
+    Commit,
+    Curve,
+    Failure,
     History,
-    Line,
     Metric,
-    Reading,
     in_metric_order,
+    outcome_against,
     variant_of_failures,
-    with_exact_ratios,
 )
 from pullback_dashboards.news.sources import changes_among
 from pullback_dashboards.news.view import RECENTLY, changed_cases
@@ -44,7 +45,7 @@ from pullback_service.ids import MachineId, ProjectId
 from pullback_service.incidents.queries import SeriesChange, incident_changes_at
 from pullback_service.models.reports import WRONG_GRADIENT
 from pullback_service.readings.queries import marks_since, readings_at
-from pullback_service.readings.reading import Place
+from pullback_service.readings.reading import Mark, Place
 from pullback_service.series import overview_data
 from pullback_service.series.overview_data import CaseChoice, NewestReading
 from pullback_service.series.queries import CommitFacts, FailedCase, is_measured_here
@@ -80,7 +81,9 @@ class Paging:
 class OverviewData:
     """The data of the overview."""
 
-    history: History
+    commits: tuple[Commit, ...]
+    curves: Mapping[tuple[str, str], Curve]
+    """By case and variant."""
     lately: History
     metric: Metric
     metrics: tuple[Metric, ...]
@@ -167,7 +170,8 @@ async def find(session: AsyncSession, present: Present, state: State) -> Overvie
     all_open = paging.cases <= OPEN_BY_THEMSELVES
     opened = frozenset(one.workload for one in shown) if all_open else frozenset(state.open)
     return OverviewData(
-        history=await _drawn_history(session, commits, _drawn(shown, opened, stood), metric, failures),
+        commits=tuple(map(sources.commit_of, commits)),
+        curves=await _curves(session, commits, _drawn(shown, opened, stood), metric, failures),
         lately=lately,
         metric=metric,
         metrics=metrics,
@@ -183,20 +187,20 @@ async def find(session: AsyncSession, present: Present, state: State) -> Overvie
     )
 
 
-async def _drawn_history(
+async def _curves(
     session: AsyncSession,
     commits: Sequence[CommitFacts],
     drawn: Sequence[Standing],
     metric: Metric,
     failures: Sequence[FailedCase],
-) -> History:
-    """The lines behind the sparklines: ratios with their intervals, and what failed."""
+) -> Mapping[tuple[str, str], Curve]:
+    """The curves of sparklines: ratios with their intervals, and what failed."""
     places = {commit.id: place for place, commit in enumerate(commits)}
-    readings: dict[tuple[str, str], list[Reading | None]] = {
+    curves: dict[tuple[str, str], list[Mark | Failure | None]] = {
         (standing.case, standing.variant): [None] * len(commits) for standing in drawn
     }
     of_series = {
-        standing.series_id: (readings[standing.case, standing.variant], standing.baseline)
+        standing.series_id: curves[standing.case, standing.variant]
         for standing in drawn
         if standing.series_id is not None
     }
@@ -205,19 +209,30 @@ async def _drawn_history(
     for mark in [] if marks is None else await statements.answer(session, marks):
         place = places.get(mark.commit_id)
         if place is not None:
-            row, baseline = of_series[mark.series_id]
-            row[place] = sources.shown_mark(mark, baseline)
+            of_series[mark.series_id][place] = mark
     by_case: dict[str, list[str]] = {}
-    for case, variant in readings:
+    for case, variant in curves:
         by_case.setdefault(case, []).append(variant)
     for failure in failures:
         for variant in by_case.get(failure.case.label, ()):
             place = places.get(failure.commit.id)
             if failure.variant in {None, variant} and place is not None:
-                row = readings[failure.case.label, variant]
-                row[place] = row[place] or Reading(failure=failure.message)
-    lines = tuple(Line("", case, variant, metric, tuple(row)) for (case, variant), row in readings.items())
-    return with_exact_ratios(History(tuple(map(sources.commit_of, commits)), lines))
+                curve = curves[failure.case.label, variant]
+                curve[place] = curve[place] or Failure(failure.message)
+    if metric.exact:
+        for standing in drawn:
+            base = curves.get((standing.case, standing.baseline))
+            if base is not None and not standing.is_baseline:
+                _count_against(curves[standing.case, standing.variant], base)
+    return curves
+
+
+def _count_against(curve: list[Mark | Failure | None], base: Curve) -> None:
+    """Give counts their ratio to those of the baseline at the same commits."""
+    for place, (mark, of_base) in enumerate(zip(curve, base, strict=True)):
+        if isinstance(mark, Mark) and isinstance(of_base, Mark):
+            outcome, ratio = outcome_against(mark, of_base.value)
+            curve[place] = mark._replace(ratio=ratio, outcome=outcome)
 
 
 def _chosen(metrics: Sequence[Metric], state: State) -> Metric:
@@ -250,9 +265,8 @@ async def _standings(
     baselines = {case_id: reading.baseline for case_id, _, reading in sorted(points, key=_place) if reading.baseline}
     earlier = await _earlier_baselines(session, points, baselines) if metric.exact else {}
     for case_id, variant, newest in points:
-        label, reading = labels[case_id], sources.shown_reading(newest, {})
-        baseline = baselines.get(case_id, BASELINE)
-        standing = Standing(label, variant, newest.commit_id, reading, newest.series_id, baseline)
+        label, baseline = labels[case_id], baselines.get(case_id, BASELINE)
+        standing = Standing(label, variant, newest.commit_id, newest, newest.series_id, baseline)
         found[label, variant] = newest.place, standing
         variants.setdefault(label, []).append(variant)
     unnamed = variant_of_failures({variant for _, variant in found})
@@ -266,14 +280,17 @@ async def _standings(
             known = found.get((struck, variant))
             is_wrong = failure.kind == WRONG_GRADIENT  # whatever another report of the commit measured
             if known is None or known[0] < place or (is_wrong and known[0] == place):
-                reading = Reading(failure=failure.message, report=str(failure.report_id))
-                series_id = known[1].series_id if known else None
-                baseline = baselines.get(failure.case.id, BASELINE)
-                found[struck, variant] = (
-                    place,
-                    Standing(struck, variant, failure.commit.id, reading, series_id, baseline),
+                standing = Standing(
+                    struck,
+                    variant,
+                    failure.commit.id,
+                    None,
+                    series_id=known[1].series_id if known else None,
+                    baseline=baselines.get(failure.case.id, BASELINE),
+                    failure=failure.message,
                 )
-    base = {(labels[case_id], commit_id): Reading(value) for (case_id, commit_id), value in earlier.items()}
+                found[struck, variant] = place, standing
+    base = {(labels[case_id], commit_id): value for (case_id, commit_id), value in earlier.items()}
     stood = against_baseline((one for _, one in found.values()), metric, base)
     return tuple((standing.case, standing) for standing in stood)
 

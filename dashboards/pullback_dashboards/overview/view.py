@@ -8,7 +8,7 @@ from functools import cached_property
 from pullback_dashboards import links
 from pullback_dashboards.charts.sparkline import Tick, sparkline
 from pullback_dashboards.charts.squares import squares
-from pullback_dashboards.history import History, Line, Metric, Reading, baseline_in_words, short_of
+from pullback_dashboards.history import Commit, Curve, Failure, Metric, baseline_in_words, short_of
 from pullback_dashboards.measuring_again import EXTERNAL
 from pullback_dashboards.news.view import RECENTLY, Move
 from pullback_dashboards.overview.parameters import State
@@ -17,6 +17,7 @@ from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.plurals import counted
 from pullback_service.claims import BASELINE
 from pullback_service.ratio import Ratio
+from pullback_service.readings.reading import Mark, Reading
 
 SPARK_COMMITS = 30
 STALE_AFTER = 5  # commits; a machine that measures parts of a suite in turn is not stale for that
@@ -205,7 +206,8 @@ class HeatMap:
 def heat_map(
     workloads: Sequence[Ranked],
     standings: Mapping[tuple[str, str], Standing],
-    history: History,
+    commits: Sequence[Commit],
+    curves: Mapping[tuple[str, str], Curve],
     *,
     variants: Sequence[str],
     metric: Metric,
@@ -217,13 +219,13 @@ def heat_map(
     moves: Sequence[Move] = (),
 ) -> HeatMap:
     """The heat map of a metric. `opened` workloads show their cases, `toggles` says whether readers may close them."""
-    drawing = _Drawing(history, standings, metric, tuple(variants), state, _by_series(moves, metric))
+    drawing = _Drawing(commits, curves, standings, metric, tuple(variants), state, _by_series(moves, metric))
     groups = tuple(
         drawing.group(one, opened=one.workload in opened, most=most_cases, toggles=toggles) for one in workloads
     )
     baseline = baseline_in_words(standing.baseline for standing in standings.values())
     changes = tuple(map(drawing.tally, variants))
-    recent = min(RECENTLY.commits, len(history.commits))
+    recent = min(RECENTLY.commits, len(commits))
     return HeatMap(metric, tuple(variants), groups, tuple(means), baseline, changes, recent)
 
 
@@ -231,7 +233,8 @@ def heat_map(
 class _Drawing:
     """The scale and commits shared by all rows of a heat map."""
 
-    history: History
+    commits: Sequence[Commit]
+    curves: Mapping[tuple[str, str], Curve]
     standings: Mapping[tuple[str, str], Standing]
     metric: Metric
     variants: tuple[str, ...]
@@ -288,23 +291,23 @@ class _Drawing:
         standing = self.standings.get((case, variant))
         if standing is None:
             return _unmeasured(variant, href)
-        line = self.history.find(case, variant, self.metric.name)
+        curve = self.curves.get((case, variant), ())
         sha = self._sha(self._place(standing))
-        cell = _cell(standing, line, self.metric, href, outdated=outdated, sha=sha)
+        cell = _cell(standing, curve, self.metric, href, outdated=outdated, sha=sha)
         moves, lasting = self.moves.get((case, variant), ()), self._lasting(case, variant)
         over = [short_of(move.sha) for move in moves if move not in lasting]
         return replace(
             cell,
             words=f"{cell.words}; failed at {over[-1]} and works again" if over else cell.words,
             move=self._move(lasting),
-            recent=self._recent(line, moves),
-            drift="" if standing.is_baseline or line is None else _drift(line),
+            recent=self._recent(curve, moves),
+            drift="" if standing.is_baseline else _drift(curve),
         )
 
     def _lasting(self, case: str, variant: str) -> Sequence[Move]:
         """The changes of a series that hold at its newest commit: a failure does not once it works again."""
         standing = self.standings.get((case, variant))
-        fails = standing is not None and standing.reading.failure is not None
+        fails = standing is not None and standing.reading is None
         return [move for move in self.moves.get((case, variant), ()) if fails or move.tone != "failed"]
 
     def tally(self, variant: str) -> Tally:
@@ -330,23 +333,23 @@ class _Drawing:
         href = links.commit(self.state.project or "", move.sha, machine=self.state.machine)
         return CellMove(move.tone, depth, move.amount, move.sha, href, move.words)
 
-    def _recent(self, line: Line | None, moves: Sequence[Move]) -> tuple[str, ...]:
-        commits = self.history.commits[-RECENTLY.commits :]
-        readings = [None] * len(commits) if line is None else line.readings[-RECENTLY.commits :]
+    def _recent(self, curve: Curve, moves: Sequence[Move]) -> tuple[str, ...]:
+        commits = self.commits[-RECENTLY.commits :]
+        results = curve[-RECENTLY.commits :] or [None] * len(commits)
         by_sha: dict[str, str] = {}
         for move in moves:
             by_sha[move.sha] = min(by_sha.get(move.sha, "plain"), move.tone, key=_GRAVITY.index)
         return tuple(
-            "" if reading is None else "failed" if reading.failure else by_sha.get(commit.sha, "plain")
-            for commit, reading in zip(commits, readings, strict=True)
+            "" if one is None else "failed" if isinstance(one, Failure) else by_sha.get(commit.sha, "plain")
+            for commit, one in zip(commits, results, strict=True)
         )
 
     def _range(self, one: Ranked, variant: str, href: str, *, is_baseline: bool) -> Cell:
         """The baseline of several cases, or what has none: from the smallest to the largest value."""
         values = sorted(
-            value
+            standing.reading.value
             for case in one.cases
-            if (standing := self.standings.get((case, variant))) and (value := standing.reading.value) is not None
+            if (standing := self.standings.get((case, variant))) and standing.reading
         )
         if not values:
             return _unmeasured(variant, href)
@@ -363,16 +366,16 @@ class _Drawing:
 
     @cached_property
     def _places(self) -> Mapping[int, int]:
-        return {commit.id: place for place, commit in enumerate(self.history.commits) if commit.id is not None}
+        return {commit.id: place for place, commit in enumerate(self.commits) if commit.id is not None}
 
     def _sha(self, place: int) -> str | None:
-        return self.history.commits[place].sha if place >= 0 else None
+        return self.commits[place].sha if place >= 0 else None
 
     def _stale(self, newest: int) -> str:
         """The distance of a whole row behind the newest commit, if there is any."""
-        behind = len(self.history.commits) - 1 - newest
+        behind = len(self.commits) - 1 - newest
         if newest < 0:
-            return f"older than {counted(len(self.history.commits), 'commit')}"
+            return f"older than {counted(len(self.commits), 'commit')}"
         return "" if behind < STALE_AFTER else f"{behind} commits old"
 
 
@@ -385,9 +388,10 @@ def _by_series(moves: Sequence[Move], metric: Metric) -> Mapping[tuple[str, str]
     return known
 
 
-def _drift(line: Line) -> str:
+def _drift(curve: Curve) -> str:
     """The change of the ratio over the newest commits, which is no claim; of what has no ratio there is none."""
-    logs = [r.ratio.log_ratio for r in line.readings[-RECENTLY.commits - 1 :] if r and r.ratio.log_ratio is not None]
+    marks = [one for one in curve[-RECENTLY.commits - 1 :] if isinstance(one, Mark)]
+    logs = [mark.ratio.log_ratio for mark in marks if mark.ratio.log_ratio is not None]
     return factors.shift(logs[-1] - logs[0]) if len(logs) > 1 else ""
 
 
@@ -401,12 +405,13 @@ def _unmeasured(variant: str, href: str) -> Cell:
     return Cell(variant, "nothing", 0, "", "–", "not measured", "", href)
 
 
-def _cell(standing: Standing, line: Line | None, metric: Metric, href: str, *, outdated: bool, sha: str | None) -> Cell:
+def _cell(standing: Standing, curve: Curve, metric: Metric, href: str, *, outdated: bool, sha: str | None) -> Cell:
     variant, reading = standing.variant, standing.reading
-    ticks = _ticks(line) if line else ()
-    if reading.failure:
+    ticks = _ticks(curve)
+    if reading is None:
+        failure = standing.failure or ""
         return Cell(
-            variant, "failed", 0, factors.sign("failed"), "failed", reading.failure, reading.failure, href,
+            variant, "failed", 0, factors.sign("failed"), "failed", failure, failure, href,
             outcome="failed", sha=sha, ticks=ticks,
         )  # fmt: skip
     if standing.is_baseline:
@@ -422,33 +427,33 @@ def _cell(standing: Standing, line: Line | None, metric: Metric, href: str, *, o
         depth=0 if reading.outcome == "ambiguous" else _depth(reading),
         mark=factors.mark(reading.outcome, bigger_is_better=metric.bigger_is_better),
         value=_value(reading, metric, beside_interval=not outdated),
-        words=_words(reading, metric),
-        doubt=_doubt(reading, metric, outdated=outdated),
+        words=_words(reading, standing.base, metric),
+        doubt=_doubt(reading, standing.base, metric, outdated=outdated),
         href=href,
         outcome=reading.outcome,
         measured=reading.value,
         sha=sha,
         outdated=outdated,
         ticks=ticks,
-        against_baseline=line is None or _has_ratio(line),
+        against_baseline=not curve or _has_ratio(curve),
         **factors.numbers_of(reading.ratio),
     )
 
 
 def _summarised(cell: Cell, extremes: Extremes, metric: Metric, workload: str) -> Cell:
     """The cell of the worst case, with what there is to say of the others."""
-    best = extremes.best.reading
+    best, worst = extremes.best.reading, extremes.worst.reading
     said = []
     if extremes.failed:
         said.append(f"{extremes.failed} of {extremes.cases} failed")
-    if not best.failure and extremes.best is not extremes.worst:
+    if best and extremes.best is not extremes.worst:
         said.append(f"best {_value(best, metric)}")
-    if said and extremes.worst.reading.contaminated and not metric.exact:
+    if said and worst and worst.is_busy and not metric.exact:
         said.append(_BUSY)
     where = bracket(extremes.worst.case, workload)
     cell = replace(cell, words=f"worst of {extremes.cases}, {where}: {cell.words}")
     # What is said of the others takes the place of its interval, and the decimals that stood beside that go with it.
-    alone = cell.value if extremes.worst.reading.failure else _value(extremes.worst.reading, metric)
+    alone = _value(worst, metric) if worst else cell.value
     return replace(cell, doubt=", ".join(said), value=alone) if said else cell
 
 
@@ -464,7 +469,7 @@ def _value(reading: Reading, metric: Metric, *, beside_interval: bool = False) -
     return units.quantity(reading.value, metric.unit)
 
 
-def _words(reading: Reading, metric: Metric) -> str:
+def _words(reading: Reading, base: float | None, metric: Metric) -> str:
     if reading.ratio.log_ratio is not None:
         return factors.words(
             reading.ratio.log_ratio, metric=metric.name, outcome=reading.outcome, baseline=reading.against
@@ -472,22 +477,24 @@ def _words(reading: Reading, metric: Metric) -> str:
     if reading.outcome == "equal":
         return f"same as {reading.against}"
     if reading.outcome in {"less", "more"}:
-        return factors.without_ratio(reading.value, reading.base, unit=metric.unit, baseline=reading.against)
+        return factors.without_ratio(reading.value, base, unit=metric.unit, baseline=reading.against)
     return units.exact(reading.value, metric.unit)
 
 
-def _doubt(reading: Reading, metric: Metric, *, outdated: bool) -> str:
+def _doubt(reading: Reading, base: float | None, metric: Metric, *, outdated: bool) -> str:
     if outdated:
         return "from an older commit"
     if metric.exact:
         return (
-            _words(reading, metric) if reading.ratio.log_ratio is None else units.quantity(reading.value, metric.unit)
+            _words(reading, base, metric)
+            if reading.ratio.log_ratio is None
+            else units.quantity(reading.value, metric.unit)
         )
     interval, groups = factors.bounds(reading.ratio), reading.ratio.n
     if not interval:
         return "" if reading.ratio.log_ratio is None else "no interval"
     said = [interval]
-    if reading.contaminated:
+    if reading.is_busy:
         said.append(_BUSY)
     elif reading.outcome == "ambiguous":
         said.append("ambiguous")
@@ -496,37 +503,34 @@ def _doubt(reading: Reading, metric: Metric, *, outdated: bool) -> str:
     return ", ".join(said)
 
 
-def _has_ratio(line: Line) -> bool:
-    return any(r and (r.ratio.log_ratio is not None or r.outcome) for r in line.readings)
+def _has_ratio(curve: Curve) -> bool:
+    return any(isinstance(one, Mark) and (one.ratio.log_ratio is not None or one.outcome) for one in curve)
 
 
-def _ticks(line: Line) -> tuple[Tick, ...]:
+def _ticks(curve: Curve) -> tuple[Tick, ...]:
     """The history of the ratio; of a series without a baseline, of the value against its newest.
 
     Where any of these values is zero or less there is no such ratio: then each lies as far from the newest as they differ,
     as a share of the largest, which is nearly the same where they differ little.
     """
-    readings = line.readings[-SPARK_COMMITS:]
-    if _has_ratio(line):
-        return tuple(_NO_TICK if reading is None else _tick(reading) for reading in readings)
-    values = [r.value for r in readings if r and r.value is not None]
+    shown = curve[-SPARK_COMMITS:]
+    if _has_ratio(curve):
+        return tuple(_NO_TICK if one is None else _tick(one) for one in shown)
+    values = [one.value for one in shown if isinstance(one, Mark)]
     newest, least, largest = (values[-1], min(values), max(map(abs, values)) or 1.0) if values else (0.0, 0.0, 1.0)
     return tuple(
-        Tick(Ratio(math.log(r.value / newest) if least > 0 else (r.value - newest) / largest))
-        if r and r.value is not None
-        else Tick(failed=bool(r and r.failure))
-        for r in readings
+        Tick(Ratio(math.log(one.value / newest) if least > 0 else (one.value - newest) / largest))
+        if isinstance(one, Mark)
+        else Tick(failed=one is not None)
+        for one in shown
     )
 
 
 _NO_TICK = Tick()
 
 
-def _tick(reading: Reading) -> Tick:
-    nothing = (
-        reading.ratio.log_ratio is None
-        and reading.value is not None
-        and reading.value <= 0
-        and reading.outcome is not None
-    )
-    return Tick(reading.ratio, reading.failure is not None, nothing)
+def _tick(result: Mark | Failure) -> Tick:
+    if isinstance(result, Failure):
+        return Tick(failed=True)
+    nothing = result.ratio.log_ratio is None and result.value <= 0 and result.outcome is not None
+    return Tick(result.ratio, nothing=nothing)

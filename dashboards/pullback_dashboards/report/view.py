@@ -10,10 +10,9 @@ from pullback_dashboards.history import Commit, baseline_in_words, in_reading_or
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.facts import Fact, leaves, raw, read
 from pullback_dashboards.wording.plurals import counted
-from pullback_service.claims import COUNTED_IN_ONE_SESSION
-from pullback_service.comparisons.judging import UploadedComparison, judge
 from pullback_service.exports.comma_separated import tame
 from pullback_service.ratio import NO_RATIO, Ratio
+from pullback_service.reports.comparisons import compared_in
 from pullback_service.reports.outlining import COUNTS
 from pullback_service.reports.ratios import (
     Paired,
@@ -304,18 +303,9 @@ def comparison_row(
     quality: str = "clean",
     dirty: bool = False,
 ) -> ComparisonRow:
-    """One comparison in words, judged as wherever two commits are compared; `metrics` are those of the report."""
-    name = raw["metric"]
-    metric = metrics.get(name, UploadedMetric(name, None, None, None))
-    is_bigger = metric.direction == "bigger"
-    outcome = judge(
-        None,
-        None,
-        [_stated(raw, quality=quality, dirty=dirty)],
-        exact=metric.exact,
-        counted_together=COUNTED_IN_ONE_SESSION.get(name),
-        bigger_is_better=is_bigger,
-    ).outcome
+    """One comparison in words; `metrics` are those of the report."""
+    compared = compared_in(raw, metrics, quality=quality, dirty=dirty)
+    outcome, is_bigger = compared.judgement.outcome, compared.bigger_is_better
     return ComparisonRow(
         case=label,
         variant=raw["variant"],
@@ -327,18 +317,6 @@ def comparison_row(
         sign=factors.mark(outcome, bigger_is_better=is_bigger),
         tone=factors.tone(outcome, bigger_is_better=is_bigger),
         outcome=outcome,
-    )
-
-
-def _stated(raw: Mapping[str, Any], *, quality: str, dirty: bool) -> UploadedComparison:
-    return UploadedComparison(
-        outcome=raw["outcome"],
-        ratio=ratio_in(raw),
-        claim=raw.get("claim"),
-        margin=raw.get("margin"),
-        provisional=bool(raw.get("margin_is_provisional")),
-        quality=quality,
-        dirty=dirty,
     )
 
 

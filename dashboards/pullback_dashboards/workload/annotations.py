@@ -83,7 +83,7 @@ def other_levels(history: History, lines: Iterable[Line]) -> Iterator[EventSente
     """Commits from which on a case was measured with another text or another harness."""
     for line in lines:
         for place, now, before in history.steps(line):
-            reason = None if before is None else other_level(before.measured, now.measured)
+            reason = None if before is None else other_level(history.measured_of(before), history.measured_of(now))
             if reason is not None:
                 yield EventSentence(place, "levels", "unsure", reason)
 

@@ -244,7 +244,7 @@ def _table(view: WorkloadView) -> Iterator[dict[str, Any]]:
                     "case": view.case,
                     "variant": variant,
                     "metric": plot.metric.name,
-                    **factors.columns_of(mark.reading.ratio),
+                    **factors.columns_of(mark.ratio),
                     "groups": mark.groups,
                     "outcome": mark.outcome,
                     "value": mark.value,

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -11,7 +13,7 @@ from pullback_dashboards.history import (
     History,
     Line,
     Metric,
-    Reading,
+    Result,
     baseline_in_words,
     case_order,
     doubt_of_count,
@@ -25,9 +27,8 @@ from pullback_service import statements
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.evidence import incidents_of_case
-from pullback_service.measured.code_identity import Measured
 from pullback_service.models.reports import WRONG_GRADIENT
-from pullback_service.readings.reading import Reading as StoredReading
+from pullback_service.readings.reading import Reading
 from pullback_service.series import case_history as queries
 from pullback_service.series.case_history import CaseHistory, CaseSeries
 from pullback_service.series.overview_data import KnownCase
@@ -110,7 +111,7 @@ async def find(
         session, project_id, series, newest(), None if curves_alone else news_since
     )
     news = told or ()
-    history = _as_history(found, case, series, found.measured)
+    history = _as_history(found, case, series)
     if told is not None:
         history = sources.with_steps(history, news)
     places = {commit.id: place for place, commit in enumerate(found.commits)}
@@ -196,33 +197,35 @@ def machine_for(
     )
 
 
-def _as_history(
-    found: CaseHistory, case: KnownCase, series: Sequence[CaseSeries], of: Mapping[int, Measured]
-) -> History:
-    """The history of the case; marks of a thinned one know what they followed."""
+def _as_history(found: CaseHistory, case: KnownCase, series: Sequence[CaseSeries]) -> History:
     places = {commit.id: place for place, commit in enumerate(found.commits)}
-    rows: dict[int, list[Reading | None]] = {}
-    for reading in found.readings:
-        row = rows.setdefault(reading.series_id, [None] * len(places))
-        row[places[reading.commit_id]] = sources.shown_reading(reading, of, previous=_before(found, reading, of))
     drawn = {one.id: one for one in series}
     lines = [
-        (case.id, Line(case.workload, case.label, drawn[id_].variant, _metric(drawn[id_]), tuple(row)))
-        for id_, row in rows.items()
+        (case.id, _line(found, case, drawn[id_], readings, places))
+        for id_, readings in groupby(found.readings, key=attrgetter("series_id"))
     ]
     told = sources.with_failures(lines, found.failures, places)
-    return with_exact_ratios(History(tuple(map(sources.commit_of, found.commits)), tuple(told), follows=found.follows))
+    commits = tuple(map(sources.commit_of, found.commits))
+    return with_exact_ratios(History(commits, tuple(told), follows=found.follows, measured=found.measured))
 
 
-def _before(found: CaseHistory, reading: StoredReading, of: Mapping[int, Measured]) -> Reading | None:
-    """The reading before one of a thinned history; that of a whole one is the one drawn before it.
+def _line(
+    found: CaseHistory, case: KnownCase, series: CaseSeries, readings: Iterable[Reading], places: Mapping[int, int]
+) -> Line:
+    """The line of a series; that of a thinned history knows what its readings followed.
 
-    What a commit of another branch was made from need not be drawn: of that nothing is told.
+    What a commit of another branch was made from need not be drawn there: it is not known.
     """
-    if found.thinned and reading.commit_id in found.parted:
-        return Reading()
-    before = found.before.get((reading.series_id, reading.commit_id))
-    return None if before is None else sources.shown_reading(before, of)
+    results: list[Result | None] = [None] * len(places)
+    previous: dict[int, Reading | None] = {}
+    for reading in readings:
+        place, pair = places[reading.commit_id], (reading.series_id, reading.commit_id)
+        results[place] = reading
+        if found.thinned and reading.commit_id in found.parted:
+            previous[place] = None
+        elif pair in found.before:
+            previous[place] = found.before[pair]
+    return Line(case.workload, case.label, series.variant, _metric(series), tuple(results), previous=previous)
 
 
 @dataclass(frozen=True)

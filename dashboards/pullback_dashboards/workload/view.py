@@ -12,13 +12,24 @@ from typing import Annotated, Literal, NamedTuple, get_args
 from fastapi import Query
 
 from pullback_dashboards import links
-from pullback_dashboards.history import Commit, History, Line, Metric, Reading, baseline_in_words, doubt_of_count
+from pullback_dashboards.history import (
+    Commit,
+    Failure,
+    History,
+    Line,
+    Metric,
+    Result,
+    baseline_in_words,
+    doubt_of_count,
+)
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.busyness import BUSY
 from pullback_dashboards.workload.annotations import CountChange, Event, EventSentence, events, other_levels
 from pullback_dashboards.workload.scales import Scale, is_log
 from pullback_service.comparisons.judging import Judgement
-from pullback_service.measured.code_identity import may_differ_by_the_commit, other_level
+from pullback_service.measured.code_identity import Measured, may_differ_by_the_commit, other_level
+from pullback_service.ratio import NO_RATIO, Ratio
+from pullback_service.readings.reading import Reading
 
 Across = Literal["order", "date"]
 Against = Literal["relative", "parent", "first", "absolute"]
@@ -67,8 +78,10 @@ class Mark(NamedTuple):
     place: int
     sha: str
     line: Line
-    reading: Reading
+    result: Result
     before: Reading | None
+    measured: tuple[Measured, Measured]
+    """The code of `before` and of this one."""
     unsure: str = ""
     moved: Judgement | None = None
 
@@ -83,44 +96,54 @@ class Mark(NamedTuple):
         return self.line.metric.name
 
     @property
-    def value(self) -> float | None:
-        """The measured value."""
-        return self.reading.value
-
-    @property
-    def log_ratio(self) -> float | None:
-        """The ratio to the baseline."""
-        return self.reading.ratio.log_ratio
-
-    @property
-    def low(self) -> float | None:
-        """Its lower end."""
-        return self.reading.ratio.low
-
-    @property
-    def high(self) -> float | None:
-        """Its upper end."""
-        return self.reading.ratio.high
-
-    @property
-    def groups(self) -> int | None:
-        """The number of groups behind it."""
-        return self.reading.ratio.n
-
-    @property
-    def outcome(self) -> str | None:
-        """The outcome against the baseline, or the failure."""
-        return "failed" if self.reading.failure else self.reading.outcome
+    def reading(self) -> Reading | None:
+        """The reading; None of a failure."""
+        return self.result if isinstance(self.result, Reading) else None
 
     @property
     def failure(self) -> str | None:
         """Why there are no numbers."""
-        return self.reading.failure
+        return self.result.message if isinstance(self.result, Failure) else None
+
+    @property
+    def value(self) -> float | None:
+        """The measured value."""
+        return self.result.value if isinstance(self.result, Reading) else None
+
+    @property
+    def ratio(self) -> Ratio:
+        """The ratio to the baseline."""
+        return self.result.ratio if isinstance(self.result, Reading) else NO_RATIO
+
+    @property
+    def log_ratio(self) -> float | None:
+        """The natural log of it."""
+        return self.ratio.log_ratio
+
+    @property
+    def low(self) -> float | None:
+        """Its lower end."""
+        return self.ratio.low
+
+    @property
+    def high(self) -> float | None:
+        """Its upper end."""
+        return self.ratio.high
+
+    @property
+    def groups(self) -> int | None:
+        """The number of groups behind it."""
+        return self.ratio.n
+
+    @property
+    def outcome(self) -> str | None:
+        """The outcome against the baseline, or the failure."""
+        return self.result.outcome if isinstance(self.result, Reading) else "failed"
 
     @property
     def remark(self) -> str:
         """Remarks that a reader needs beside it."""
-        return _remark(self.reading)
+        return "" if self.reading is None else _remark(self.reading)
 
     @property
     def tone(self) -> str:
@@ -135,37 +158,37 @@ class Mark(NamedTuple):
     @property
     def shown(self) -> str:
         """The value with its unit."""
-        return units.quantity(self.reading.value, self.line.metric.unit)
+        return units.quantity(self.value, self.line.metric.unit)
 
     @property
     def factor(self) -> str:
         """The ratio as a factor."""
-        return factors.shown(self.reading.ratio)
+        return factors.shown(self.ratio)
 
     @property
     def doubt(self) -> str:
         """Between which factors it lies."""
-        return _doubt(self.reading, self.line.metric)
+        return "" if self.line.metric.exact else factors.bounds(self.ratio)
 
     @property
     def words(self) -> str:
         """The result against the baseline in words."""
-        return _words(self.reading, self.line)
+        return _words(self)
 
     @property
     def since(self) -> str:
         """The change since the commit that it follows."""
-        return _since(self.reading, self.before, self.line.metric, self.moved)
+        return _since(self)
 
     @property
     def since_number(self) -> float | None:
         """The same as a number: the difference of counts, of all else the factor of the ratios; None where nothing changed."""
-        return _since_number(self.reading, self.before, self.line.metric, self.moved)
+        return _since_number(self)
 
     @property
     def since_tone(self) -> str:
         """The tone of the change: better, worse, or unknown."""
-        tone = _since_tone(self.reading, self.before, self.line.metric, self.moved)
+        tone = _since_tone(self)
         return "unsure" if tone and self.unsure else tone
 
     @property
@@ -176,7 +199,7 @@ class Mark(NamedTuple):
     @property
     def report_href(self) -> str | None:
         """The address of its report."""
-        return links.report(self.reading.report) if self.reading.report else None
+        return links.report(self.result.report_id) if self.result.report_id else None
 
     @property
     def compares(self) -> bool:
@@ -298,9 +321,7 @@ class WorkloadView:
         """
         log = _log_of(mark.reading)
         if self.state.y == "parent":
-            before = mark.before
-            is_other = before is None or other_level(before.measured, mark.reading.measured) is not None
-            past = None if before is None or is_other else _log_of(before)
+            past = _log_of(mark.before) if other_level(*mark.measured) is None else None
         else:
             past = self._firsts.get((mark.variant, mark.metric))
         if past is None or log is None or (self.compares and mark.line.is_baseline):
@@ -415,12 +436,12 @@ def _heights(plot: Plot, y: Against) -> Iterator[list[float]]:
             yield [height for height in heights if height is not None]
 
 
-def _log_of(reading: Reading) -> float | None:
-    if reading.failure:
+def _log_of(reading: Reading | None) -> float | None:
+    if reading is None:
         return None
     if reading.ratio.log_ratio is not None:
         return reading.ratio.log_ratio
-    return math.log(reading.value) if reading.value is not None and reading.value > 0 else None
+    return math.log(reading.value) if reading.value > 0 else None
 
 
 def relative_height(mark: Mark, *, log: bool) -> float | None:
@@ -452,16 +473,18 @@ def _track(history: History, case: str, variant: str, metric: Metric) -> Track:
 
 
 def _marks(line: Line, history: History) -> Iterator[Mark]:
-    for place, reading, before in history.steps(line):
-        unsure = doubt_of_count(history.verdict(line, before, reading)) or _disturbed(reading, before, line.metric)
-        yield Mark(
-            place, history.commits[place].sha, line, reading, before, unsure, history.move(line, before, reading)
-        )
+    for place, result, before in history.steps(line):
+        unsure, moved = "", None
+        if isinstance(result, Reading):
+            unsure = doubt_of_count(history.verdict(line, before, result)) or _disturbed(result, before, line.metric)
+            moved = history.move(line, before, result)
+        measured = history.measured_of(before), history.measured_of(result)
+        yield Mark(place, history.commits[place].sha, line, result, before, measured, unsure, moved)
 
 
 def _disturbed(now: Reading, before: Reading | None, metric: Metric) -> str:
     """Why the move of a ratio claims nothing, where something else used the machine."""
-    if metric.exact or before is None or not (now.contaminated or before.contaminated):
+    if metric.exact or before is None or not (now.is_busy or before.is_busy):
         return ""
     return "One of the two was measured on a busy machine."
 
@@ -469,35 +492,32 @@ def _disturbed(now: Reading, before: Reading | None, metric: Metric) -> str:
 def _remark(reading: Reading) -> str:
     """Remarks that a reader needs beside a reading."""
     said = []
-    if reading.contaminated:
+    if reading.is_busy:
         said.append("busy machine: other processes ran while it was timed")
     if reading.dirty:
         said.append("with uncommitted changes")
     return ", ".join(said)
 
 
-def _doubt(reading: Reading, metric: Metric) -> str:
-    return "" if metric.exact else factors.bounds(reading.ratio)
-
-
-def _words(reading: Reading, line: Line) -> str:
-    metric = line.metric
-    if reading.failure:
-        return f"failed: {reading.failure}"
+def _words(mark: Mark) -> str:
+    reading, line = mark.reading, mark.line
+    if reading is None:
+        return f"failed: {mark.failure}"
     if line.is_baseline:
         return "the baseline"
     if reading.ratio.log_ratio is not None:
         return factors.words(
-            reading.ratio.log_ratio, metric=metric.name, outcome=reading.outcome, baseline=reading.against
+            reading.ratio.log_ratio, metric=line.metric.name, outcome=reading.outcome, baseline=reading.against
         )
     if reading.outcome in {"less", "more"}:
-        return factors.without_ratio(reading.value, reading.base, unit=metric.unit, baseline=reading.against)
+        base = line.base_at(mark.place)
+        return factors.without_ratio(reading.value, base, unit=line.metric.unit, baseline=reading.against)
     return f"same as {reading.against}" if reading.outcome == "equal" else "no ratio to a baseline"
 
 
-def _since(now: Reading, before: Reading | None, metric: Metric, moved: Judgement | None) -> str:
+def _since(mark: Mark) -> str:
     """The change since the commit that was followed: of what is timed the ratio's, or the value's where that `moved`."""
-    difference = _difference(now, before, metric, moved)
+    difference, metric = _difference(mark), mark.line.metric
     if difference is None:
         return ""
     if not metric.exact:
@@ -505,33 +525,36 @@ def _since(now: Reading, before: Reading | None, metric: Metric, moved: Judgemen
     return units.change(difference, metric.unit) if difference else "unchanged"
 
 
-def _since_number(now: Reading, before: Reading | None, metric: Metric, moved: Judgement | None) -> float | None:
-    difference = _difference(now, before, metric, moved)
+def _since_number(mark: Mark) -> float | None:
+    difference = _difference(mark)
     if not difference:
         return None
-    return difference if metric.exact else factors.number(difference)
+    return difference if mark.line.metric.exact else factors.number(difference)
 
 
-def _difference(now: Reading, before: Reading | None, metric: Metric, moved: Judgement | None) -> float | None:
+def _difference(mark: Mark) -> float | None:
     """Of counts that of the values, of all else that of the log ratios, or what is likely of the values."""
-    if before is None or now.failure:
+    now, before = mark.reading, mark.before
+    if before is None or now is None:
         return None
-    if moved is not None:
-        return moved.ratio.log_ratio
-    older, newer = (before.value, now.value) if metric.exact else (before.ratio.log_ratio, now.ratio.log_ratio)
+    if mark.moved is not None:
+        return mark.moved.ratio.log_ratio
+    if mark.line.metric.exact:
+        return now.value - before.value
+    older, newer = before.ratio.log_ratio, now.ratio.log_ratio
     return None if older is None or newer is None else newer - older
 
 
-def _since_tone(now: Reading, before: Reading | None, metric: Metric, moved: Judgement | None) -> str:
+def _since_tone(mark: Mark) -> str:
     """The tone of a change: better or worse, where a count is another or a value `moved`; else empty."""
-    if before is None or now.failure or not may_differ_by_the_commit(before.measured, now.measured):
+    now, before, metric = mark.reading, mark.before, mark.line.metric
+    if before is None or now is None or not may_differ_by_the_commit(*mark.measured):
         return ""
-    bigger_is_better = metric.bigger_is_better
     if not metric.exact:
-        return factors.tone(moved.outcome, bigger_is_better=bigger_is_better) if moved else ""
-    if now.value is None or before.value is None or now.value == before.value:
+        return factors.tone(mark.moved.outcome, bigger_is_better=metric.bigger_is_better) if mark.moved else ""
+    if now.value == before.value:
         return ""
-    return factors.tone("less" if now.value < before.value else "more", bigger_is_better=bigger_is_better)
+    return factors.tone("less" if now.value < before.value else "more", bigger_is_better=metric.bigger_is_better)
 
 
 def _rows(
@@ -551,8 +574,9 @@ def _rows(
                 by_place.setdefault(mark.place, {})[key(track.variant, plot.metric.name)] = mark
     for place in sorted(by_place, reverse=True):
         commit = history.commits[place]
-        reasons = [r.failure for line in lines if (r := line.readings[place]) is not None]
-        failed = reasons[0] if reasons and all(reasons) else None
+        results = [result for line in lines if (result := line.results[place]) is not None]
+        reasons = [result.message for result in results if isinstance(result, Failure)]
+        failed = reasons[0] if reasons and len(reasons) == len(results) else None
         yield TableRow(place, commit, address(commit.sha), failed, by_place[place], tuple(there.get(place, ())))
 
 
@@ -592,4 +616,4 @@ def qualifiers(mark: Mark, commits: Sequence[Commit], newest: int) -> Iterator[s
 
 def disturbed(mark: Mark) -> bool:
     """True if something else may have moved it: it used the machine, which moves times and leaves counts alone."""
-    return mark.reading.contaminated and not mark.line.metric.exact
+    return mark.reading is not None and mark.reading.is_busy and not mark.line.metric.exact

@@ -90,7 +90,7 @@ class BoardSummary(BaseModel):
     id: UUID
     name: str
     project: str | None = Field(description="The project of the board; null for a personal one.")
-    owner: str = Field(description="Who made it.", examples=["token 'ci'"])
+    owner: str = Field(description="The token or user that made it.", examples=["token 'ci'"])
     own: bool
     may_change: bool
     charts: int

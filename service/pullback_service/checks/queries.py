@@ -1,6 +1,6 @@
-"""Queries of a check: the place where two commits parted, judgements of both, missing results, machines that could measure.
+"""Queries of a check: the merge base of two commits, judgements of both, missing results, machines that could measure.
 
-The base is the one that is named, or rather where the head parted from it. Nothing else takes its place: where it has no
+The base is the merge base of the head and the branch or commit that is named. Nothing else takes its place: where it has no
 results, that is the answer.
 """
 
@@ -36,7 +36,7 @@ from pullback_service.comparisons import queries as comparing
 from pullback_service.comparisons.at_once import EVIDENCE, OUTCOMES
 from pullback_service.comparisons.judgements import NO_SERIES, Outcomes
 from pullback_service.comparisons.pairs import uncertainty
-from pullback_service.comparisons.queries import Judged, Names, ShownSeries
+from pullback_service.comparisons.queries import CommitComparison, Names, SeriesDetail
 from pullback_service.errors import FieldError, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.jobs.labels import CPU, device_of, place_of
@@ -87,8 +87,8 @@ SELECT DISTINCT coalesce(labels ->> 'device', 'cpu')
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """The answer to a check. `base` is where `head` parted from `against`; None where that is not known.
+class CheckResult:
+    """The answer to a check. `base` is the merge base of `head` and `against`; None where it is not known.
 
     `lacks` says why nothing, or too little, can be said, with what would change that; it is empty where enough can.
     `not_in_turns` counts series that agents could measure in turns and nobody has; `suite` is what a job for that would be
@@ -103,7 +103,7 @@ class Checked:
     lacks: Sequence[str]
     notes: Sequence[str]
     base: NamedCommit | None = None
-    judged: Judged | None = None
+    judged: CommitComparison | None = None
     findings: Sequence[Finding] = ()
     counts: Mapping[FindingKind, int] = field(default_factory=dict)
     equal_code: bool = False
@@ -113,8 +113,8 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
-class _Parted:
-    """The commit where a head parted from its base, or why that is not known."""
+class _MergeBase:
+    """The merge base of a head and what it is compared with, or why it is not known."""
 
     base: Commit | None = None
     branch: str | None = None
@@ -131,28 +131,28 @@ class Measure:
     variants: Sequence[str] = ()
 
 
-async def check(session: AsyncSession, project: str, head: str, base: str | None, measure: Measure) -> Checked:
-    """A head against where it parted from its base. Index: as `named_commit`, `find_merge_base`, `compare` and `show`."""
+async def check(session: AsyncSession, project: str, head: str, base: str | None, measure: Measure) -> CheckResult:
+    """A head against its merge base. Index: as `named_commit`, `find_merge_base`, `compare` and `show`."""
     stored = await project_by_name(session, project)
     project_id = ProjectId(stored.id)
     against = base or await trunk_of(session, stored.id)
     candidate = await _named(session, project_id, head, where="head")
-    parted = await _parted(session, project_id, candidate, await _named(session, project_id, against, where="base"))
+    merge = await _merge_base(session, project_id, candidate, await _named(session, project_id, against, where="base"))
     devices = await _measuring_devices(session, project_id)
-    suite = measure.suite or await _suite(session, stored, parted.base or candidate.commit, candidate.commit)
-    if parted.base is None:
-        return Checked(
+    suite = measure.suite or await _suite(session, stored, merge.base or candidate.commit, candidate.commit)
+    if merge.base is None:
+        return CheckResult(
             project=stored.name,
             against=against,
             head=candidate,
             can_measure=bool(devices),
             suite=suite,
-            lacks=parted.lacks,
-            notes=parted.notes,
+            lacks=merge.lacks,
+            notes=merge.notes,
         )
-    judged = await comparing.compare(session, parted.base, candidate.commit, SeriesChoice(project=project))
+    judged = await comparing.compare(session, merge.base, candidate.commit, SeriesChoice(project=project))
     found = judged.outcomes
-    failing = list(wrong_gradients(judged.grounds.failures, parted.base.id, candidate.commit.id))
+    failing = list(wrong_gradients(judged.grounds.failures, merge.base.id, candidate.commit.id))
     async with statements.together(session) as ask:
         named = comparing.names_by_id(
             ask,
@@ -163,9 +163,9 @@ async def check(session: AsyncSession, project: str, head: str, base: str | None
     equal_code = _is_equal_code(judged)
     findings, counts = await _findings(session, project_id, judged, names, failing)
     compares = Comparable() if equal_code else comparable(found)
-    lacks = await _lacks(session, project_id, parted.base, candidate.commit, found, names, against)
-    lacks = lacks or [*_too_little(compares, parted.base, candidate.commit)]
-    jobs = await _jobs(session, project, candidate.commit, parted.base)
+    lacks = await _lacks(session, project_id, merge.base, candidate.commit, found, names, against)
+    lacks = lacks or [*_too_little(compares, merge.base, candidate.commit)]
+    jobs = await _jobs(session, project, candidate.commit, merge.base)
     asked_for = {
         each.id: each.device or CPU
         for each in names.cases.values()
@@ -175,11 +175,11 @@ async def check(session: AsyncSession, project: str, head: str, base: str | None
     of_variants = found.of_shapes([not measure.variants or shape.variant in measure.variants for shape in found.shapes])
     apart = found[not_in_turns(found, asked_for, EXTERNAL) & of_variants].case_id.tolist() if not equal_code else []
     apart_on = {asked_for[case_id] for case_id in apart}
-    return Checked(
+    return CheckResult(
         project=stored.name,
         against=against,
         head=candidate,
-        base=NamedCommit(parted.base, parted.branch),
+        base=NamedCommit(merge.base, merge.branch),
         judged=judged,
         findings=findings,
         counts=counts,
@@ -195,7 +195,7 @@ async def check(session: AsyncSession, project: str, head: str, base: str | None
         ],
         jobs=jobs,
         lacks=lacks,
-        notes=[*parted.notes, *([] if lacks else _not_compared(compares))],
+        notes=[*merge.notes, *([] if lacks else _not_compared(compares))],
     )
 
 
@@ -207,30 +207,34 @@ async def _named(session: AsyncSession, project_id: ProjectId, name: str, *, whe
         raise NotFoundError(error.detail, errors=[told], missing=error.missing) from error
 
 
-async def _parted(session: AsyncSession, project_id: ProjectId, candidate: NamedCommit, named: NamedCommit) -> _Parted:
+async def _merge_base(
+    session: AsyncSession, project_id: ProjectId, candidate: NamedCommit, named: NamedCommit
+) -> _MergeBase:
     """The merge base of both; of a commit that is on the base already, its first parent."""
     head, other = candidate.commit, named.commit
     called = named.branch or other.sha
     found = await find_merge_base(session, project_id, other.sha, head.sha)
     if found.sha is None:
-        return _Parted(
+        return _MergeBase(
             lacks=[
                 f"No common ancestor of {called!r} and {head.sha} is known: send the history of both with `pullback log`."
             ]
         )
     if found.sha != head.sha:
-        return _Parted(await commit_by_sha(session, project_id, found.sha), named.branch, notes=[*uncertainty(found)])
+        return _MergeBase(
+            await commit_by_sha(session, project_id, found.sha), named.branch, notes=[*uncertainty(found)]
+        )
     note = f"Commit {head.sha} is on {called!r} already, so it is compared with its first parent."
     parents = (await parents_of(session, [head.id])).get(head.id, [])
     try:
-        return _Parted(await commit_by_sha(session, project_id, parents[0]), notes=[note])
+        return _MergeBase(await commit_by_sha(session, project_id, parents[0]), notes=[note])
     except (IndexError, NotFoundError):
-        return _Parted(
+        return _MergeBase(
             lacks=[f"The first parent of {head.sha} is not known: send its history with `pullback log`."], notes=[note]
         )
 
 
-def _is_equal_code(judged: Judged) -> bool:
+def _is_equal_code(judged: CommitComparison) -> bool:
     """True if all that was measured at both commits is of the same files."""
     found = judged.outcomes
     return judged.equal_code == int((found.has_reference & found.has_candidate).sum()) > 0
@@ -239,7 +243,7 @@ def _is_equal_code(judged: Judged) -> bool:
 async def _findings(
     session: AsyncSession,
     project_id: ProjectId,
-    judged: Judged,
+    judged: CommitComparison,
     names: Names,
     failing: Sequence[tuple[int, int, str | None, str]],
 ) -> tuple[Sequence[Finding], Mapping[FindingKind, int]]:
@@ -277,7 +281,7 @@ def _whole(kind: FindingKind, names: Names, measurement: tuple[int, int, str | N
 
 
 def _changed(
-    kind: FindingKind, shown: ShownSeries, others: Mapping[tuple[int, str, str], Sequence[tuple[int, Elsewhere]]]
+    kind: FindingKind, shown: SeriesDetail, others: Mapping[tuple[int, str, str], Sequence[tuple[int, Elsewhere]]]
 ) -> Finding:
     compared, judgement = shown.compared, shown.compared.judgement
     case_id, machine_id, variant, metric = compared.key
@@ -320,7 +324,7 @@ def _others(found: Outcomes, names: Names) -> Mapping[tuple[int, str, str], Sequ
     return told
 
 
-async def _missing(session: AsyncSession, judged: Judged) -> Mapping[Measurement, str]:
+async def _missing(session: AsyncSession, judged: CommitComparison) -> Mapping[Measurement, str]:
     """Results that the base has and the head has not, with the reason: it failed, or a run of the same suite there was without it.
 
     Index: ix_point_commit_id_series_id, ix_report_commit_id.
@@ -365,7 +369,7 @@ async def _lacks(
         nearest = await nearest_measured(session, project_id, base)
         instead = "" if nearest is None else f" Its nearest ancestor with results is {nearest}: compare with that."
         told.append(
-            f"Commit {base.sha}, where {head.sha[:10]} and {against!r} parted, has no results: measure it.{instead}"
+            f"Commit {base.sha}, the merge base of {head.sha[:10]} and {against!r}, has no results: measure it.{instead}"
         )
     if not found.has_candidate.any():
         told.append(f"Commit {head.sha} has no results: measure it.")

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from pullback_service.addresses import API
 from pullback_service.checks.findings import KINDS, Finding, FindingKind
-from pullback_service.checks.queries import Checked
+from pullback_service.checks.queries import CheckResult
 from pullback_service.commits.ref_names import NamedCommit
 from pullback_service.comparisons.judging import Evidence, Outcome
 from pullback_service.jobs.labels import device_of
@@ -137,7 +137,7 @@ class CheckAnswer(BaseModel):
     notes: list[str]
 
     @classmethod
-    def of(cls, checked: Checked) -> Self:
+    def of(cls, checked: CheckResult) -> Self:
         """The answer to a check."""
         found = None if checked.judged is None else checked.judged.outcomes
         counts = {} if found is None else found.counts()

@@ -195,7 +195,7 @@ class BoardSummary(Answer):
     project: str | None
     """The project of the board; null for a personal one."""
     owner: str
-    """Who made it."""
+    """The token or user that made it."""
     own: bool
     may_change: bool
     charts: int
@@ -262,7 +262,7 @@ class ChannelRequest(Statement):
     url: str | None = None
     """Of a webhook or of an incoming webhook of Slack: https."""
     to: list[str] | None = None
-    """Who gets e-mails."""
+    """Recipients of e-mails."""
     events: list[Event] | None = None
     """Left out: all but `likely`, and that too while no agent can measure the project."""
 

@@ -102,7 +102,7 @@ class ReadingColumns(NamedTuple):
 _TYPES = (*(np.float64,) * 3, np.int64, *(np.float64,) * 2, *(np.int64,) * 4, *(np.bool_,) * 2)
 
 
-class Judged(NamedTuple):
+class JudgementColumns(NamedTuple):
     """`Judgement` as columns: texts by their codes, NaN where there is no number. No usual series has groups.
 
     `width` is half the width of the interval.
@@ -148,7 +148,7 @@ def judge_usual(
     bigger_is_better: Flags,
     equal_code: Flags,
     values_compare: bool = True,
-) -> Judged:
+) -> JudgementColumns:
     """The outcomes of usual series. Readings where a commit has none are ignored.
 
     `counted_together` are metrics whose counts compare within one upload only. Of `equal_code` no difference is the commit's.
@@ -208,7 +208,7 @@ def judge_usual(
         reason[which] = _reason(why)
     of_equal_code = both & equal_code & (outcome != CODE_OF["equal"])
     outcome[of_equal_code], reason[of_equal_code] = CODE_OF["ambiguous"], _reason(EQUAL_CODE)
-    return Judged(
+    return JudgementColumns(
         outcome=outcome,
         evidence=evidence,
         log_ratio=np.where(compared, change, log_ratio),

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pullback_service.claims import COUNTED_IN_ONE_SESSION
-from pullback_service.comparisons.at_once import Flags, Ids, Judged, ReadingColumns, judge_usual
+from pullback_service.comparisons.at_once import Flags, Ids, JudgementColumns, ReadingColumns, judge_usual
 from pullback_service.comparisons.columns import CommitReadings, DescribedSeries
 from pullback_service.comparisons.grounds import Across, Grounds
 from pullback_service.comparisons.judgements import NO_SERIES, Outcomes, Shape
@@ -117,7 +117,7 @@ def _end(
     return end
 
 
-def judge_at_once(described: DescribedSeries, pairs: Pairs, *, values_compare: bool = True) -> Judged:
+def judge_at_once(described: DescribedSeries, pairs: Pairs, *, values_compare: bool = True) -> JudgementColumns:
     """All series, judged as usual ones."""
     return judge_usual(
         pairs.reference,

@@ -60,7 +60,7 @@ class Names(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class CommitComparison:
     """Two commits with what was judged of their series, and on which grounds; `equal_code` counts series with equal files."""
 
     reference_id: int
@@ -72,7 +72,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class SeriesComparison:
     """A series at two commits. `series_id` is None where only uploads that compare know it."""
 
     key: Key
@@ -98,7 +98,7 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownSide:
+class SideDetail:
     """A series at one of the commits, with the reports behind it, oldest first."""
 
     reading: Reading
@@ -107,14 +107,14 @@ class ShownSide:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownSeries:
+class SeriesDetail:
     """A compared series, in full."""
 
-    compared: Compared
+    compared: SeriesComparison
     case: CaseFacts
     machine: MachineFacts
-    reference: ShownSide | None
-    candidate: ShownSide | None
+    reference: SideDetail | None
+    candidate: SideDetail | None
 
 
 async def compare(
@@ -124,7 +124,7 @@ async def compare(
     choice: SeriesChoice,
     *,
     across: Across | None = None,
-) -> Judged:
+) -> CommitComparison:
     """Every chosen series that either commit has, worst first; with `across`, of one machine against another.
 
     No groups hold two machines, so between them only counts are claimed; a series is called by the candidate's machine.
@@ -151,7 +151,7 @@ async def compare(
     outcomes = lay_out(described, pairs, grounds, across)
     if pairs.unusual.any() or outcomes.having(*CHANGED_COUNTS).any():
         grounds = replace(grounds, software=software())
-    judged = Judged(reference.id, candidate.id, across, grounds, outcomes, int(pairs.equal_code.sum()))
+    judged = CommitComparison(reference.id, candidate.id, across, grounds, outcomes, int(pairs.equal_code.sum()))
     unusual = _unusual(judged, pairs.unusual)
     await _judge_one_by_one(session, judged, unusual, {*np.flatnonzero(pairs.equal_code).tolist()})
     if across is None:
@@ -159,7 +159,7 @@ async def compare(
     return replace(judged, outcomes=judged.outcomes.sorted())
 
 
-async def show(session: AsyncSession, judged: Judged, page: Outcomes) -> Sequence[ShownSeries]:
+async def show(session: AsyncSession, judged: CommitComparison, page: Outcomes) -> Sequence[SeriesDetail]:
     """A page of compared series in full. Index: as `in_full`."""
     async with statements.together(session) as ask:
         found = in_full(ask, judged, page, page)
@@ -167,8 +167,8 @@ async def show(session: AsyncSession, judged: Judged, page: Outcomes) -> Sequenc
 
 
 def in_full(
-    ask: Together, judged: Judged, page: Outcomes, named: Outcomes
-) -> Callable[[], tuple[Sequence[ShownSeries], Names]]:
+    ask: Together, judged: CommitComparison, page: Outcomes, named: Outcomes
+) -> Callable[[], tuple[Sequence[SeriesDetail], Names]]:
     """A page of compared series in full, and the names of these and others.
 
     Index: as `names_by_id`, `readings_of_pairs` and `several_reports`.
@@ -178,17 +178,17 @@ def in_full(
     pairs = _pairs_of(judged, rows)
     readings, several = ask(readings_of_pairs(pairs)), ask(several_reports(pairs))
 
-    def read() -> tuple[Sequence[ShownSeries], Names]:
+    def read() -> tuple[Sequence[SeriesDetail], Names]:
         cases, machines = named = names()
         found = readings.value
         sides = {
-            pair: ShownSide(
+            pair: SideDetail(
                 reading, several.value.get(pair, (reading.report_id,)), *judged.grounds.measured_of(reading)
             )
             for pair, reading in found.items()
         }
         shown = [
-            ShownSeries(
+            SeriesDetail(
                 _compared(judged, each, found),
                 cases[each.case_id],
                 machines[each.machine_id],
@@ -245,7 +245,7 @@ class _Row(NamedTuple):
     def key(self) -> Key:
         return self.case_id, self.machine_id, self.shape.variant, self.shape.metric
 
-    def places(self, judged: Judged) -> tuple[tuple[int, int], tuple[int, int]]:
+    def places(self, judged: CommitComparison) -> tuple[tuple[int, int], tuple[int, int]]:
         """Series and commit of its readings at the reference and at the candidate, of no series where there is none."""
         return (
             (self.reference_series_id if self.has_reference else NO_SERIES, judged.reference_id),
@@ -266,7 +266,7 @@ def _rows(found: Outcomes) -> Iterable[_Row]:
     return map(_Row, shapes, *(column.tolist() for column in columns))
 
 
-def _compared(judged: Judged, each: _Row, found: Mapping[tuple[int, int], Reading]) -> Compared:
+def _compared(judged: CommitComparison, each: _Row, found: Mapping[tuple[int, int], Reading]) -> SeriesComparison:
     older, newer = each.places(judged)
     return judged_series(
         each.key,
@@ -291,7 +291,7 @@ def judged_series(
     candidate_id: int,
     grounds: Grounds,
     across: Across | None = None,
-) -> Compared:
+) -> SeriesComparison:
     """A series judged by the rule itself, from its readings at both commits and whatever else there is."""
     stated = grounds.stated.get(key)
     failed, failed_before = grounds.failures_of(key, reference_id, candidate_id, across)
@@ -319,7 +319,7 @@ def judged_series(
     judgement = as_resolved(judgement, grounds.resolutions.get(series_id or NO_SERIES))
     if across is not None and judgement.evidence in UNPAIRED:
         judgement = judgement._replace(reason=ON_TWO_MACHINES)
-    return Compared(
+    return SeriesComparison(
         key=key,
         series_id=series_id,
         kind=shape.kind,
@@ -343,7 +343,7 @@ def _changed_software(
     return grounds.software.between(UUID(reference.report_id), UUID(candidate.report_id), variant) or None
 
 
-def _unusual(judged: Judged, by_numbers: Flags) -> NDArray[np.intp]:
+def _unusual(judged: CommitComparison, by_numbers: Flags) -> NDArray[np.intp]:
     """The places of the series that the rule itself has to judge: by their numbers, or for what else there is of them."""
     grounds, found = judged.grounds, judged.outcomes
     unusual = np.ones(len(found), bool)  # also those that only uploads that compare know
@@ -357,7 +357,7 @@ def _unusual(judged: Judged, by_numbers: Flags) -> NDArray[np.intp]:
 
 
 async def _judge_one_by_one(
-    session: AsyncSession, judged: Judged, unusual: NDArray[np.intp], equal_code: Collection[int]
+    session: AsyncSession, judged: CommitComparison, unusual: NDArray[np.intp], equal_code: Collection[int]
 ) -> None:
     """Judge the series at some places by the rule itself, and write down what it says."""
     if not len(unusual):
@@ -378,7 +378,7 @@ async def _judge_one_by_one(
     found.log_ratio[unusual] = [nan if (ratio := each.ratio.log_ratio) is None else ratio for each in judgements]
 
 
-async def _as_resolved(session: AsyncSession, judged: Judged) -> Judged:
+async def _as_resolved(session: AsyncSession, judged: CommitComparison) -> CommitComparison:
     """Nothing of what was measured at different times is likely that the noise of its series hides. Index: pk_series_state."""
     found = judged.outcomes
     places = np.flatnonzero(found.having(*LIKELY) & np.isin(found.evidence, UNPAIRED_CODES))
@@ -392,5 +392,5 @@ async def _as_resolved(session: AsyncSession, judged: Judged) -> Judged:
     return replace(judged, grounds=replace(judged.grounds, resolutions=resolutions))
 
 
-def _pairs_of(judged: Judged, rows: Iterable[_Row]) -> Collection[tuple[int, int]]:
+def _pairs_of(judged: CommitComparison, rows: Iterable[_Row]) -> Collection[tuple[int, int]]:
     return {place for each in rows for place in each.places(judged) if place[0] != NO_SERIES}

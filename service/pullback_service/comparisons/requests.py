@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service.comparisons import queries
 from pullback_service.comparisons.grounds import Across
 from pullback_service.comparisons.pairs import Pair, find_pair, missing_series
-from pullback_service.comparisons.queries import Judged
+from pullback_service.comparisons.queries import CommitComparison
 from pullback_service.errors import refuse
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.machines.queries import machines_called
@@ -38,7 +38,7 @@ class Answered:
 
     project_id: ProjectId
     pair: Pair
-    judged: Judged
+    judged: CommitComparison
     notes: Sequence[str]
 
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pullback_service.commits.ref_names import NamedCommit
 from pullback_service.comparisons.judging import UNPAIRED, Evidence, Outcome
-from pullback_service.comparisons.queries import ShownSeries
+from pullback_service.comparisons.queries import SeriesDetail
 from pullback_service.measured.schemas import MeasuredSummary, plain_measured
 from pullback_service.models.machines import Machine
 from pullback_service.paging import Page
@@ -96,23 +96,23 @@ class ComparedSeries(RatioFields):
     candidate: ComparedSide | None
 
     @classmethod
-    def of(cls, shown: ShownSeries) -> Self:
+    def of(cls, shown: SeriesDetail) -> Self:
         """A compared series in full."""
         return cls.model_validate(plain_compared(shown))
 
 
-def _significance(shown: ShownSeries) -> float | None:
+def _significance(shown: SeriesDetail) -> float | None:
     ratio, threshold = shown.compared.judgement.ratio.log_ratio, shown.compared.judgement.threshold
     return abs(ratio) / threshold if ratio is not None and threshold else None
 
 
-def _is_same_program(shown: ShownSeries) -> bool | None:
+def _is_same_program(shown: SeriesDetail) -> bool | None:
     sides = (shown.compared.reference, shown.compared.candidate)
     hashes = [None if side is None else side.program_hash for side in sides]
     return None if None in hashes else hashes[0] == hashes[1]
 
 
-def _kind(shown: ShownSeries) -> str | None:
+def _kind(shown: SeriesDetail) -> str | None:
     evidence = shown.compared.judgement.evidence
     return "unpaired" if evidence in UNPAIRED else evidence
 

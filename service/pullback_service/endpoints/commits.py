@@ -1,4 +1,4 @@
-"""Listing commits and branches, learning them from logs, finding where two of them parted."""
+"""Listing commits and branches, learning them from logs, finding the merge base of two."""
 
 from datetime import datetime
 

@@ -39,7 +39,7 @@ class ChannelRequest(BaseModel):
     kind: Kind
     url: Url | None = Field(None, description="Of a webhook or of an incoming webhook of Slack: https.")
     to: Annotated[list[MailAddress], Field(min_length=1, max_length=MOST_RECIPIENTS)] | None = Field(
-        None, description="Who gets e-mails."
+        None, description="Recipients of e-mails."
     )
     events: Annotated[list[Event], Field(min_length=1, max_length=len(EVENTS))] | None = Field(
         None,

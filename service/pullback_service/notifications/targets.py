@@ -30,11 +30,11 @@ def fit_webhook(url: str, networks: Sequence[Network]) -> str:
     allowed = is_allowed(address, networks) if address is not None else bool(networks)
     if is_private(host) and not allowed:
         raise UnfitTargetError(
-            "The url leads inside of some network: give a public one, or let the operator add the network to "
+            "The url leads to a private address: give a public one, or let the operator add its network to "
             "PULLBACK_ALLOW_NETWORKS"
         )
     if parts.scheme == "http" and not allowed:
-        raise UnfitTargetError(f"The url is http, which is taken inside of allowed networks only; {_REMEDY}")
+        raise UnfitTargetError(f"The url is http, which is accepted in allowed networks only; {_REMEDY}")
     return url
 
 

@@ -5,8 +5,9 @@ from datetime import datetime
 from typing import Any, Final, LiteralString, NamedTuple, Self, TypeAlias
 from uuid import UUID
 
+from pullback_service.claims import BASELINE
 from pullback_service.ratio import Ratio
-from pullback_service.readings.report_pooling import Pooled, Spread, spread_in
+from pullback_service.readings.report_pooling import CLEAN, Pooled, Spread, spread_in
 
 Place: TypeAlias = tuple[datetime, int]
 """The place of a commit in history: `ordered_at` and id."""
@@ -48,6 +49,16 @@ class Reading(NamedTuple):
     def place(self) -> Place:
         """The place of the commit."""
         return self.ordered_at, self.commit_id
+
+    @property
+    def is_busy(self) -> bool:
+        """True if something else used the machine while it was timed."""
+        return self.quality != CLEAN
+
+    @property
+    def against(self) -> str:
+        """The baseline by its name, also where the upload names none."""
+        return self.baseline or BASELINE
 
     @property
     def calls(self) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.comparisons.judging import Judgement, as_resolved
-from pullback_service.comparisons.queries import Compared
+from pullback_service.comparisons.queries import SeriesComparison
 from pullback_service.ids import MachineId
 from pullback_service.models.projects import Project
 from pullback_service.projects.queries import remember_projects
@@ -199,7 +199,9 @@ def news_of(series_ids: Collection[int], since: Place, *, most: int = MOST_NEWS)
     return Query(_NEWS_OF, values, _known, width=_KNOWN_WIDTH)
 
 
-def steps_of_case(case_id: int, machine_id: MachineId, commit_id: int, before_id: int) -> Query[Sequence[Compared]]:
+def steps_of_case(
+    case_id: int, machine_id: MachineId, commit_id: int, before_id: int
+) -> Query[Sequence[SeriesComparison]]:
     """All series of a case at a commit and at the one that it follows, with what is stored of the step.
 
     Index: uq_series_case_id_variant_metric_machine_id, pk_series_state, pk_step, pk_reading, pk_measured.
@@ -208,7 +210,7 @@ def steps_of_case(case_id: int, machine_id: MachineId, commit_id: int, before_id
     return Query(_OF_CASE, values, _compared, width=_BEFORE_END + READING_WIDTH + 3)
 
 
-def _compared(rows: Rows) -> Sequence[Compared]:
+def _compared(rows: Rows) -> Sequence[SeriesComparison]:
     found = []
     for row in rows:
         series_id, kind, case, machine, variant, metric, unit, direction, exact = row[:9]
@@ -216,7 +218,7 @@ def _compared(rows: Rows) -> Sequence[Compared]:
         wrong, before, now = row[_STEP_END], _reading(row[_STEP_END + 1 : _BEFORE_END]), _reading(row[_BEFORE_END:-3])
         *_, is_equal_code, is_subject, resolution = row
         found.append(
-            Compared(
+            SeriesComparison(
                 (case, machine, variant, metric),
                 series_id,
                 kind,

@@ -12,7 +12,7 @@ from pullback_dashboards.case.view import ReportEntry, case_view
 from pullback_dashboards.history import Claim, Commit
 from pullback_service.claims import COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.judging import Judgement, judge, of_equal_code
-from pullback_service.comparisons.queries import Compared
+from pullback_service.comparisons.queries import SeriesComparison
 from pullback_service.ratio import Ratio
 
 CASE = {"workload": "dense", "params": {"n": 8}, "dtype": "f4", "device": "cpu"}
@@ -81,7 +81,7 @@ def judged(now, before):
         exact = metric != "time" and together is None
         if older or newer:
             judgement = judge(older, newer, (), exact=exact, counted_together=together)
-            said[variant, metric] = Compared(
+            said[variant, metric] = SeriesComparison(
                 (1, 1, variant, metric), 1, "tier", "B", "smaller", exact, older, newer, judgement
             )
     return said

@@ -12,7 +12,7 @@ from pullback_dashboards.explore.view import Menu, MenuValue
 from pullback_dashboards.history import Commit
 from pullback_service.comparisons.judgements import summarize
 from pullback_service.comparisons.judging import Judgement
-from pullback_service.comparisons.queries import Compared, ShownSeries, ShownSide
+from pullback_service.comparisons.queries import SeriesComparison, SeriesDetail, SideDetail
 from pullback_service.ratio import Ratio
 from pullback_service.series.queries import CaseFacts, MachineFacts
 
@@ -22,7 +22,7 @@ WORKLOAD = "dense"
 
 def compared(judgement, *, variant="fused", metric="array_allocs", older=3.0, newer=4.0, number=1, direction="smaller"):
     exact = judgement.evidence == "exact"
-    return Compared(
+    return SeriesComparison(
         key=(number, 1, variant, metric),
         series_id=number,
         kind="tier",
@@ -60,8 +60,8 @@ def likely(outcome, ratio, **about):
 
 def shown(each):
     case = CaseFacts(1, WORKLOAD, "dense[n=8,f4,cpu]", {"n": 8}, "f4", "cpu")
-    sides = [None if side is None else ShownSide(side, ()) for side in (each.reference, each.candidate)]
-    return ShownSeries(each, case, MachineFacts(1, "lab", "f"), *sides)
+    sides = [None if side is None else SideDetail(side, ()) for side in (each.reference, each.candidate)]
+    return SeriesDetail(each, case, MachineFacts(1, "lab", "f"), *sides)
 
 
 def row(each):

@@ -4,7 +4,7 @@ from tests.service.readings.making import reading
 from pullback_dashboards.compare.expanded import expanded
 from pullback_dashboards.history import Commit
 from pullback_service.comparisons.judging import Judgement
-from pullback_service.comparisons.queries import Compared, ShownSeries, ShownSide
+from pullback_service.comparisons.queries import SeriesComparison, SeriesDetail, SideDetail
 from pullback_service.ratio import Ratio
 from pullback_service.series.windows import PooledPoint
 
@@ -12,13 +12,13 @@ OLD, NEW = Commit("a" * 40), Commit("b" * 40)
 
 
 def side(values):
-    return ShownSide(reading(sorted(values)[len(values) // 2], values), ("r1",))
+    return SideDetail(reading(sorted(values)[len(values) // 2], values), ("r1",))
 
 
 def shown(before, after):
     judgement = Judgement("slower", "paired", Ratio(0.1, 0.09, 0.11, 3), 0.01)
-    compared = Compared((1, 1, "fused", "time"), 1, "tier", "s", "smaller", False, None, None, judgement)
-    return ShownSeries(compared, None, None, before, after)
+    compared = SeriesComparison((1, 1, "fused", "time"), 1, "tier", "s", "smaller", False, None, None, judgement)
+    return SeriesDetail(compared, None, None, before, after)
 
 
 def point(commit, value, ratio=None):
@@ -41,7 +41,7 @@ def test_an_open_row_shows_history_groups_and_processes():
     assert detail.reports == ("r1",)
 
 
-@pytest.mark.parametrize("before", [None, ShownSide(reading(1.0), ()), side([0.0, 0.0, 0.0])])
+@pytest.mark.parametrize("before", [None, SideDetail(reading(1.0), ()), side([0.0, 0.0, 0.0])])
 def test_what_is_not_kept_is_left_out(before):
     detail = expanded(shown(before, side([1.0])), [], (), ((), (1.0,)), reference=OLD, candidate=NEW)
     assert (detail.history, detail.groups, detail.processes) == ("", "", "")

@@ -1,8 +1,9 @@
 from dataclasses import replace
 
 import pytest
+from tests.service.readings.making import reading
 
-from pullback_dashboards.history import Claim, IncidentChange, Metric, Reading
+from pullback_dashboards.history import Claim, Failure, IncidentChange, Metric
 from pullback_dashboards.news.view import AT_A_COMMIT, LATELY, Extent, changed_cases, tell
 from pullback_service.claims import doubt_of_change
 from pullback_service.comparisons.judging import Judgement
@@ -23,13 +24,13 @@ def test_a_ratio_that_moved_is_told_of_any_variant_and_says_where_the_machine_wa
     moved = [build.paired(0.40), build.paired(0.50)]
 
     def told(variant, readings):
-        lines = build.line("unfused", [Reading(1.0)] * 2), build.line(variant, readings)
+        lines = build.line("unfused", [reading(1.0)] * 2), build.line(variant, readings)
         return [(item.text, item.note) for item in news(build.history(*lines))]
 
     text, note = "likely 25 % slower: time against unfused 0.40× → 0.50×", "ratios of two runs, not measured in turns"
     assert told("fused", moved) == told("jax", moved) == [(text, note)]
     for place in (0, 1):
-        disturbed = [each._replace(contaminated=place == at) for at, each in enumerate(moved)]
+        disturbed = [each._replace(quality="contaminated" if place == at else "clean") for at, each in enumerate(moved)]
         assert told("fused", disturbed) == [(text, f"{note}, on a busy machine")]
 
 
@@ -46,7 +47,7 @@ def test_what_is_likely_says_how_to_know(build):
 
 def test_a_baseline_that_became_slower_is_told_as_that(build):
     """What is stored of the variants beside it is that the baseline moved."""
-    base = build.line("unfused", [Reading(100e-6), Reading(138e-6)])
+    base = build.line("unfused", [reading(100e-6), reading(138e-6)])
     (item,) = news(build.history(base))
     assert (item.variant, item.mark) == ("unfused", "△")
     assert item.text == "likely 38 % slower: 100\u202fµs → 138\u202fµs"
@@ -76,25 +77,25 @@ def test_a_baseline_that_became_slower_is_told_as_that(build):
     ],
 )
 def test_values_that_moved_are_told_in_the_words_of_their_metric(build, metric, values, text):
-    (item,) = news(build.history(build.line("external", [Reading(each) for each in values], metric)))
+    (item,) = news(build.history(build.line("external", [reading(each) for each in values], metric)))
     assert item.text == text
 
 
 def test_noise_within_the_intervals_is_no_news(build):
     lines = (
-        build.line("unfused", [Reading(1.0)] * 2),
+        build.line("unfused", [reading(1.0)] * 2),
         build.line("fused", [build.paired(0.50), build.paired(0.505)]),
     )
     assert news(build.history(*lines)) == ()
 
 
 def test_an_absolute_time_that_moved_less_than_machines_drift_is_no_news(build):
-    lines = (build.line("unfused", [Reading(1.0), Reading(1.09)]),)
+    lines = (build.line("unfused", [reading(1.0), reading(1.09)]),)
     assert news(build.history(*lines)) == ()
 
 
 def test_the_same_change_in_many_cases_is_one_item(build):
-    lines = [build.line("fused", [Reading(3.0), Reading(4.0)], build.bytes, case=f"dense[n={n}]") for n in range(1, 6)]
+    lines = [build.line("fused", [reading(3.0), reading(4.0)], build.bytes, case=f"dense[n={n}]") for n in range(1, 6)]
     (item,) = news(build.history(*lines))
     assert (len(item.cases), item.more, item.mark) == (3, 2, "▲")
 
@@ -102,7 +103,9 @@ def test_the_same_change_in_many_cases_is_one_item(build):
 def counted_anew(build, *, doubted=("fused",), **counts):
     """Two commits at which variants count so, of which some were counted with another NumPy at the second."""
     lines = [
-        build.line(variant, [Reading(float(n), report=f"{variant} {at}") for at, n in enumerate(counted)], build.bytes)
+        build.line(
+            variant, [reading(float(n), report_id=f"{variant} {at}") for at, n in enumerate(counted)], build.bytes
+        )
         for variant, counted in counts.items()
     ]
     reason = doubt_of_change("numpy 1.26.4, then 2.4.0")
@@ -148,7 +151,7 @@ def test_a_session_of_which_nothing_may_be_claimed_takes_nothing_back(build):
 
 
 def test_a_count_that_changed_across_a_commit_that_failed_is_told_where_it_runs_again(build):
-    readings = [Reading(50.0), Reading(failure="boom"), Reading(60.0)]
+    readings = [reading(50.0), Failure("boom"), reading(60.0)]
     told = news(build.history(build.line("fused", readings, build.bytes)))
     assert [(item.mark, item.text) for item in told] == [
         ("=", "works again since this commit"),
@@ -160,13 +163,13 @@ def test_a_count_that_changed_across_a_commit_that_failed_is_told_where_it_runs_
 
 @pytest.mark.parametrize("values", [(3.0, -3.0), (0.0, -5.0), (-1.0, 2.0), (1e308, 5e-324), (0.0, 4.0)])
 def test_counts_below_zero_and_beyond_all_ratios_are_told(build, values):
-    (item,) = news(build.history(build.line("fused", [Reading(value) for value in values], build.bytes)))
+    (item,) = news(build.history(build.line("fused", [reading(value) for value in values], build.bytes)))
     assert item.mark == ("▲" if values[1] > values[0] else "▼")
 
 
 def test_a_commit_is_held_against_the_one_that_it_was_made_from(build):
     """On the main branch 50, on another 500, then on the main branch again, where nothing happened."""
-    history = build.history(build.line("fused", [Reading(50.0), Reading(500.0), Reading(50.0)], build.bytes))
+    history = build.history(build.line("fused", [reading(50.0), reading(500.0), reading(50.0)], build.bytes))
     assert [item.mark for item in news(history)] == ["▼", "▲"]
     (item,) = news(replace(history, follows={2: 0}))
     assert (item.sha, item.mark) == (history.commits[1].sha, "▲")
@@ -175,9 +178,9 @@ def test_a_commit_is_held_against_the_one_that_it_was_made_from(build):
 
 def test_a_new_failure_comes_first(build):
     lines = (
-        build.line("unfused", [Reading(1.0)] * 2),
-        build.line("fused", [build.paired(0.5), Reading(failure="wrong gradient")]),
-        build.line("fused", [Reading(3.0), Reading(900.0)], build.bytes),
+        build.line("unfused", [reading(1.0)] * 2),
+        build.line("fused", [build.paired(0.5), Failure("wrong gradient")]),
+        build.line("fused", [reading(3.0), reading(900.0)], build.bytes),
     )
     first = news(build.history(*lines))[0]
     assert (first.text, first.note) == (
@@ -188,7 +191,7 @@ def test_a_new_failure_comes_first(build):
 
 def test_a_move_two_commits_ago_is_still_lately_and_one_of_long_ago_is_not(build):
     def told(readings):
-        lines = (build.line("unfused", [Reading(1.0)] * len(readings)), build.line("fused", readings))
+        lines = (build.line("unfused", [reading(1.0)] * len(readings)), build.line("fused", readings))
         return news(build.history(*lines))
 
     slow, fast = build.paired(0.9), build.paired(0.3)
@@ -198,8 +201,8 @@ def test_a_move_two_commits_ago_is_still_lately_and_one_of_long_ago_is_not(build
 
 def test_a_variant_that_runs_again_is_news(build):
     lines = (
-        build.line("unfused", [Reading(1.0)] * 2),
-        build.line("fused", [Reading(failure="missing"), build.paired(0.5)]),
+        build.line("unfused", [reading(1.0)] * 2),
+        build.line("fused", [Failure("missing"), build.paired(0.5)]),
     )
     (item,) = news(build.history(*lines))
     assert item.text == "works again since this commit"
@@ -236,17 +239,17 @@ def test_what_a_session_says_of_a_metric_follows_its_direction(history):
 
 def test_bytes_and_hits_that_both_rose_are_two_items(build):
     hits = Metric("hits", "1", exact=True, bigger_is_better=True)
-    lines = [build.line("fused", [Reading(2.0), Reading(4.0)], metric) for metric in (build.bytes, hits)]
+    lines = [build.line("fused", [reading(2.0), reading(4.0)], metric) for metric in (build.bytes, hits)]
     told = news(build.history(*lines))
     assert [(item.mark, item.text.split()[0]) for item in told] == [("▲", "array"), ("▼", "hits")]
 
 
 def test_a_count_that_changed_is_not_told_again_by_a_comparison_with_another_commit(build):
-    counted = build.line("fused", [Reading(2.0), Reading(3.0)], build.bytes)
+    counted = build.line("fused", [reading(2.0), reading(3.0)], build.bytes)
     claim = Claim(1, counted.workload, counted.case, "fused", "array_bytes", "a" * 40, "more", Ratio(0.4, 0.4, 0.4, 1))
     (item,) = news(replace(build.history(counted), claims=(claim,)))
     assert item.text.startswith("array bytes")
-    steady = build.line("fused", [Reading(3.0), Reading(3.0)], build.bytes)
+    steady = build.line("fused", [reading(3.0), reading(3.0)], build.bytes)
     (item,) = news(replace(build.history(steady), claims=(claim,)))
     assert item.text == "49.2 % more array bytes than aaaaaaaaa"
 
@@ -257,7 +260,7 @@ def test_changed_cases_are_those_of_the_news(history):
 
 def test_changes_of_one_kind_are_one_item_led_by_the_largest(build):
     lines = [
-        build.line("fused", [Reading(1000.0 * n), Reading(1000.0 * n + 5000)], build.bytes, case=f"dense[n={n}]")
+        build.line("fused", [reading(1000.0 * n), reading(1000.0 * n + 5000)], build.bytes, case=f"dense[n={n}]")
         for n in range(1, 4)
     ]
     (item,) = news(build.history(*lines))
@@ -268,9 +271,9 @@ def test_changes_of_one_kind_are_one_item_led_by_the_largest(build):
 def test_cases_of_which_other_metrics_changed_are_not_said_to_have_changed_likewise(build):
     hits = Metric("hits", "1", exact=True)
     lines = [
-        build.line("fused", [Reading(50.0), Reading(60.0)], build.bytes, case="dense[n=1]"),
-        build.line("fused", [Reading(3.0), Reading(5.0)], hits, case="dense[n=2]"),
-        build.line("fused", [Reading(50.0), Reading(61.0)], build.bytes, case="dense[n=3]"),
+        build.line("fused", [reading(50.0), reading(60.0)], build.bytes, case="dense[n=1]"),
+        build.line("fused", [reading(3.0), reading(5.0)], hits, case="dense[n=2]"),
+        build.line("fused", [reading(50.0), reading(61.0)], build.bytes, case="dense[n=3]"),
     ]
     told = [(item.text.split(" ")[0], [where.case for where in item.cases]) for item in news(build.history(*lines))]
     assert told == [("hits", ["dense[n=2]"]), ("array", ["dense[n=3]", "dense[n=1]"])]
@@ -280,14 +283,14 @@ def test_counts_of_one_variant_at_one_commit_are_one_sentence_with_arrays_first(
     metrics = [
         Metric(name, "1", exact=True) for name in ("native_allocs", "array_bytes", "array_allocs", "native_bytes")
     ]
-    lines = [build.line("fused", [Reading(10.0), Reading(11.0)], metric) for metric in metrics]
+    lines = [build.line("fused", [reading(10.0), reading(11.0)], metric) for metric in metrics]
     (item,) = news(build.history(*lines))
     assert item.text == "arrays 10 → 11 (+1), array bytes 10 → 11 (+1), 2 more counts"
 
 
 def test_a_failure_of_all_variants_is_told_once(build):
     lines = [
-        build.line(variant, [build.paired(0.5), Reading(failure="wrong gradient")])
+        build.line(variant, [build.paired(0.5), Failure("wrong gradient")])
         for variant in ("unfused", "fused", "stateful")
     ]
     (item,) = news(build.history(*lines))
@@ -296,7 +299,7 @@ def test_a_failure_of_all_variants_is_told_once(build):
 
 def test_of_a_commit_alone_older_news_are_left_out_and_more_cases_named(build):
     lines = [
-        build.line("fused", [Reading(3.0), Reading(4.0), Reading(5.0)], build.bytes, case=f"dense[n={n}]")
+        build.line("fused", [reading(3.0), reading(4.0), reading(5.0)], build.bytes, case=f"dense[n={n}]")
         for n in range(1, 16)
     ]
     history = build.history(*lines)
@@ -306,18 +309,18 @@ def test_of_a_commit_alone_older_news_are_left_out_and_more_cases_named(build):
 
 
 def test_a_case_that_was_left_out_at_the_commit_before_is_held_against_its_reading_before_that(build):
-    told = news(build.history(build.line("fused", [Reading(3.0), None, Reading(4.0)], build.bytes)), AT_A_COMMIT)
+    told = news(build.history(build.line("fused", [reading(3.0), None, reading(4.0)], build.bytes)), AT_A_COMMIT)
     assert [item.text for item in told] == ["array bytes 3\u202fB → 4\u202fB (+1\u202fB)"]
 
 
 def test_items_that_are_left_out_are_counted(build):
-    lines = [build.line(name, [Reading(3.0), Reading(4.0)], build.bytes) for name in ("fused", "native", "stateful")]
+    lines = [build.line(name, [reading(3.0), reading(4.0)], build.bytes) for name in ("fused", "native", "stateful")]
     told = tell(build.history(*lines), Extent(commits=5, items=2, cases=3), project="p", machine=None)
     assert (len(told.news), told.left_out) == (2, 1)
 
 
 def test_addresses_go_on_with_the_machine_that_was_asked_for(build):
-    history = build.history(build.line("fused", [Reading(3.0), Reading(4.0)], build.bytes))
+    history = build.history(build.line("fused", [reading(3.0), reading(4.0)], build.bytes))
     (item,) = tell(history, LATELY, project="p", machine="box").news
     assert item.commit_href.endswith(f"{item.sha}?machine=box")
     assert item.cases[0].href.endswith("?machine=box")
@@ -325,7 +328,7 @@ def test_addresses_go_on_with_the_machine_that_was_asked_for(build):
 
 def test_a_series_of_which_an_incident_has_several_changes_is_told_once(build):
     metric = Metric("array_bytes", "B", exact=True)
-    count = build.line("fused", [Reading(1024.0)] * 5, metric)
+    count = build.line("fused", [reading(1024.0)] * 5, metric)
     said = IncidentChange(7, "confirmed", "worse", count.case, "fused", metric, True, 0.4, 0, 4)
     narrower = replace(said, last=2)
     claim = Claim(4, count.workload, count.case, "fused", "array_bytes", "0" * 40, "more", Ratio(0.4, 0.4, 0.4, 1))

@@ -1,20 +1,29 @@
 from dataclasses import replace
 
 import pytest
+from tests.service.readings.making import mark_of, reading
 
-from pullback_dashboards.history import Reading
+from pullback_dashboards.history import Failure
 from pullback_dashboards.news.view import RECENTLY, moves
 from pullback_dashboards.overview.parameters import State
 from pullback_dashboards.overview.ranking import Standing, means, ranked
 from pullback_dashboards.overview.view import bracket, heat_map
+from pullback_service.readings.reading import Reading
 
 
 def stood(history, metric):
-    return [
-        Standing(line.case, line.variant, line.latest[0], line.latest[1], series_id=1)
-        for line in history.of(metric.name)
-        if line.latest
-    ]
+    found = []
+    for line in history.of(metric.name):
+        places = [place for place, result in enumerate(line.results) if result]
+        for place in places[-1:]:
+            base, result = line.base_at(place), line.results[place]
+            measured, failure = (None, result.message) if isinstance(result, Failure) else (result, None)
+            found.append(Standing(line.case, line.variant, place, measured, 1, base=base, failure=failure))
+    return found
+
+
+def curve(line):
+    return [mark_of(one) if isinstance(one, Reading) else one for one in line.results]
 
 
 def heat(history, metric, *, opened=("dense",), toggles=False, state=None, most=40):
@@ -23,7 +32,8 @@ def heat(history, metric, *, opened=("dense",), toggles=False, state=None, most=
     return heat_map(
         ranked(workloads, found, metric),
         {(one.case, one.variant): one for one in found},
-        history,
+        history.commits,
+        {(line.case, line.variant): curve(line) for line in history.of(metric.name)},
         variants=history.variants,
         metric=metric,
         means=means(found, metric),
@@ -56,7 +66,7 @@ def test_the_baseline_shows_its_value_and_no_ratio(history, build):
 
 
 def test_a_failed_case_shows_its_reason_and_no_number(build):
-    lines = (build.line("unfused", [Reading(1.0)]), build.line("fused", [Reading(failure="no such tier")]))
+    lines = (build.line("unfused", [reading(1.0)]), build.line("fused", [Failure("no such tier")]))
     fused = cells(build.history(*lines), build.time)["fused"]
     assert (fused.value, fused.doubt, fused.tone) == ("failed", "no such tier", "failed")
     assert fused.log_ratio is None
@@ -64,14 +74,14 @@ def test_a_failed_case_shows_its_reason_and_no_number(build):
 
 
 def test_an_ambiguous_cell_is_marked_and_not_tinted(build):
-    lines = (build.line("unfused", [Reading(1.0)]), build.line("fused", [build.paired(0.9, "ambiguous", doubt=0.2)]))
+    lines = (build.line("unfused", [reading(1.0)]), build.line("fused", [build.paired(0.9, "ambiguous", doubt=0.2)]))
     fused = cells(build.history(*lines), build.time)["fused"]
     assert (fused.tone, fused.depth, fused.mark) == ("unsure", 0, "?")
     assert fused.doubt.endswith("ambiguous")
 
 
 def test_a_cell_of_an_older_commit_says_so(build):
-    lines = (build.line("unfused", [Reading(1.0)] * 2), build.line("fused", [build.paired(0.5), None]))
+    lines = (build.line("unfused", [reading(1.0)] * 2), build.line("fused", [build.paired(0.5), None]))
     fused = cells(build.history(*lines), build.time)["fused"]
     assert fused.outdated
     assert fused.doubt == "from an older commit"
@@ -85,7 +95,7 @@ def test_memory_that_is_gone_is_better_without_a_ratio(history, build):
 
 def test_a_count_below_zero_is_said_with_its_numbers_and_lies_on_the_lower_edge(build):
     score = replace(build.bytes, name="score", unit="1")
-    lines = (build.line("unfused", [Reading(3.0)], score), build.line("fused", [Reading(-5.0)], score))
+    lines = (build.line("unfused", [reading(3.0)], score), build.line("fused", [reading(-5.0)], score))
     fused = cells(build.history(*lines), score)["fused"]
     assert (fused.value, fused.doubt) == ("-5", "less than unfused: -5 against 3")
     assert fused.ticks[0].nothing
@@ -94,15 +104,15 @@ def test_a_count_below_zero_is_said_with_its_numbers_and_lies_on_the_lower_edge(
 @pytest.mark.parametrize("values", [(-3.0, -5.0, -4.0), (3.0, -5.0, 0.0), (1.0, 0.5, 2.0)])
 def test_a_sparkline_of_values_alone_has_every_one_of_them_in_their_order(build, values):
     speed = replace(build.time, name="speed", unit="1")
-    drawn = cells(build.history(build.line("external", [Reading(value) for value in values], speed)), speed)
+    drawn = cells(build.history(build.line("external", [reading(value) for value in values], speed)), speed)
     heights = [tick.ratio.log_ratio for tick in drawn["external"].ticks]
     assert sorted(range(3), key=heights.__getitem__) == sorted(range(3), key=values.__getitem__)
 
 
 def test_a_disturbed_time_is_told_in_its_cell_in_the_row_of_its_workload_and_in_the_mean(build):
     small, large = "dense[n=1,f4,cpu]", "dense[n=2,f4,cpu]"
-    disturbed = build.paired(0.5)._replace(contaminated=True)
-    lines = [build.line("unfused", [Reading(1e-4)], case=case) for case in (small, large)]
+    disturbed = build.paired(0.5)._replace(quality="contaminated")
+    lines = [build.line("unfused", [reading(1e-4)], case=case) for case in (small, large)]
     lines += [
         build.line("fused", [disturbed], case=small),
         build.line("fused", [build.paired(0.25)], case=large),
@@ -121,8 +131,8 @@ def test_a_disturbed_time_is_told_in_its_cell_in_the_row_of_its_workload_and_in_
 
 def test_a_machine_in_use_does_not_disturb_counts(build):
     lines = (
-        build.line("unfused", [Reading(8.0, contaminated=True)], build.bytes),
-        build.line("fused", [Reading(4.0, contaminated=True)], build.bytes),
+        build.line("unfused", [reading(8.0, quality="contaminated")], build.bytes),
+        build.line("fused", [reading(4.0, quality="contaminated")], build.bytes),
     )
     assert heat(build.history(*lines), build.bytes).means[1].contaminated == 0
 
@@ -135,7 +145,7 @@ def test_means_do_not_hide_counts_of_zero(history, build):
 
 
 def test_the_mean_is_geometric(build):
-    lines = [build.line("unfused", [Reading(1.0)], case=f"dense[n={n}]") for n in (1, 2)]
+    lines = [build.line("unfused", [reading(1.0)], case=f"dense[n={n}]") for n in (1, 2)]
     lines += [build.line("fused", [build.paired(ratio)], case=f"dense[n={n}]") for n, ratio in ((1, 0.25), (2, 1.0))]
     (_, mean) = heat(build.history(*lines), build.time).means
     assert (mean.value, mean.cases) == ("0.50×", 2)
@@ -145,14 +155,14 @@ def test_means_say_over_how_many_cases_they_are(build):
     def line(variant, case, reading):
         return build.line(variant, [reading], case=f"dense[n={case}]")
 
-    failed = Reading(failure="wrong")
-    lines = [line("unfused", case, Reading(1.0)) for case in (1, 2, 3)]
+    failed = Failure("wrong")
+    lines = [line("unfused", case, reading(1.0)) for case in (1, 2, 3)]
     lines += [line("fused", case, reading) for case, reading in ((1, build.paired(0.5)), (2, failed), (3, failed))]
     assert heat(build.history(*lines), build.time).averaged == "time, geometric mean over 1 case"
     lines += [line("native", case, build.paired(0.5)) for case in (1, 2, 3)]
     assert heat(build.history(*lines), build.time).averaged == "time, geometric mean over 1 to 3 cases"
     lines = [
-        build.line(variant, [Reading(value)], build.bytes) for variant, value in (("unfused", 1.0), ("fused", 0.0))
+        build.line(variant, [reading(value)], build.bytes) for variant, value in (("unfused", 1.0), ("fused", 0.0))
     ]
     assert heat(build.history(*lines), build.bytes).averaged == "array bytes"
 
@@ -171,10 +181,10 @@ def test_the_case_label_repeats_the_workload_only_where_it_must():
 
 def several(build, *, cases=3, **readings):
     """A workload with cases n = 1, 2, … in which variants have the readings given."""
-    lines = [build.line("unfused", [Reading(n * 1e-3)], case=f"dense[n={n}]") for n in range(1, cases + 1)]
+    lines = [build.line("unfused", [reading(n * 1e-3)], case=f"dense[n={n}]") for n in range(1, cases + 1)]
     for variant, ratios in readings.items():
         lines += [
-            build.line(variant, [ratio if isinstance(ratio, Reading) else build.paired(ratio)], case=f"dense[n={n}]")
+            build.line(variant, [ratio if isinstance(ratio, Failure) else build.paired(ratio)], case=f"dense[n={n}]")
             for n, ratio in enumerate(ratios, 1)
         ]
     return build.history(*lines)
@@ -191,7 +201,7 @@ def test_a_closed_workload_shows_its_worst_case_and_tells_the_best(build):
 
 
 def test_a_failed_case_is_the_worst_of_its_workload(build):
-    history = several(build, fused=[0.5, Reading(failure="wrong gradient"), 0.7])
+    history = several(build, fused=[0.5, Failure("wrong gradient"), 0.7])
     fused = heat(history, build.time, opened=(), toggles=True).groups[0].summary.cells[1]
     assert (fused.value, fused.tone, fused.doubt) == ("failed", "failed", "1 of 3 failed, best 0.50×")
 
@@ -209,21 +219,21 @@ def test_more_cases_than_fit_are_counted(build):
 
 
 def test_few_groups_and_a_contaminated_one_are_doubts(build):
-    def doubt(reading):
-        lines = (build.line("unfused", [Reading(1.0)]), build.line("fused", [reading]))
+    def doubt(fused):
+        lines = (build.line("unfused", [reading(1.0)]), build.line("fused", [fused]))
         return cells(build.history(*lines), build.time)["fused"].doubt
 
     plain = build.paired(0.5)
     few = plain.ratio._replace(n=6)
     assert doubt(plain) == "0.495–0.505"
     assert doubt(plain._replace(ratio=few)) == "0.495–0.505, 6 groups"
-    assert doubt(plain._replace(ratio=few, contaminated=True)) == "0.495–0.505, busy"
+    assert doubt(plain._replace(ratio=few, quality="contaminated")) == "0.495–0.505, busy"
 
 
 def test_a_row_that_nobody_measures_any_more_says_so(build):
     lines = [
-        build.line("unfused", [Reading(1.0)] * 4 + [None] * 6),
-        build.line("unfused", [Reading(1.0)] * 10, case="b"),
+        build.line("unfused", [reading(1.0)] * 4 + [None] * 6),
+        build.line("unfused", [reading(1.0)] * 10, case="b"),
     ]
     first, second = heat(build.history(*lines), build.time).groups[0].rows
     assert (first.case, first.stale, second.stale) == ("b", "", "6 commits old")
@@ -232,7 +242,7 @@ def test_a_row_that_nobody_measures_any_more_says_so(build):
 def test_what_has_no_baseline_shows_its_values_and_no_doubt_about_a_ratio(build):
     small, large = "dense[n=1,f4,cpu]", "dense[n=2,f4,cpu]"
     alone = build.history(
-        build.line("pytest", [Reading(1e-3)], case=small), build.line("pytest", [Reading(2e-3)], case=large)
+        build.line("pytest", [reading(1e-3)], case=small), build.line("pytest", [reading(2e-3)], case=large)
     )
     shown = heat(alone, build.time, toggles=True)
     assert not shown.compares
@@ -251,12 +261,12 @@ def test_a_heat_map_says_what_it_is_of(history, build):
     assert time.title == "Speed against unfused"
     assert heat(history, build.bytes).title == "Memory against unfused"
     assert replace(time, groups=()).title == "Cases"
-    alone = build.history(build.line("pytest", [Reading(1e-3)]))
+    alone = build.history(build.line("pytest", [reading(1e-3)]))
     assert heat(alone, build.time).title == "Time"
 
 
 def changed(build, metric, *readings):
-    base = [Reading(1.0)] * len(readings) if metric is build.time else [Reading(1024.0)] * len(readings)
+    base = [reading(1.0)] * len(readings) if metric is build.time else [reading(1024.0)] * len(readings)
     return build.history(build.line("unfused", base, metric), build.line("fused", readings, metric))
 
 
@@ -276,7 +286,7 @@ def test_a_cell_without_a_change_shows_how_far_it_moved_and_has_no_tone(build):
 
 
 def test_a_count_that_came_from_nothing_is_a_change_however_large(build):
-    cell = cells(changed(build, build.bytes, Reading(0.0), Reading(4096.0)), build.bytes)["fused"]
+    cell = cells(changed(build, build.bytes, reading(0.0), reading(4096.0)), build.bytes)["fused"]
     assert (cell.change.replace("\u202f", " "), cell.change_tone, cell.move.depth) == ("+4 KiB", "worse", 5)
 
 
@@ -293,7 +303,7 @@ def test_a_closed_workload_shows_the_gravest_change_of_its_cases(build):
 
 
 def test_what_failed_and_works_again_shows_its_present_state_and_the_failure_as_a_square(build):
-    history = changed(build, build.time, build.paired(0.5), Reading(failure="no such tier"), build.paired(0.5))
+    history = changed(build, build.time, build.paired(0.5), Failure("no such tier"), build.paired(0.5))
     cell = cells(history, build.time)["fused"]
     assert (cell.change, cell.change_tone, cell.move) == ("±0.0 %", "plain", None)
     assert cell.words == "2.0× faster than unfused; failed at 111111111 and works again"
@@ -302,7 +312,7 @@ def test_what_failed_and_works_again_shows_its_present_state_and_the_failure_as_
 
 
 def test_a_closed_workload_whose_cases_all_work_again_is_not_failed(build):
-    readings = [build.paired(0.5), Reading(failure="no such tier"), build.paired(0.5)]
+    readings = [build.paired(0.5), Failure("no such tier"), build.paired(0.5)]
     history = build.history(*(build.line("fused", readings, case=f"dense[n={size}]") for size in (1, 2)))
     (cell,) = heat(history, build.time, opened=(), toggles=True).groups[0].summary.cells
     assert (cell.change_tone, cell.move) == ("plain", None)

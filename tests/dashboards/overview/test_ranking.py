@@ -3,17 +3,18 @@
 from dataclasses import replace
 
 import pytest
+from tests.service.readings.making import reading
 
-from pullback_dashboards.history import Metric, Reading
+from pullback_dashboards.history import Metric
 from pullback_dashboards.overview.ranking import Standing, against_baseline, in_order, means, ranked
-from pullback_service.ratio import Ratio
 
 TIME = Metric("time", "s", exact=False)
 BYTES = Metric("array_bytes", "B", exact=True)
 
 
 def standing(case, variant, *, ratio=None, value=1.0, outcome=None, failure=None):
-    return Standing(case, variant, 1, Reading(value, Ratio(ratio), outcome=outcome, failure=failure), series_id=1)
+    measured = None if failure else reading(value, log_ratio=ratio, outcome=outcome)
+    return Standing(case, variant, 1, measured, series_id=1, failure=failure)
 
 
 def test_counts_have_their_ratio_to_the_baseline_of_the_same_commit():
@@ -33,7 +34,7 @@ def test_a_count_at_an_older_commit_has_its_ratio_to_what_the_baseline_was_there
     counted = [newer, standing("a", "fused", value=4.0)]
     _, alone = against_baseline(counted, BYTES, {})
     assert (alone.reading.ratio.log_ratio, alone.reading.outcome) == (None, None)
-    _, fused = against_baseline(counted, BYTES, {("a", 1): Reading(4.0)})
+    _, fused = against_baseline(counted, BYTES, {("a", 1): 4.0})
     assert (fused.reading.ratio.log_ratio, fused.reading.outcome) == (0.0, "equal")
 
 

@@ -1,6 +1,6 @@
 import pytest
+from tests.service.readings.making import reading
 
-from pullback_dashboards.history import Reading
 from pullback_dashboards.workload.figure import workload_figure
 from pullback_dashboards.workload.scales import is_log
 from pullback_dashboards.workload.static_charts import stills
@@ -35,12 +35,12 @@ def test_an_axis_that_would_be_empty_is_not_logarithmic_even_where_that_is_asked
 def far_apart(build):
     """Native takes a twentieth of the time and makes no array; fused takes half of both."""
     return build.history(
-        build.line("unfused", [Reading(1e-3)] * 3),
+        build.line("unfused", [reading(1e-3)] * 3),
         build.line("fused", [build.paired(0.5)] * 3),
         build.line("native", [build.paired(0.05)] * 3),
-        build.line("unfused", [Reading(4096.0)] * 3, build.bytes),
-        build.line("fused", [Reading(2048.0)] * 3, build.bytes),
-        build.line("native", [Reading(0.0)] * 3, build.bytes),
+        build.line("unfused", [reading(4096.0)] * 3, build.bytes),
+        build.line("fused", [reading(2048.0)] * 3, build.bytes),
+        build.line("native", [reading(0.0)] * 3, build.bytes),
     )
 
 

@@ -4,8 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.service.readings.making import reading
 
-from pullback_dashboards.history import Claim, Commit, Reading
+from pullback_dashboards.history import Claim, Commit, Failure
 from pullback_dashboards.workload.annotations import CountChange, EventSentence, events
 from pullback_dashboards.workload.figure import heights, workload_figure
 from pullback_dashboards.workload.view import State, workload_view
@@ -88,8 +89,8 @@ def test_titles_are_text_and_not_markup(history):
 
 def test_a_variant_that_failed_alone_is_named_at_the_foot(build):
     lines = (
-        build.line("unfused", [Reading(1.0)] * 2),
-        build.line("fused", [Reading(failure="no such tier"), build.paired(0.5)]),
+        build.line("unfused", [reading(1.0)] * 2),
+        build.line("fused", [Failure("no such tier"), build.paired(0.5)]),
     )
     layout = figure_of(build.history(*lines))["layout"]
     assert [a["text"] for a in layout["annotations"]] == ["✕ fused"]
@@ -147,7 +148,7 @@ def test_the_room_that_is_kept_is_the_height_of_the_figure(history, build):
 
 
 def test_a_mark_of_a_thinned_history_knows_what_it_followed(build):
-    thinned = build.paired(0.5)._replace(previous=build.paired(0.4))
-    lines = (build.line("unfused", [Reading(1.0)] * 2), build.line("fused", [build.paired(0.3), thinned]))
+    fused = build.line("fused", [build.paired(0.3), build.paired(0.5)], previous={1: build.paired(0.4)})
+    lines = (build.line("unfused", [reading(1.0)] * 2), fused)
     rows = workload_view(build.history(*lines), project="p", workload="dense", state=State()).rows
     assert rows[0].marks["fused time"].since == "+25.0 %"

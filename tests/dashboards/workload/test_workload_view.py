@@ -1,8 +1,9 @@
 from dataclasses import replace
 
 import pytest
+from tests.service.readings.making import reading
 
-from pullback_dashboards.history import Metric, Reading
+from pullback_dashboards.history import Metric
 from pullback_dashboards.workload.sources import machine_for
 from pullback_dashboards.workload.static_charts import chart, spoken_of, stills, workload_badge
 from pullback_dashboards.workload.view import State, beside_time, workload_view
@@ -10,22 +11,20 @@ from pullback_service.errors import NotFoundError
 from pullback_service.measured.code_identity import Measured
 from pullback_service.series.queries import MeasuringMachine
 
+TWO_TEXTS = {1: Measured("first text", "files", "1"), 2: Measured("second text", "other files", "1")}
+
 
 def view_of(history, **state):
     return workload_view(history, project="p", workload="dense", state=State(memory="array_bytes", **state))
 
 
 def test_another_level_is_an_event_and_accuses_nobody(build):
-    one, other = Measured("first text", "files", "1"), Measured("second text", "other files", "1")
-    fused = [build.paired(ratio) for ratio in (0.5, 0.9)]
     lines = [
-        build.line("unfused", [Reading(1.0, measured=each) for each in (one, other)]),
-        build.line(
-            "fused", [reading._replace(measured=each) for reading, each in zip(fused, (one, other), strict=True)]
-        ),
-        build.line("fused", [Reading(value, measured=each) for value, each in ((4.0, one), (9.0, other))], build.bytes),
+        build.line("unfused", [reading(1.0, measured_id=each) for each in TWO_TEXTS]),
+        build.line("fused", [build.paired(ratio)._replace(measured_id=each) for ratio, each in ((0.5, 1), (0.9, 2))]),
+        build.line("fused", [reading(value, measured_id=each) for value, each in ((4.0, 1), (9.0, 2))], build.bytes),
     ]
-    view = view_of(build.history(*lines))
+    view = view_of(replace(build.history(*lines), measured=TWO_TEXTS))
     (event,) = view.events
     assert (event.place, event.lane, event.tone) == (1, "levels", "unsure")
     assert event.sentences == (
@@ -80,8 +79,8 @@ def test_counts_of_zero_are_said_to_be_left_out_where_the_axis_is_logarithmic(hi
 
 def test_values_without_a_ratio_are_said_to_be_left_out_of_plots_of_factors(build, history):
     below = build.history(
-        build.line("unfused", [Reading(8.0)] * 2, build.bytes),
-        build.line("fused", [Reading(4.0), Reading(-5.0)], build.bytes),
+        build.line("unfused", [reading(8.0)] * 2, build.bytes),
+        build.line("fused", [reading(4.0), reading(-5.0)], build.bytes),
     )
     assert view_of(below).leaves_out_what_has_no_ratio
     assert not view_of(below, y="absolute").leaves_out_what_has_no_ratio
@@ -110,7 +109,7 @@ def test_the_address_keeps_only_what_is_not_the_default():
 
 
 def test_without_a_baseline_values_are_shown_and_said(build):
-    alone = build.history(build.line("pytest", [Reading(1e-3), Reading(2e-3)]))
+    alone = build.history(build.line("pytest", [reading(1e-3), reading(2e-3)]))
     view = workload_view(alone, project="p", workload="dense", state=State())
     assert not view.compares
     assert view.state.y == "absolute"
@@ -135,13 +134,13 @@ def test_the_badge_speaks_of_the_last_of_our_tiers(history, build):
 
 def test_what_only_an_older_commit_said_has_its_commit_in_the_sentence_and_on_the_badge(build):
     times = (
-        build.line("unfused", [Reading(1e-4)] * 2),
+        build.line("unfused", [reading(1e-4)] * 2),
         build.line("fused", [build.paired(0.5)] * 2),
         build.line("native", [build.paired(0.1), None]),
     )
     counts = (
-        build.line("unfused", [Reading(8.0), None], build.bytes),
-        build.line("native", [Reading(4.0), None], build.bytes),
+        build.line("unfused", [reading(8.0), None], build.bytes),
+        build.line("native", [reading(4.0), None], build.bytes),
     )
     view = view_of(build.history(*times, *counts))
     said = {part.variant: part.words for part in view.lede}
@@ -155,12 +154,12 @@ def test_what_only_an_older_commit_said_has_its_commit_in_the_sentence_and_on_th
 
 
 def test_a_disturbed_time_says_so_in_the_sentence_and_on_a_grey_badge_and_a_count_beside_it_does_not(build):
-    disturbed = build.paired(0.5)._replace(contaminated=True)
+    disturbed = build.paired(0.5)._replace(quality="contaminated")
     lines = (
-        build.line("unfused", [Reading(1e-4, contaminated=True)]),
+        build.line("unfused", [reading(1e-4, quality="contaminated")]),
         build.line("fused", [disturbed]),
-        build.line("unfused", [Reading(8.0, contaminated=True)], build.bytes),
-        build.line("fused", [Reading(4.0, contaminated=True)], build.bytes),
+        build.line("unfused", [reading(8.0, quality="contaminated")], build.bytes),
+        build.line("fused", [reading(4.0, quality="contaminated")], build.bytes),
     )
     view = view_of(build.history(*lines))
     (fused,) = view.lede
@@ -207,7 +206,7 @@ def test_times_of_another_tool_are_not_called_memory():
 
 def test_values_relative_to_the_first_commit_are_of_ratios_and_leave_the_baseline_out(build):
     lines = [
-        build.line("unfused", [Reading(value) for value in (1.0, 1.4, 0.8)]),
+        build.line("unfused", [reading(value) for value in (1.0, 1.4, 0.8)]),
         build.line("fused", [build.paired(ratio) for ratio in (0.5, 0.5, 0.65)]),
     ]
     view = view_of(build.history(*lines), y="first")
@@ -219,14 +218,14 @@ def test_values_relative_to_the_first_commit_are_of_ratios_and_leave_the_baselin
 
 
 def test_values_without_a_baseline_are_relative_to_the_first_value(build):
-    view = view_of(build.history(build.line("external", [Reading(value) for value in (2.0, 3.0)])), y="first")
+    view = view_of(build.history(build.line("external", [reading(value) for value in (2.0, 3.0)])), y="first")
     assert view.state.y == "first"
     assert [view.change_of(mark) for mark in view.plots[0].tracks[0].marks] == pytest.approx([1.0, 1.5])
 
 
 def test_values_relative_to_the_parent_show_what_each_commit_changed(build):
     lines = [
-        build.line("unfused", [Reading(value) for value in (1.0, 1.4, 0.8)]),
+        build.line("unfused", [reading(value) for value in (1.0, 1.4, 0.8)]),
         build.line("fused", [build.paired(ratio) for ratio in (0.5, 0.65, 0.65)]),
     ]
     view = view_of(build.history(*lines), y="parent")
@@ -237,15 +236,14 @@ def test_values_relative_to_the_parent_show_what_each_commit_changed(build):
 
 
 def test_another_level_is_not_held_against_its_parent(build):
-    one, other = Measured("first text", "files", "1"), Measured("second text", "other files", "1")
-    readings = [Reading(2.0, measured=one), Reading(3.0, measured=other)]
-    view = view_of(build.history(build.line("external", readings)), y="parent")
+    line = build.line("external", [reading(2.0, measured_id=1), reading(3.0, measured_id=2)])
+    view = view_of(replace(build.history(line), measured=TWO_TEXTS), y="parent")
     assert [view.change_of(mark) for mark in view.plots[0].tracks[0].marks] == [None, None]
 
 
 def test_values_ten_times_apart_have_an_axis_for_each_variant_unless_another_scale_is_asked_for(build):
     def drawn(near, **state):
-        lines = [build.line(name, [Reading(value)] * 3) for name, value in (("near", near), ("far", 1.0))]
+        lines = [build.line(name, [reading(value)] * 3) for name, value in (("near", near), ("far", 1.0))]
         view = view_of(build.history(*lines), y="absolute", **state)
         assert len(stills(view)) == len(view.drawn)
         return [([track.variant for track in plot.tracks], plot.log) for plot in view.drawn]

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.anyio
 URL = "/api/v1/checks"
 CASE = {"workload": "dense_bias_act", "params": {"n": 100, "act": "tanh"}, "dtype": "f4", "device": "cpu"}
 BASE, HEAD = 2, 104
-"""main has the commits 1 and 2, and the branch topic parted from it at 2."""
+"""main has the commits 1 and 2, and the branch topic branched off at 2."""
 
 
 @pytest.fixture
