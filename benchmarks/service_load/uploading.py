@@ -143,7 +143,8 @@ def post_small(service: Service, project: str, run: int, *, seconds: float, most
 
 def post_paced(service: Service, project: str, stop: threading.Event, *, a_second: float) -> list[float]:
     """Small reports from one client, so many a second until it is told to stop; the seconds that each took."""
-    client, run, durations = BarePosts(service.port, TOKEN, "/api/v1/reports"), time.time_ns(), []
+    client, run = BarePosts(service.port, TOKEN, "/api/v1/reports"), time.time_ns()
+    durations: list[float] = []
     began = time.monotonic()
     while not stop.wait(max(0.0, began + len(durations) / a_second - time.monotonic())):
         number = len(durations)
