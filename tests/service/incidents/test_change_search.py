@@ -202,7 +202,16 @@ async def test_no_commit_is_accused_of_what_moved_between_reports_of_one_commit(
     assert (await stored(database))[0] == []
 
 
-async def test_a_step_behind_several_reports_of_a_commit_is_of_the_next_one(history, reports):
-    await history.upload(*in_several_reports(history, moved_at=(13, 0)), look=True)
+@pytest.mark.parametrize("seed", [None, 1])
+async def test_a_step_behind_several_reports_of_a_commit_is_of_the_next_one_in_any_order(
+    history, reports, database, seed
+):
+    documents = in_several_reports(history, moved_at=(13, 0))
+    if seed is not None:
+        random.Random(seed).shuffle(documents)
+    await history.upload(*documents, look=True)
     (only,) = await history.incidents()
     assert (only.reference.sha, only.commit.sha) == (reports.sha(12), reports.sha(13))
+    with_states, _ = await stored(database)
+    await look_at_everything(database)
+    assert (await stored(database))[0] == with_states
