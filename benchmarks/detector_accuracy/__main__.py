@@ -15,6 +15,7 @@ from pathlib import Path
 from benchmarks.detector_accuracy import tables
 from benchmarks.detector_accuracy.alarm_counts import PULLBACK, STORIES, count_all, share
 from benchmarks.detector_accuracy.nightly import look_at_all, read, shifts
+from benchmarks.detector_accuracy.nightly_commits import accusations
 from benchmarks.detector_accuracy.noises import DEVELOPED_WITH, JUDGED_BY
 from benchmarks.detector_accuracy.quick import check
 from benchmarks.detector_accuracy.rivals import RIVALS
@@ -83,7 +84,14 @@ def _measured(options: argparse.Namespace, pool: Executor) -> list[str]:
         every = read(options.nightly)
         some = random.Random(0).sample(range(len(every)), min(options.stretches, len(every)))  # noqa: S311 (no secret)
         seen = look_at_all(rules, [every[i] for i in sorted(some)], shifts(every), pool)
-        lines += ["", "Real noise, nightly times of GradBench:", "", *tables.nightly(seen)]
+        lines += [
+            "",
+            "Real noise, nightly times of GradBench:",
+            "",
+            *tables.nightly(seen),
+            "",
+            tables.nightly_commits(*accusations(options.nightly)),
+        ]
     return lines
 
 

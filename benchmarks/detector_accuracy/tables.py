@@ -6,6 +6,7 @@ from statistics import median
 import numpy as np
 from benchmarks.detector_accuracy.alarm_counts import PULLBACK, Cell, Counted
 from benchmarks.detector_accuracy.nightly import PLANTED, Seen
+from benchmarks.detector_accuracy.nightly_commits import STAYED, Accusations
 
 LOCATED = ("iid", "AR(1) .5", "t3")
 STEPS = (0.01, 0.02, 0.05)
@@ -145,3 +146,12 @@ def _best(seen: Mapping[str, Sequence[Seen]], quiet: float) -> str:
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return ["| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows)]
+
+
+def nightly_commits(series: int, by_readings: Accusations, by_reports: Accusations) -> str:
+    """What is said of commits that stayed for weeks, where each day is a report of its commit."""
+    return (
+        f"Each day taken as a report of its commit, {series:,} series: {by_reports.suspicions} suspicions "
+        f"({by_readings.suspicions} by pooled readings alone). Of the {STAYED} commits that stayed longest {by_reports.accused} "
+        f"accuse one ({by_readings.accused}), and {by_reports.behind} the commits behind ({by_readings.behind})."
+    )

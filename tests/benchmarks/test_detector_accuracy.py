@@ -7,6 +7,7 @@ import pytest
 from benchmarks.detector_accuracy import __main__ as program
 from benchmarks.detector_accuracy.alarm_counts import Counted
 from benchmarks.detector_accuracy.nightly import read, shifts
+from benchmarks.detector_accuracy.nightly_commits import accusations
 from benchmarks.detector_accuracy.rivals import bencher_t, conbench, perfherder, rustc_perf
 
 
@@ -41,6 +42,18 @@ def test_stretches_are_the_days_of_the_commits_that_stayed_longest(tmp_path):
     stretches = read(tmp_path)
     assert [len(stretch.values) for stretch in stretches] == [12, 12]
     assert shifts(stretches) == set()
+
+
+def test_a_commit_that_stayed_is_not_accused_of_what_moved_while_it_did(tmp_path):
+    rng = np.random.default_rng(0)
+    days = [(f"2025-01-{day:02d}", "stayed" if 10 <= day <= 21 else f"on {day}") for day in range(1, 32)]
+    (tmp_path / "commits.csv").write_text("date,commit\n" + "".join(f"{date},{commit}\n" for date, commit in days))
+    with gzip.open(tmp_path / "series.csv.gz", "wt") as file:
+        file.write("eval,tool,workload,part,date,seconds\n")
+        for number, (date, _) in enumerate(days):
+            file.write(f"gmm,t,1,derivative,{date},{np.exp(0.01 * rng.normal() + 0.2 * (number >= 15))}\n")
+    series, by_readings, by_reports = accusations(tmp_path)
+    assert (series, by_readings.suspicions, by_reports) == (1, 1, (0, 0, 0))
 
 
 def test_half_of_the_seeds_is_for_judging():

@@ -96,6 +96,9 @@ async def _read(project: str, incident_id: KnownId, session: ReadSession, caller
         job=job,
         job_href=None if job is None else links.job(job),
         triage=triage_for(caller),
+        is_cause_enough=(incident.state, incident.cause, incident.asked) == ("unconfirmed", "machine", 0)
+        and incident.ended_id is None
+        and incident.out_of_time_on is None,
         can_measure=can_measure(detail),
         can_bisect=can_bisect(detail),
         seen=incident.seen,

@@ -108,6 +108,8 @@ class IncidentView:
     job: int | None
     job_href: str | None
     triage: Triage
+    is_cause_enough: bool
+    """True if it is unconfirmed because it may be the machine, and was never measured in turns."""
     can_measure: bool
     can_bisect: bool
     seen: bool
@@ -129,8 +131,8 @@ class IncidentView:
 
     @property
     def meaning(self) -> str:
-        """The meaning of its state."""
-        return _MEANINGS[self.line.state]
+        """The meaning of its state, empty if its cause alone decided that."""
+        return "" if self.is_cause_enough else _MEANINGS[self.line.state]
 
     @property
     def cause(self) -> str:

@@ -36,7 +36,7 @@ from pullback_service.sessions import ReadSession, WriteSession
 router = page_router(note_unprojected, route_class=WholeNames)
 
 ON_A_PAGE = 25
-COLUMNS = ("id", "state", "kind", "sentence", "commit", "cases", "machines", "found_at", "verdict", "href")
+COLUMNS = ("id", "state", "kind", "cause", "sentence", "commit", "cases", "machines", "found_at", "verdict", "href")
 
 
 NARROWED = ("workload", "case", "variant", "machine")

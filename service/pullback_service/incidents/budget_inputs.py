@@ -13,6 +13,7 @@ from pullback_service.incidents.changes import Change
 from pullback_service.incidents.detection_inputs import Pair, Trunk, columns_of
 from pullback_service.incidents.missing import ABSENT, Suite, Tracked, missing_of
 from pullback_service.incidents.trunk_changes import MOST_READINGS
+from pullback_service.reports.schemas import FORMAT
 from pullback_service.rules.budgets import BudgetedSeries, BudgetReading, spent_of
 from pullback_service.rules.matching import Rule, Subject, rule_for
 from pullback_service.rules.queries import rules_of
@@ -55,21 +56,23 @@ _SUITE: Final[LiteralString] = (
     "coalesce(report.suite, 'format ' || report.format) || coalesce(' on ' || report.device, '')"
 )
 """The suite of a report: what reports of one device have alike."""
-# A report of another tool names no suite, and a report of an earlier release may be of some cases only: nothing is missing in a report with
-# less than half of the cases that such reports have at most.
+# Nothing is missing in a commit whose reports all have less than half of the cases that such reports have at most, if they cannot say that
+# they are partial, as those of other tools cannot, or if the suite comes in parts: some commit has such a report beside a larger one.
 _ALIKE: Final[LiteralString] = f"""
 SELECT machine_id, suite, commit_id, position
   FROM (
-       SELECT report.machine_id, {_SUITE} AS suite, report.commit_id,
-              branch_commit.position, report.cases, max(report.cases) OVER (
-                PARTITION BY report.machine_id, {_SUITE}) AS most
-         FROM report
-         JOIN branch_commit ON branch_commit.commit_id = report.commit_id AND branch_commit.branch_id = %(branch)s
-        WHERE report.machine_id = ANY (%(machines)s::bigint[]) AND report.project_id = %(project)s
-          AND report.status = 'accepted' AND NOT report.partial AND NOT report.dirty AND report.points + report.failures > 0)
-       every
- WHERE cases * 2 >= most
- GROUP BY machine_id, suite, commit_id, position
+       SELECT every.*, bool_or(least * 2 < most AND largest * 2 >= most) OVER (PARTITION BY machine_id, suite) AS is_in_parts
+         FROM (
+              SELECT report.machine_id, {_SUITE} AS suite, report.commit_id, branch_commit.position,
+                     bool_and(report.format = '{FORMAT}') AS says_partial,
+                     min(report.cases) AS least, max(report.cases) AS largest,
+                     max(max(report.cases)) OVER (PARTITION BY report.machine_id, {_SUITE}) AS most
+                FROM report
+                JOIN branch_commit ON branch_commit.commit_id = report.commit_id AND branch_commit.branch_id = %(branch)s
+               WHERE report.machine_id = ANY (%(machines)s::bigint[]) AND report.project_id = %(project)s
+                 AND report.status = 'accepted' AND NOT report.partial AND NOT report.dirty AND report.points + report.failures > 0
+               GROUP BY 1, 2, 3, 4) every) every
+ WHERE largest * 2 >= most OR says_partial AND NOT is_in_parts
 """  # noqa: S608 - our own words
 _ABSENT: Final[LiteralString] = f"""
   WITH alike AS MATERIALIZED ({_ALIKE}),

@@ -4,8 +4,9 @@ A series moves by the median of its readings behind an incident over that before
 series tells of a size where that is far beyond its own scatter; what does not tell speaks neither for a cause nor against it.
 
 - `machine`: nearly all series on one machine moved alike, in workloads that share nothing, and on no other machine that measured the same
-  commits did they. A commit that touches everything does the same to values, so this is a doubt and no answer: it keeps what nobody measured
-  in turns from being told, and changes nothing of what was. So do series that moved although their program is the same.
+  commits did they, nor a few of them where the others stood still. A commit that touches everything does the same to values, so this is a
+  doubt and no answer: it keeps what nobody measured in turns from being told, and changes nothing of what was. So do series that moved
+  although their program is the same.
 - `baseline`: in nearly all of its cases all ratios moved together, and the baseline by as much the other way.
 - `tier`: one variant moved in several workloads, and the other variants of the same cases stood still.
 """
@@ -168,9 +169,27 @@ def _is_machine(changes: Sequence[Change], movements: Collection[Movement]) -> b
             for each, is_like in telling
             if each.machine_id == other and (each.case_id, each.variant, each.metric) in its
         ]
-        if 2 * sum(there) > len(there):
+        if 2 * sum(there) > len(there) or _accuses(other, changed, sizes, telling):
             return False
     return True
+
+
+def _accuses(
+    machine_id: int,
+    changed: Collection[int | None],
+    sizes: Iterable[tuple[Movement, Shift]],
+    telling: Iterable[tuple[Movement, bool]],
+) -> bool:
+    """True if changed series moved on a machine on which nearly all others stood still: a commit did that, whatever slowed another machine."""
+    moved = any(
+        own.tells(own.size) and not each.is_same_program
+        for each, own in sizes
+        if each.machine_id == machine_id and each.series_id in changed
+    )
+    stood_still = [
+        not is_like for each, is_like in telling if each.machine_id == machine_id and each.series_id not in changed
+    ]
+    return moved and sum(stood_still) >= NEARLY_ALL * len(stood_still) > 0
 
 
 def _is_baseline(changes: Sequence[Change], movements: Collection[Movement]) -> bool:

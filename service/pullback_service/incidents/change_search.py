@@ -30,6 +30,7 @@ from pullback_service.incidents.detection_inputs import (
     read_failures,
     read_newest,
     read_series,
+    read_several_reports,
     read_states,
     read_suspects,
     watched_at,
@@ -44,6 +45,7 @@ from pullback_service.incidents.trunk_changes import (
     Watched,
     changes_of,
     is_of_this_version,
+    shown_by_reports,
     suspicions_of,
 )
 from pullback_service.logs import logger
@@ -211,24 +213,41 @@ class _Looking:
                 whole.append(each)
         for start in range(0, len(whole), SERIES_AT_ONCE):
             some = whole[start : start + SERIES_AT_ONCE]
-            newest = await read_newest(self.session, some, self.trunk, self.upload)
-            for each in some:
-                await asyncio.sleep(0)  # other chores run on the same loop
-                readings = newest.get(each.series_id, ())
-                seen[each.series_id] = (), self._settled(each.series_id, inf)  # unless the detector gets through
-                with self._setting_aside(each):
-                    commits = [reading.commit_id for reading in readings]
-                    state = states.get(each.series_id)
-                    if state is not None and state.commits != commits:
-                        state = None  # a reading was taken back
-                    if state is None:
-                        state = self._gone_back(each, others.get(each.series_id), readings)
-                    if state is None and commits and commits[-1] in self._touched(each):
-                        state = SeriesState.after(each, readings, self.trunk.places)
-                    watchers = None if state is None or state.behind else state.watchers
-                    note(each, state, suspicions_of(each, readings, watchers), commits)
+            # Unless the detector gets through.
+            seen |= {each.series_id: ((), self._settled(each.series_id, inf)) for each in some}
+            for each, state, suspicions, commits in await self._looked_at_whole(some, states, others):
+                note(each, state, suspicions, commits)
         await keep(self.session, rows)
         return seen
+
+    async def _looked_at_whole(
+        self, some: Sequence[Watched], states: Mapping[int, SeriesState], others: Mapping[int, SeriesState]
+    ) -> list[tuple[Watched, SeriesState | None, Sequence[Suspicion], list[int]]]:
+        """The state, suspicions and commits of series whose newest readings are read again, without those that were set aside."""
+        newest = await read_newest(self.session, some, self.trunk, self.upload)
+        found: list[tuple[Watched, SeriesState | None, Sequence[Suspicion], list[int]]] = []
+        for each in some:
+            await asyncio.sleep(0)  # other chores run on the same loop
+            readings = newest.get(each.series_id, ())
+            with self._setting_aside(each):
+                commits = [reading.commit_id for reading in readings]
+                state = states.get(each.series_id)
+                if state is not None and state.commits != commits:
+                    state = None  # a reading was taken back
+                if state is None:
+                    state = self._gone_back(each, others.get(each.series_id), readings)
+                if state is None and commits and commits[-1] in self._touched(each):
+                    state = SeriesState.after(each, readings, self.trunk.places)
+                watchers = None if state is None or state.behind else state.watchers
+                found.append((each, state, suspicions_of(each, readings, watchers), commits))
+        suspected = [(each, newest[each.series_id]) for each, _, suspicions, _ in found if suspicions]
+        reports = await read_several_reports(self.session, suspected, self.trunk)
+        shown = []
+        for each, state, suspicions, commits in found:
+            with self._setting_aside(each):
+                seen = shown_by_reports(each, suspicions, reports.get(each.series_id), self.trunk.places)
+                shown.append((each, state, seen, commits))
+        return shown
 
     async def _at_their_ends(
         self, noisy: Sequence[Watched], kept: Mapping[int, StoredState]

@@ -22,7 +22,8 @@ from pullback_service.incidents.changes import Places
 from pullback_service.incidents.failing import Failing, Measured
 from pullback_service.incidents.trunk_changes import FOUND_BY, MOST_READINGS, Claim, Observed, Watched
 from pullback_service.machines.noise_cache import NoiseMemory
-from pullback_service.readings.report_pooling import BUSY
+from pullback_service.readings.queries import columns_of as columns_of_readings
+from pullback_service.readings.report_pooling import BUSY, CLEAN
 from pullback_service.regression.changes import NORMAL_95
 from pullback_service.rule_version import RULE
 from pullback_service.steps.reference_commits import IS_RIGHT
@@ -107,7 +108,7 @@ SELECT series.id, series.case_id, series.machine_id, series.variant, series.metr
 """
 _COLUMNS: Final[LiteralString] = """
 reading.series_id, branch_commit.position, reading.commit_id, reading.value, reading.baseline, reading.log_ratio, reading.low,
-reading.high, reading.method, reading.measured_id, report.received_at
+reading.high, reading.method, reading.measured_id, report.received_at, reading.reports
 """
 _LOOKED_AT: Final[LiteralString] = f"""
 (report.detected_at IS NOT NULL OR %(reports)s::uuid[] IS NULL OR report.id = ANY (%(reports)s::uuid[]))
@@ -142,6 +143,17 @@ SELECT following.*
         ORDER BY reading.ordered_at, reading.commit_id
         LIMIT %(most)s) following
  ORDER BY 1, 2
+"""  # noqa: S608 - our own words
+_REPORTS: Final[LiteralString] = f"""
+SELECT reading.series_id, branch_commit.position, reading.commit_id, point.value, point.baseline, point.log_ratio, point.low,
+       point.high, point.method, point.measured_id, report.received_at, 1
+  FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) wanted (series_id, commit_id)
+  JOIN reading USING (series_id, commit_id)
+  JOIN branch_commit ON branch_commit.commit_id = reading.commit_id AND branch_commit.branch_id = %(branch)s
+  JOIN point ON point.series_id = reading.series_id AND point.commit_id = reading.commit_id
+  JOIN report ON report.id = point.report_id
+ WHERE point.quality = '{CLEAN}' OR point.baseline IS NOT NULL AND point.log_ratio IS NOT NULL
+ ORDER BY 1, 2, report.started_at, point.id
 """  # noqa: S608 - our own words
 OF_ANCHOR: Final[LiteralString] = """
 EXISTS (
@@ -421,6 +433,20 @@ async def read_after(
     return await _observed(session, series, trunk, _AFTER, ids | _upload_values(upload))
 
 
+async def read_several_reports(
+    session: AsyncSession, known: Sequence[tuple[Watched, Sequence[Observed]]], trunk: Trunk
+) -> Mapping[int, Sequence[Observed]]:
+    """The reports behind the readings of series that have several of one commit, in the order of the trunk and of their measurement.
+
+    Index: pk_reading, uq_branch_commit_branch_id_commit_id, ix_point_commit_id_series_id, pk_report; as `_observed`.
+    """
+    several = [(each, readings) for each, readings in known if any(reading.reports > 1 for reading in readings)]
+    if not several:
+        return {}
+    wanted = [(each.series_id, reading.commit_id) for each, readings in several for reading in readings]
+    return await _observed(session, [each for each, _ in several], trunk, _REPORTS, columns_of_readings(wanted))
+
+
 def _upload_values(upload: UploadContent | None) -> dict[str, Any]:
     return {"reports": None if upload is None else list(upload.reports)}
 
@@ -444,11 +470,11 @@ async def _observed(
     for series_id, of_one in groupby(rows, key=itemgetter(0)):
         states = facts[machine_of[series_id]]
         readings = []
-        for _, _, commit_id, value, baseline, ratio, low, high, method, measured_id, received_at in of_one:
+        for _, _, commit_id, value, baseline, ratio, low, high, method, measured_id, received_at, reports in of_one:
             has_ratio = baseline is not None and ratio is not None
             workload, harness, subject = measured_of.get(measured_id, ("", "", ""))
             level = (baseline if has_ratio else None, method, workload, harness, states.at(received_at))
-            reading = Observed(commit_id, value, ratio, low, high, level, subject)
+            reading = Observed(commit_id, value, ratio, low, high, level, subject, reports)
             readings.append(reading if has_ratio else reading._replace(log_ratio=None, low=None, high=None))
         observed[series_id] = readings
     return observed

@@ -21,6 +21,7 @@ from pullback_service.incidents.detection_inputs import (
     pairs_of,
     read_newest,
     read_series,
+    read_several_reports,
     read_suspects,
     read_trunk,
     watched_at,
@@ -33,6 +34,7 @@ from pullback_service.incidents.trunk_changes import (
     Observed,
     Suspicion,
     Watched,
+    shown_by_reports,
     suspicions_in_hindsight,
     suspicions_of,
 )
@@ -104,7 +106,12 @@ async def _look_at(database: Database, pairs: Sequence[Pair], found: Findings) -
             readings = read.get(each.series_id, ())
             found.readings += len(readings)
             found.looked_at.add(each.series_id)
-            found.suspicions += [(each.series_id, one) for one in _in_all(each, readings, found.trunk)]
+            suspicions: Sequence[Suspicion] = list(_in_all(each, readings, found.trunk))
+            if suspicions:
+                async with database.reading() as session:
+                    reports = await read_several_reports(session, [(each, readings)], found.trunk)
+                suspicions = shown_by_reports(each, suspicions, reports.get(each.series_id), found.trunk.places)
+            found.suspicions += [(each.series_id, one) for one in suspicions]
         yield
 
 

@@ -233,6 +233,8 @@ async def _settle(
             await queue_confirmation(session, incident, chosen, places, by)
             incident.out_of_time_on = None
             state = "confirming"
+        elif await announced_state(session, incident) == "told":  # the announcement stands until it is measured
+            state = _state_of(incident, known, may_be_measured=False)
         else:
             incident.out_of_time_on = known.today
     locate(incident, changes, places)

@@ -90,7 +90,7 @@ class Claim(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """A reading at a commit of the trunk. `level`: what readings must share to compare; `subject`: a digest of the measured files."""
+    """A reading at a commit of the trunk, or one of its reports. `level`: what readings must share to compare; `subject`: a digest of the measured files."""
 
     commit_id: int
     value: float
@@ -99,6 +99,7 @@ class Observed(NamedTuple):
     high: float | None
     level: tuple[object, ...]
     subject: str = ""
+    reports: int = 1
 
 
 class Suspicion(NamedTuple):
@@ -399,11 +400,38 @@ def suspicions_in_hindsight(series: Watched, readings: Sequence[Observed]) -> li
     return found
 
 
+def shown_by_reports(
+    series: Watched, suspicions: Sequence[Suspicion], reports: Sequence[Observed] | None, places: Places
+) -> Sequence[Suspicion]:
+    """The suspicions that the reports behind the readings show as well, each between the commits where both show it.
+
+    A level that moved between two reports of one commit is the machine's. `reports` are in the order of the trunk, those of a commit in
+    that in which they were measured; None where each commit has one, as its reading is.
+    """
+    if reports is None:
+        return suspicions
+    shown = [one.change for one in suspicions_in_hindsight(series, reports)]
+    for at_level in by_level(reports).values():
+        newest = list(dict.fromkeys(report.commit_id for report in at_level))[-FEW:]
+        before = [report for report in at_level if report.commit_id not in newest]
+        shown += [one.change for one in suspicions_in_hindsight(series, before)]
+    found = []
+    for one in suspicions:
+        change = one.change
+        other = next((each for each in shown if each.worse == change.worse and each.meets(change, places)), None)
+        if other is not None:
+            first = max(change.reference_id, other.reference_id, key=places.__getitem__)
+            last = min(change.commit_id, other.commit_id, key=places.__getitem__)
+            found.append(one._replace(change=change._replace(reference_id=first, commit_id=last)))
+    return found
+
+
 def _in_hindsight(series: Watched, readings: Sequence[Observed]) -> list[Shift]:
     if not readings:
         return []
     values, low, high = (list(column) for column in zip(*map(factor_of, readings), strict=True))
-    shifts = find_changes(values, low=low, high=high, floor=series.floor)
+    commits = [reading.commit_id for reading in readings]
+    shifts = find_changes(values, low=low, high=high, commits=commits, floor=series.floor)
     return [_located(shift) for shift in shifts if shift.kind in LEVELS]
 
 

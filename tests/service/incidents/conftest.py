@@ -42,14 +42,16 @@ class History:
             cases.append(case)
         return self.reports.report(number, cases=cases, **parts)
 
-    def values(self, number, *, machine="ci", workloads=SIX, variants=("plain",), slower=()):
-        """The report of a commit with values alone, which scatter by 1 %; workloads, variants or machines are 20 % slower from `SLOWER_AT` on."""
-        noise = random.Random(f"{machine} {number} {len(workloads)}")
+    def values(
+        self, number, *, machine="ci", workloads=SIX, variants=("plain",), slower=(), slower_at=SLOWER_AT, seed=0
+    ):
+        """The report of a commit with values alone, which scatter by 1 %; workloads, variants or machines are 20 % slower from a commit on."""
+        noise = random.Random(f"{machine} {number} {len(workloads)}" + (f" {seed}" if seed else ""))
         cases = []
         for workload in workloads:
             timed = []
             for variant in variants:
-                is_slower = number >= SLOWER_AT and {workload, variant, machine} & set(slower)
+                is_slower = number >= slower_at and {workload, variant, machine} & set(slower)
                 level = (1.2 if is_slower else 1.0) * noise.gauss(1, 0.01)
                 timed.append(self.reports.variant(variant, seconds=[level * part for part in (0.99, 1.0, 1.01)]))
             cases.append(self.reports.case(workload, variants=timed, paired=[]))

@@ -42,6 +42,19 @@ async def test_a_commit_that_slows_two_machines_is_likely(history):
     assert await told_of(history) == ({("likely", None)}, {"likely"})
 
 
+@pytest.mark.parametrize("seed", [None, 1])
+async def test_a_commit_that_slows_two_cases_is_likely_where_one_of_two_machines_slowed_wholly(history, seed):
+    documents = [*history.all_values(slower=["ci"]), *history.all_values(machine="other", slower=SIX[:2])]
+    if seed is not None:
+        random.Random(seed).shuffle(documents)
+    await history.upload(*documents)
+    states, told = await told_of(history)
+    assert ("likely", None) in states
+    assert told == {"likely"}
+    (likely,) = [each for each in await history.incidents() if each.incident.state == "likely"]
+    assert {each.machine for each in likely.changes} == {"ci", "other"}
+
+
 async def test_one_variant_across_workloads_is_told_as_that(history):
     await history.upload(*history.all_values(variants=("plain", "native"), slower=["native"]))
     assert await told_of(history) == ({("likely", "tier")}, {"likely"})

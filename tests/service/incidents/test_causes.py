@@ -114,6 +114,23 @@ def test_another_machine_that_moved_alike_clears_it(there, cause):
     assert cause_of(found(*slow, *other), [*slow, *other]) == cause
 
 
+@pytest.mark.parametrize(
+    ("moved", "others", "cause"),
+    [
+        ({"own": SLOWER}, {}, None),
+        ({"own": 2 * SLOWER}, {}, None),
+        ({"own": SLOWER, "error": 0.1}, {}, "machine"),  # too noisy to tell
+        ({"own": SLOWER, "is_same_program": True}, {}, "machine"),
+        ({"own": 3 * SLOWER}, {"own": SLOWER}, None),  # the other machine moved too
+        ({"own": 3 * SLOWER}, {"own": SLOWER, "error": 0.2}, "machine"),  # nothing is known of its other cases
+    ],
+)
+def test_a_few_cases_that_moved_on_a_machine_that_stood_still_accuse_the_commit(moved, others, cause):
+    slow = cases(6, own=SLOWER)
+    there = [movement(case, machine=2, **(moved if case < 3 else others)) for case in range(1, 7)]
+    assert cause_of([*found(*slow), *map(change, there[:2])], [*slow, *there]) == cause
+
+
 def test_ratios_that_moved_are_not_the_machines_doing_even_if_all_values_did():
     every = [*cases(10, own=SLOWER, ratio=SLOWER), *cases(10, variant="unfused", error=1.0)]
     assert cause_of(found(*every), every) is None

@@ -176,3 +176,42 @@ async def test_the_resolution_of_a_series_is_that_of_its_newest_level_and_unknow
     last = await known()
     await history.upload(history.commit(11, seed=3))  # of the level before, and of no other commit
     assert await known() == last
+
+
+def in_several_reports(history, moved_at, *, until=24):
+    """Reports of the commits up to `until`, twelve of commit 12; from a report of that one on, or from a commit on, all take a fifth longer."""
+    documents = []
+    for number in range(1, until + 1):
+        for day in range(12 if number == 12 else 1):
+            is_slower = (number, day) >= moved_at
+            document = history.values(
+                number, workloads=["lstm"], seed=day, slower_at=0 if is_slower else 99, slower={"lstm"}
+            )
+            documents.append(document | {"started_at": f"2026-02-{1 + day:02}T12:00:00Z"})
+    return documents
+
+
+@pytest.mark.parametrize("seed", [None, 1])
+async def test_no_commit_is_accused_of_what_moved_between_reports_of_one_commit(history, database, seed):
+    documents = in_several_reports(history, moved_at=(12, 6))
+    if seed is not None:
+        random.Random(seed).shuffle(documents)
+    await history.upload(*documents)
+    assert await history.incidents() == []
+    await look_at_everything(database)
+    assert (await stored(database))[0] == []
+
+
+@pytest.mark.parametrize("seed", [None, 1])
+async def test_a_step_behind_several_reports_of_a_commit_is_of_the_next_one_in_any_order(
+    history, reports, database, seed
+):
+    documents = in_several_reports(history, moved_at=(13, 0))
+    if seed is not None:
+        random.Random(seed).shuffle(documents)
+    await history.upload(*documents, look=True)
+    (only,) = await history.incidents()
+    assert (only.reference.sha, only.commit.sha) == (reports.sha(12), reports.sha(13))
+    with_states, _ = await stored(database)
+    await look_at_everything(database)
+    assert (await stored(database))[0] == with_states

@@ -273,6 +273,29 @@ async def test_what_had_no_turn_by_the_end_of_the_day_is_unconfirmed_for_want_of
     assert only["sentence"].endswith("(not measured again: the machine had no time left).")
 
 
+async def test_what_was_told_as_likely_stands_while_an_agent_that_came_back_has_no_time_left(
+    history, suspected, database
+):
+    async with database.writing.begin() as session:
+        await session.execute(text("UPDATE agent SET last_seen_at = now() - interval '2 days'"))
+        await session.execute(text("UPDATE job SET state = 'cancelled' WHERE origin = 'confirm'"))
+    documents = [history.commit(number, ratio=-0.4) | {"machine": suspected.machine} for number in range(14, 20)]
+    await history.upload(*documents[:2])
+    async with database.writing.begin() as session:
+        await session.execute(text("UPDATE agent SET last_seen_at = now()"))
+        await session.execute(text("UPDATE incident SET asked = 0"))
+    for document in documents[2:]:
+        answer = await history.client.post("/api/v1/reports", json=document)
+        assert answer.status_code == 201, answer.text
+    await look_with(history, 0)
+    assert await state(history) == "likely"
+    assert [event for _, event in await history.told()] == ["likely"]
+    await look_with(history, 60)
+    await history.upload(history.commit(20, ratio=-0.4) | {"machine": suspected.machine})
+    assert await state(history) == "confirming"
+    assert [event for _, event in await history.told()] == ["likely"]
+
+
 async def test_the_largest_suspicion_has_the_first_turn(history, slow_again):
     async with history.database.writing.begin() as session:  # two incidents: one variant alone would be of one cause
         await session.execute(text("UPDATE series SET variant = 'native' WHERE variant = 'fused' AND case_id = 1"))

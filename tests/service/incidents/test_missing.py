@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import text
 
 from pullback_service.incidents.missing import ABSENT, PRESENT, Tracked, missing_of
 
@@ -103,4 +104,42 @@ async def test_nobody_is_told_for_reports_of_a_part_of_the_suite(history):
     for document in others:
         document["harness"]["suite"] = "full"
     await history.upload(*before, *parts, *others)
+    assert await history.incidents() == []
+
+
+def of_cases(reports, number, places):
+    return reports.report(number, cases=[reports.case(f"w{place}") for place in places])
+
+
+async def missing_workloads(history):
+    found = await history.incidents()
+    return {each.workload for one in found for each in one.changes if one.incident.kind == "missing"}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("format_name", "missing"), [("pullback-report", {f"w{number}" for number in range(4, 10)}), ("pyperf", set())]
+)
+async def test_most_of_a_suite_may_vanish_and_another_tool_may_measure_a_few_cases(
+    history, reports, database, format_name, missing
+):
+    for number in range(1, 7):
+        document = of_cases(reports, number, range(10 if number <= 3 else 4))
+        answer = await history.client.post("/api/v1/reports", json=document)
+        assert answer.status_code == 201, answer.text
+    async with database.writing.begin() as session:
+        await session.execute(text("UPDATE report SET format = :name"), {"name": format_name})
+    await history.look()
+    assert await missing_workloads(history) == missing
+
+
+@pytest.mark.anyio
+async def test_nothing_is_missing_of_a_suite_in_two_reports_of_a_commit_while_the_larger_ones_are_on_their_way(
+    history, reports
+):
+    parts = range(8), range(8, 11)
+    await history.upload(*(of_cases(reports, number, part) for number in (1, 2, 3) for part in parts))
+    await history.upload(*(of_cases(reports, number, parts[1]) for number in (4, 5, 6, 7)), look=True)
+    assert await missing_workloads(history) == set()
+    await history.upload(*(of_cases(reports, number, parts[0]) for number in (4, 5, 6, 7)), look=True)
     assert await history.incidents() == []

@@ -1,14 +1,23 @@
 """The changes of one series, and of one case that fails."""
 
 import random
+from collections import defaultdict
 from itertools import pairwise
 from math import exp, log
+from statistics import median
 from uuid import UUID
 
 import pytest
 
 from pullback_service.incidents.failing import Failing, Measured, failures_of
-from pullback_service.incidents.trunk_changes import Claim, Observed, Watched, changes_of, suspicions_of
+from pullback_service.incidents.trunk_changes import (
+    Claim,
+    Observed,
+    Watched,
+    changes_of,
+    shown_by_reports,
+    suspicions_of,
+)
 
 PLACES = {commit: commit for commit in range(400)}
 COUNT = Watched(1, 1, 1, "fused", exact=True, bigger_is_better=False, is_watched=True)
@@ -378,3 +387,40 @@ def test_a_case_that_another_report_measured_did_run_but_its_gradient_stays_wron
 def test_one_variant_fails_alone():
     found = failures_of([failing(5, variant="native")], measured(4, 5, 6) + measured(4, variant="native"), PLACES)
     assert [(each.variant, each.commit_id) for each in found] == [("native", 5)]
+
+
+def reports_at(*levels, noise=0.01, seed=1):
+    """Reports one by one: a natural log and the commit of each level, for so many reports."""
+    chance = random.Random(seed)
+    return [
+        Observed(commit, exp(at + chance.gauss(0, noise)), None, None, None, ())
+        for at, commits, count in levels
+        for commit in commits
+        for _ in range(count)
+    ]
+
+
+def pooled(reports):
+    """The readings of reports: the median of each commit."""
+    of_commits = defaultdict(list)
+    for report in reports:
+        of_commits[report.commit_id].append(report.value)
+    return [
+        Observed(commit, median(values), None, None, None, (), reports=len(values))
+        for commit, values in of_commits.items()
+    ]
+
+
+def test_a_commit_is_accused_where_its_first_report_lies_at_the_new_level_and_of_nothing_within_its_reports():
+    for moved, accused in (((0.0, [12], 9), []), ((0.2, [12], 9), [(11, 12)])):
+        reports = reports_at((0.0, range(12), 1), moved, (0.2, [12], 9), (0.2, range(13, 24), 1))
+        suspicions = suspicions_of(RATIO, pooled(reports))
+        assert suspicions
+        shown = shown_by_reports(RATIO, suspicions, reports, PLACES)
+        assert [(one.change.reference_id, one.change.commit_id) for one in shown] == accused
+
+
+def test_the_newest_two_readings_take_nothing_back_in_reports_either():
+    reports = reports_at((0.0, range(12), 2), (0.2, range(12, 20), 2), (0.0, [20, 21], 4))
+    suspicions = suspicions_of(RATIO, pooled(reports))
+    assert len(shown_by_reports(RATIO, suspicions, reports, PLACES)) == len(suspicions) > 0
