@@ -273,6 +273,7 @@ class _Agent:
                 key,
                 cache=self._isolation.cache(self._options.data, claim.job.project, trusted=claim.job.is_trusted),
                 device=claim.job.device or self._options.device,
+                nodes=of_job.nodes() if of_job is not None and self._isolation.level == "sandbox" else (),
                 cpus=self._cpus,
                 tell=heartbeat.report,
                 stops=stops if of_job is None else of_job.watching(stops),
