@@ -118,7 +118,9 @@ class _Agent:
         self._jobs.mkdir(parents=True, exist_ok=True)
         self._spool = Spool(options.data / "spool")
         self._uploads = UploadLoop(client, self._spool)
-        self._repositories = Repositories(options.data / "mirrors", options.repository, options.allowed)
+        self._repositories = Repositories(
+            options.data / "mirrors", options.repository, options.allowed, isolation.limits
+        )
         # Hardware decides what an agent can measure; a job names what it needs.
         self._labels = {**options.labels, "device": options.device, **isolation.labels()}
         if options.danger_unsandboxed:
