@@ -1,11 +1,19 @@
 """Git repositories, asked without running anything of theirs."""
 
 import os
+import signal
 import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
 _TIMEOUT_S = 120
+_LOOK_S = 0.25
+_FAREWELL_S = 5.0
+_LAST_BYTES = 64 << 10
 _OF_ONE_REPOSITORY = frozenset(
     {
         *("GIT_DIR", "GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_PREFIX"),
@@ -32,6 +40,62 @@ def git(
 
     It takes no lock to note what it saw: somebody works there meanwhile, whose commands would find it locked.
     """
+    return subprocess.run(  # noqa: S603 - git with our own arguments
+        _command(repository, arguments),
+        check=False,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        timeout=timeout_s,
+        env=_environment(),
+    )
+
+
+def watched_git(
+    repository: Path, *arguments: str, look: Callable[[], None], timeout_s: float
+) -> "subprocess.CompletedProcess[bytes]":
+    """Run git as `git` does, and call `look` now and then; what that raises ends git and all it has started.
+
+    Of what it writes the end of standard error is returned.
+    """
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(  # noqa: S603 - git with our own arguments
+            _command(repository, arguments),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            env=_environment(),
+            start_new_session=True,
+        )
+        try:
+            status = _wait(process, look, timeout_s)
+        except BaseException:
+            _end(process)
+            raise
+        errors.seek(max(errors.seek(0, os.SEEK_END) - _LAST_BYTES, 0))
+        return subprocess.CompletedProcess(process.args, status, b"", errors.read(_LAST_BYTES))
+
+
+def _wait(process: "subprocess.Popen[bytes]", look: Callable[[], None], timeout_s: float) -> int:
+    deadline = time.monotonic() + timeout_s
+    while True:
+        with suppress(subprocess.TimeoutExpired):
+            return process.wait(min(_LOOK_S, timeout_s))
+        look()
+        if time.monotonic() > deadline:
+            raise subprocess.TimeoutExpired(process.args, timeout_s)
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """End a process and its session, which may first remove files that are not whole."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_FAREWELL_S)
+
+
+def _command(repository: Path, arguments: Sequence[str]) -> list[str]:
     settings = (
         f"safe.directory={repository.resolve()}",
         "core.hooksPath=/dev/null",
@@ -39,16 +103,12 @@ def git(
         "log.showSignature=false",
     )
     flags = [part for setting in settings for part in ("-c", setting)]
-    return subprocess.run(  # noqa: S603 - git with our own arguments
-        ["git", "--no-optional-locks", *flags, "-C", str(repository), *arguments],  # noqa: S607 - whichever git the user has
-        check=False,
-        stdin=stdin,
-        stdout=stdout,
-        stderr=subprocess.PIPE,
-        timeout=timeout_s,
-        # Nobody is there to answer when a remote asks for a password.
-        env={"GIT_SSH_COMMAND": "ssh -o BatchMode=yes", **variables_elsewhere(), "GIT_TERMINAL_PROMPT": "0"},
-    )
+    return ["git", "--no-optional-locks", *flags, "-C", str(repository), *arguments]
+
+
+def _environment() -> dict[str, str]:
+    # Nobody is there to answer when a remote asks for a password.
+    return {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes", **variables_elsewhere(), "GIT_TERMINAL_PROMPT": "0"}
 
 
 def output_of(repository: Path, *arguments: str) -> str | None:

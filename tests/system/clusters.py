@@ -21,17 +21,18 @@ class Replica:
     def __init__(self, product, name, arguments, environment):
         self.name = name
         self.log = product.home / f"{name}.log"
-        self._begin = partial(product.start, *arguments, log=self.log, environment=environment)
-        self.process = self._begin()
+        self._environment = environment
+        self._begin = partial(product.start, *arguments, log=self.log)
+        self.process = self._begin(environment=environment)
 
     def kill(self):
         """End it as a power cut would."""
         self.process.kill()
         self.process.wait()
 
-    def restart(self):
-        """Start it again."""
-        self.process = self._begin()
+    def restart(self, **variables):
+        """Start it again, with other variables if they are given."""
+        self.process = self._begin(environment=self._environment | variables)
 
     def stop(self, timeout_s=30):
         """Ask it to end, and return its exit code."""

@@ -1,5 +1,6 @@
 """The service behind Debian's nginx, as deploy/nginx.conf sets it up: two replicas, TLS, addresses, sizes, a rolling upgrade."""
 
+import itertools
 import json
 import re
 import shutil
@@ -8,6 +9,7 @@ import ssl
 import subprocess
 import tempfile
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import uuid4
@@ -17,6 +19,9 @@ import psycopg
 import pytest
 from tests.system.clusters import Cluster, free_port
 from tests.system.products import Product, until
+
+import pullback_service
+from pullback_service import migrating
 
 pytestmark = [
     pytest.mark.system,
@@ -36,6 +41,18 @@ http {{
     uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
     include {folder}/pullback.conf;
 }}
+"""
+
+
+NEWER = """
+from alembic import op
+
+revision, down_revision, branch_labels, depends_on = "9999", "{before}", None, None
+
+
+def upgrade():
+    op.execute("ALTER TABLE report ADD COLUMN later text")
+    op.execute("CREATE TABLE later (report_id uuid REFERENCES report, note text)")
 """
 
 
@@ -177,33 +194,66 @@ def test_who_waits_for_a_log_has_it_as_soon_as_it_is_written(client):
         assert waiting.result().elapsed.total_seconds() < 20
 
 
-def test_no_upload_is_lost_or_refused_while_replicas_are_replaced_one_by_one(client, cluster):
-    done, sent = threading.Event(), []
+@pytest.fixture(scope="module")
+def newer_release(folder):
+    """A folder with the service as a release has it that adds a column, a table and a migration, for PYTHONPATH."""
+    package = folder / "newer" / "pullback_service"
+    shutil.copytree(Path(pullback_service.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    if not (package / "_migrations").exists():  # in a wheel they are there
+        shutil.copytree(migrating.folder(), package / "_migrations")
+    (package / "_migrations" / "versions" / "9999_newer.py").write_text(NEWER.format(before=migrating.head()))
+    return package.parent
 
-    def send(worker):
-        number = 0
-        while not done.is_set():
-            key = f"{worker}-{number}"
+
+@pytest.mark.parametrize("a_second", [20, pytest.param(100, marks=pytest.mark.long)])
+def test_no_upload_is_lost_or_refused_while_replicas_are_upgraded_and_taken_back(
+    client, cluster, database, newer_release, a_second
+):
+    done, began, sent = threading.Event(), time.monotonic(), []
+    numbers = itertools.count()
+
+    def send():
+        for number in numbers:  # next() of one counter by many threads gives each number once
+            done.wait(max(began + number / a_second - time.monotonic(), 0))
+            if done.is_set():
+                return
+            key = f"{a_second} {number}"
             sent.append((key, upload(client, key).status_code))
-            number += 1
-            done.wait(0.1)  # some are always on their way, and the replicas that start have a processor too
 
-    with ThreadPoolExecutor(4) as pool:
-        uploading = [pool.submit(send, worker) for worker in range(4)]
+    def replace_all(*, release=None):
+        variables = {} if release is None else {"PYTHONPATH": str(release)}
+        for replica, url in zip(cluster.replicas, cluster.urls, strict=True):
+            before = len(sent)
+            until(lambda before=before: len(sent) > before + 20, 60, "uploads to go on")
+            assert replica.stop() in {0, -signal.SIGTERM}
+            replica.restart(**variables)
+            cluster.wait_until_ready(url)
+
+    def upgrade(release):
+        log = cluster.product.home / "newer.log"
+        environment = {"DATABASE_URL": database, "PYTHONPATH": str(release)}
+        assert cluster.product.start("db", "upgrade", log=log, environment=environment).wait(120) == 0, log.read_text()
+
+    with ThreadPoolExecutor(16) as pool:
+        uploading = [pool.submit(send) for _ in range(16)]
         try:
-            for replica, url in zip(cluster.replicas, cluster.urls, strict=True):
-                before = len(sent)
-                until(lambda before=before: len(sent) > before + 20, 60, "uploads to go on")
-                assert replica.stop() in {0, -signal.SIGTERM}
-                replica.restart()
-                cluster.wait_until_ready(url)
+            upgrade(newer_release)
+            assert migrating.revisions(database).current == "9999"
+            replace_all(release=newer_release)
+            replace_all()  # the database stays as the newer release has it
         finally:
             done.set()
+            took_s = time.monotonic() - began
     for one in uploading:
         one.result()
+    print(f"{len(sent)} uploads in {took_s:.1f} s")  # noqa: T201 - to be read beside the figure
     assert {status for _, status in sent} <= {200, 201}  # 200: it was stored before its connection ended
-    stored = {upload(client, key).status_code for key, _ in sent}
-    assert stored == {200}
+    with psycopg.connect(database) as connection:
+        keys = {key for (key,) in connection.execute("SELECT idempotency_key FROM report")}
+        # For the other rate.
+        connection.execute("ALTER TABLE report DROP later; DROP TABLE later")
+        connection.execute("UPDATE alembic_version SET version_num = %s", [migrating.head()])
+    assert {f"upload {key}" for key, _ in sent} <= keys
 
 
 def test_the_guide_names_the_limit_of_the_service():

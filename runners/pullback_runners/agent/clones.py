@@ -12,9 +12,10 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from pullback_runners.agent.errors import JobFailedError, PermanentError
-from pullback_runners.git import git, is_clone, last_line, top_of
+from pullback_runners.git import git, is_clone, last_line, top_of, watched_git
 from pullback_runners.projects.checkouts import submodule_name
 from pullback_runners.projects.definitions import listed_submodules
+from pullback_runners.sandbox.limits import DiskWatch, Limits
 
 _FETCH_TIMEOUT_S = 1800
 _SHORT_SSH = re.compile(r"(?P<host>[^/:@]+@[^/:]+):(?P<path>(?!//).+)")
@@ -25,8 +26,11 @@ _CURRENT = "refs/heads/current"
 class Repositories:
     """`own` is the clone for projects of which the service does not name the repository; `allowed` are addresses and folders."""
 
-    def __init__(self, mirrors: Path, own: Path | None, allowed: Sequence[str] = ()) -> None:
+    def __init__(
+        self, mirrors: Path, own: Path | None, allowed: Sequence[str] = (), limits: Limits | None = None
+    ) -> None:
         self._mirrors = mirrors
+        self._limits = limits or Limits()
         self._own = own if own is None else top_of(own).resolve()
         self._allowed = {_key(each) for each in (*allowed, *([] if own is None else [str(self._own)]))}
         for each in allowed:
@@ -90,19 +94,33 @@ class Repositories:
             wanted = [f"{sha}:refs/pullback/{sha}" for sha in missing] if source != "origin" else missing
             current = [f"+HEAD:{_CURRENT}"] if source != "origin" else []
             options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--recurse-submodules=no", "--end-of-options")
-            try:
-                fetched = git(repository, "fetch", *options, source, *wanted, *current, timeout_s=_FETCH_TIMEOUT_S)
-                if b"HEAD" in fetched.stderr:  # which in a bare repository may name a branch that nobody has pushed
-                    fetched = git(repository, "fetch", *options, source, *wanted, timeout_s=_FETCH_TIMEOUT_S)
-            except subprocess.TimeoutExpired as error:
-                raise _elsewhere(
-                    f"see whether the agent reaches {called}: git fetch did not end in {_FETCH_TIMEOUT_S} s"
-                ) from error
+            fetched = self._fetched(repository, called, *options, source, *wanted, *current)
+            if b"HEAD" in fetched.stderr:  # which in a bare repository may name a branch that nobody has pushed
+                fetched = self._fetched(repository, called, *options, source, *wanted)
             lacking = [sha for sha in missing if not _holds(repository, sha)]
             if lacking:
                 said = f" (git says: {_without_places(last_line(fetched))})" if fetched.returncode else ""
                 raise _elsewhere(f"push commit {lacking[0][:10]} to {called}, from which it cannot be fetched{said}")
         return repository
+
+    def _fetched(self, repository: Path, called: str, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
+        """Fetch within the limits of a job on the disk; what is not whole is removed from a mirror."""
+        disk = DiskWatch(self._limits, repository)
+
+        def look() -> None:
+            if (trouble := disk.trouble()) is not None:
+                raise _elsewhere(f"see how large {called} is, and give the agent a larger disk (--data): {trouble}")
+
+        try:
+            return watched_git(repository, "fetch", *arguments, look=look, timeout_s=_FETCH_TIMEOUT_S)
+        except subprocess.TimeoutExpired as error:
+            raise _elsewhere(
+                f"see whether the agent reaches {called}: git fetch did not end in {_FETCH_TIMEOUT_S} s"
+            ) from error
+        finally:
+            if repository.is_relative_to(self._mirrors):  # nobody else writes there
+                for part in repository.glob("objects/*/tmp_*"):
+                    part.unlink(missing_ok=True)
 
 
 def _bare(folder: Path) -> Path:

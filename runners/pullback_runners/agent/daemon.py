@@ -118,7 +118,9 @@ class _Agent:
         self._jobs.mkdir(parents=True, exist_ok=True)
         self._spool = Spool(options.data / "spool")
         self._uploads = UploadLoop(client, self._spool)
-        self._repositories = Repositories(options.data / "mirrors", options.repository, options.allowed)
+        self._repositories = Repositories(
+            options.data / "mirrors", options.repository, options.allowed, isolation.limits
+        )
         # Hardware decides what an agent can measure; a job names what it needs.
         self._labels = {**options.labels, "device": options.device, **isolation.labels()}
         if options.danger_unsandboxed:
@@ -273,6 +275,7 @@ class _Agent:
                 key,
                 cache=self._isolation.cache(self._options.data, claim.job.project, trusted=claim.job.is_trusted),
                 device=claim.job.device or self._options.device,
+                nodes=of_job.nodes() if of_job is not None and self._isolation.level == "sandbox" else (),
                 cpus=self._cpus,
                 tell=heartbeat.report,
                 stops=stops if of_job is None else of_job.watching(stops),

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from pullback_runners.agent.errors import JobFailedError, PermanentError
@@ -15,6 +16,7 @@ from pullback_runners.machine.device_lock import HeldDeviceError, device_lock
 from pullback_runners.machine.nvml import Device, DeviceError, LostDeviceError, nvml
 from pullback_runners.measurement.device import VISIBLE, MeasuredDevice
 from pullback_runners.peers.devices import why_no_device
+from pullback_runners.sandbox.places import device_nodes
 from pullback_runners.variants import refuse_unknown_device
 
 _LOOK_S = 5.0
@@ -85,6 +87,10 @@ class DeviceOfJob:
         self.measured = measured
         self._next_look = 0.0
         measured.look("before")
+
+    def nodes(self) -> list[Path]:
+        """The device nodes that the job opens, and no others."""
+        return device_nodes(*self.measured.numbers())
 
     def watching(self, stops: Callable[[], str | None]) -> Callable[[], str | None]:
         """The same question, which is asked often, with a look at the device now and then; LostDeviceError ends the job."""

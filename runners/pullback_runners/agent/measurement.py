@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -74,6 +74,7 @@ def measure(
     *,
     cache: Path | Store,
     device: str = "cpu",
+    nodes: Sequence[Path] = (),
     cpus: frozenset[int],
     tell: Callable[[Progress], None],
     stops: Callable[[], str | None],
@@ -81,8 +82,8 @@ def measure(
 ) -> Mapping[str, Any]:
     """Build and measure a job and return its report; JobFailedError says why there is none.
 
-    `repository` has the commits of the job, `cache` keeps environments and what was built of commits for later jobs. Both
-    are done in `isolation`, where builds alone have a network, if anything has, and then a proxy to listed hosts. Whatever happens in here, an exception from a signal handler included,
+    `repository` has the commits of the job, `cache` keeps environments and what was built of commits for later jobs. `nodes` are the
+    device nodes that a sandbox has. Both are done in `isolation`, where builds alone have a network, if anything has, and then a proxy to listed hosts. Whatever happens in here, an exception from a signal handler included,
     no process of the job is left afterwards.
     """
     job, lease = claim.job, claim.lease
@@ -113,7 +114,7 @@ def measure(
     if isolation.level != "none":
         # A job writes its HOME: none of its processes takes modules of the user from there.
         environment |= {"HOME": str(folder.work), "TMPDIR": str(folder.work), "PYTHONNOUSERSITE": "1"}
-    view = View(folder.work, _places_of(repository), device=device)
+    view = View(folder.work, _places_of(repository), devices=() if device == "cpu" else nodes)
     deadline = Deadline(time.monotonic() + job.timeout_s, job.timeout_s)
     with folder.log.open("wb") as log:
 

@@ -172,6 +172,19 @@ class Nvml:
             handle = self._binding.nvmlDeviceGetHandleByUUID(device.uuid)
             return int(self._binding.nvmlDeviceGetMemoryInfo(handle).free)
 
+    def numbers(self, device: Device) -> tuple[int, tuple[int, int] | None]:
+        """The minor number of the GPU, and GPU instance and compute instance of a slice: its device nodes are named by these."""
+        with self._answered(str(device)):
+            handle = self._binding.nvmlDeviceGetHandleByUUID(device.uuid)
+            whole = self._binding.nvmlDeviceGetHandleByUUID(device.whole)
+            gpu = self._told(self._binding.nvmlDeviceGetMinorNumber, whole)
+            if gpu is None:
+                raise DeviceError(f"the driver does not tell which device node {device} has, which a sandbox needs")
+            if not device.is_slice:
+                return gpu, None
+            instance = self._binding.nvmlDeviceGetGpuInstanceId(handle)
+            return gpu, (instance, self._binding.nvmlDeviceGetComputeInstanceId(handle))
+
     def watch(self, device: Device) -> None:
         """Note errors of hardware from now on, where the driver tells of them."""
         with suppress(self._binding.NVMLError):

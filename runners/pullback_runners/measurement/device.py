@@ -35,6 +35,10 @@ class MeasuredDevice:
         """Its clocks now, and why they are slow; LostDeviceError if the driver has lost it."""
         return self._library.clocks(self.device)
 
+    def numbers(self) -> tuple[int, tuple[int, int] | None]:
+        """The numbers that its device nodes are named by; DeviceError if the driver does not tell them."""
+        return self._library.numbers(self.device)
+
     def refuse_lost(self) -> None:
         """LostDeviceError if the driver has lost it, or it had an error of hardware."""
         self._library.refuse_broken()

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pullback_runners.errors import LoadError, UsageError, VariantError
+from pullback_runners.measurement.answers import MOST_BYTES, NoAnswerError, answer_of, end_of
 from pullback_runners.measurement.subject import Subject
 from pullback_runners.measurement.worker import import_subject, take_standard_output
 from pullback_runners.measurement.worker_process import interpreter, python_environment
@@ -97,7 +98,10 @@ def choose_for(
             "" if python == sys.executable else "; install what is missing there, or name it in [build] requirements"
         )
         raise LoadError(f"{python} cannot load workloads: {said[0]}{remedy}", complained)
-    answer = json.loads(answered)
+    try:
+        answer = answer_of(answered)
+    except NoAnswerError as error:
+        raise UsageError(f"the workload files wrote {error} as the answer of what loads them") from error
     if "raised" in answer:
         raise LoadError(f"{answer['failed']}{subject.hint}", answer["raised"])
     if "failed" in answer:
@@ -109,7 +113,7 @@ def choose_for(
     return Chosen(cases=cases, files=[Path(each) for each in answer.pop("files")], offers=offers, **answer)
 
 
-def _asked(subject: Subject, order: Mapping[str, Any]) -> tuple[int, str, str]:
+def _asked(subject: Subject, order: Mapping[str, Any]) -> tuple[int, bytes, str]:
     """The exit status of a process that was given an order, the first line of its answer and what it wrote beside.
 
     Files and no pipes: what a workload starts in the background keeps these open as long as it runs. It ends with this.
@@ -134,8 +138,7 @@ def _asked(subject: Subject, order: Mapping[str, Any]) -> tuple[int, str, str]:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         answers.seek(0)
-        errors.seek(0)
-        return status, answers.readline().decode(), errors.read().decode(errors="replace")
+        return status, answers.readline(MOST_BYTES + 1), end_of(errors)
 
 
 def main() -> None:

@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, Protocol
 
 from pullback_runners.allocations import native_counter_library
 from pullback_runners.errors import VariantError, how_it_ended
+from pullback_runners.measurement.answers import Answers, NoAnswerError, end_of
 from pullback_runners.measurement.clocks import blas_threads
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.subject import Subject
@@ -118,7 +119,7 @@ class WorkerProcess:
         """Give it its first order. The worker's ends of the channel are closed here already."""
         self.member = member
         self._surroundings = surroundings
-        self._unread = b""
+        self._answers = Answers(channel.answers)
         self._process = process
         self._channel = channel
         self._case = case
@@ -148,10 +149,13 @@ class WorkerProcess:
     def answer(self) -> dict[str, Any]:
         """Wait for the next answer; a failure the worker reports, a crash and a hang raise VariantError."""
         deadline = time.monotonic() + self._surroundings.timeout_s
-        while b"\n" not in self._unread:
-            self._wait_for_output(deadline)
-        line, _, self._unread = self._unread.partition(b"\n")
-        answer: dict[str, Any] = json.loads(line)
+        try:
+            while not self._answers.has_line:
+                self._wait_for_output(deadline)
+            answer = self._answers.take()
+        except NoAnswerError as error:
+            self._process.kill()
+            raise VariantError("doubtful", f"the worker wrote {error} as its answer, and was killed") from error
         if "failed" in answer:
             failed = answer["failed"]
             raise VariantError(failed["kind"], failed["message"], failed.get("refuted"))
@@ -159,7 +163,7 @@ class WorkerProcess:
 
     def has_answer(self) -> bool:
         """True if the next answer, or its end, is there to be read."""
-        return b"\n" in self._unread or bool(select.select([self._channel.answers], [], [], 0)[0])
+        return self._answers.has_line or bool(select.select([self._channel.answers], [], [], 0)[0])
 
     def checked_outside(self) -> dict[str, Any] | None:
         """The check of the gradient that it kept last, by a process without its code; None where there is none."""
@@ -194,10 +198,8 @@ class WorkerProcess:
             readable, _, _ = select.select([self._channel.answers], [], [], min(remaining_s, STOP_POLL_S))
             if readable:
                 break
-        received = os.read(self._channel.answers, 1 << 16)
-        if not received:
+        if not self._answers.receive():
             raise self._crash()
-        self._unread += received
 
     def _crash(self) -> VariantError:
         """Say how the worker ended and what it last wrote."""
@@ -243,8 +245,7 @@ def start_worker(
 
 def last_words(errors: IO[bytes]) -> str:
     """The last output of a process that ended, as the end of an error message; empty if it wrote nothing."""
-    errors.seek(0)
-    last_lines = errors.read().decode(errors="replace").strip().splitlines()[-3:]
+    last_lines = end_of(errors).strip().splitlines()[-3:]
     return "; it wrote: " + " | ".join(last_lines) if last_lines else ""
 
 

@@ -1,6 +1,5 @@
 """The coordinator's side of a zygote: start it, have it fork the workers of a group, end them all."""
 
-import json
 import os
 import select
 import signal
@@ -10,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from pullback_runners.errors import VariantError, how_it_ended
+from pullback_runners.measurement.answers import Answers, NoAnswerError
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.subject import Subject
 from pullback_runners.measurement.worker_process import (
@@ -49,11 +49,12 @@ class Zygote:
         task: ForkedTask = "time",
         draw: Draw | None = None,
     ) -> None:
-        self._unread = b""
         self._ids: list[int] | None = None
         self._asked: set[int] = set()
         self._statuses: dict[int, int] = {}
         self._channel = Channel()
+        self._answers = Answers(self._channel.answers)
+        self._wrong: NoAnswerError | None = None
         self._channels = [Channel() for _ in members]
         theirs = [
             {"orders": each.worker_orders, "answers": each.worker_answers, "errors": each.errors.fileno()}
@@ -104,7 +105,8 @@ class Zygote:
         wanted = self.process_id(place, timeout)
         if wanted is not None and self._has_ended(wanted, timeout):
             return self._statuses[wanted]
-        how = how_it_ended(self._process.wait(timeout))
+        status = self._process.wait(timeout)
+        how = how_it_ended(status) if self._wrong is None else f"killed, since it wrote {self._wrong} as its answer"
         said = last_words(self._channel.errors)
         raise VariantError("crash", f"the process that forks workers ended early ({how}){said}")
 
@@ -141,18 +143,19 @@ class Zygote:
         return bool(select.select([self._channel.answers], [], [], timeout)[0])
 
     def _answer(self, timeout: float | None) -> dict[str, Any] | None:
-        """The next answer, or None at the end of its output."""
+        """The next answer, or None at the end of its output, which is also where it writes what is none."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        while b"\n" not in self._unread:
-            if not self._is_answering(None if deadline is None else max(deadline - time.monotonic(), 0.0)):
-                raise subprocess.TimeoutExpired("zygote", timeout or 0.0)
-            received = os.read(self._channel.answers, 1 << 16)
-            if not received:
-                return None
-            self._unread += received
-        line, _, self._unread = self._unread.partition(b"\n")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        try:
+            while not self._answers.has_line:
+                if not self._is_answering(None if deadline is None else max(deadline - time.monotonic(), 0.0)):
+                    raise subprocess.TimeoutExpired("zygote", timeout or 0.0)
+                if not self._answers.receive():
+                    return None
+            return self._answers.take()
+        except NoAnswerError as error:
+            self._wrong = error
+            os.killpg(self._process.pid, signal.SIGKILL)
+            return None
 
 
 def _runs_one_engine(members: Sequence[Member], shared: Subject | None) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pullback_runners.sandbox.places import device_nodes, python_places, system_places, without_inner
+from pullback_runners.sandbox.places import python_places, system_places, without_inner
 
 _MEMORY_BYTES = 256 << 20
 
@@ -26,7 +26,8 @@ class View:
     """Folders by their path inside the sandbox."""
     kept: Sequence[tuple[Path, Path]] = ()
     """Read-only files and folders within those, each with its path inside the sandbox."""
-    device: str = "cpu"
+    devices: Sequence[Path] = ()
+    """Device nodes, beside those that every process has."""
 
 
 def bubblewrap_command(program: str, view: View, info_fd: int) -> list[str]:
@@ -50,7 +51,7 @@ def bubblewrap_command(program: str, view: View, info_fd: int) -> list[str]:
 
 def _mounts(view: View) -> Iterator[str]:
     yield from ("--proc", "/proc", "--dev", "/dev")
-    for node in device_nodes(view.device):
+    for node in view.devices:
         yield from ("--dev-bind", str(node), str(node))
     for folder in ("/dev/shm", "/tmp"):  # noqa: S108 - of the sandbox
         yield from ("--perms", "1777", "--size", str(_MEMORY_BYTES), "--tmpfs", folder)

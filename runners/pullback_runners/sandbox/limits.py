@@ -61,19 +61,40 @@ def limit_this_process(wanted: Mapping[str, int]) -> None:
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 
+class DiskWatch:
+    """A watch over the free disk space at a folder while a job, or the fetch before it, writes there."""
+
+    def __init__(self, limits: Limits, folder: Path) -> None:
+        self._limits = limits
+        self._folder = folder
+        self._free_bytes, self._free_files = _free(folder)
+
+    def trouble(self) -> str | None:
+        """The limit that was exceeded, as a sentence; None if the job may continue."""
+        free_bytes, free_files = _free(self._folder)
+        if self._free_bytes - free_bytes > self._limits.disk_bytes:
+            return f"the disk has {self._limits.disk_bytes / GIB:.1f} GiB less free than when the job began, which is the limit"
+        if self._free_files - free_files > self._limits.files:
+            return f"the disk has {self._limits.files} files more than when the job began, which is the limit"
+        if free_bytes < min(self._limits.reserved_bytes, self._free_bytes // 2):
+            return f"the disk ran full: {free_bytes / GIB:.1f} GiB were left"
+        if free_files < min(self._limits.reserved_files, self._free_files // 2):
+            return f"the disk ran full: room for {free_files} files was left"
+        return None
+
+
 class Watch:
     """A watch over the memory of a process and its descendants, and over the disk that they write to."""
 
     def __init__(self, limits: Limits, pid: int, folder: Path) -> None:
         self._limits = limits
         self._pid = pid
-        self._folder = folder
         self._available = psutil.virtual_memory().available
-        self._free_bytes, self._free_files = _free(folder)
+        self._disk = DiskWatch(limits, folder)
 
     def trouble(self) -> str | None:
         """The limit that the job exceeded, as a sentence; None if it may continue."""
-        return self._of_memory() or self._of_disk()
+        return self._of_memory() or self._disk.trouble()
 
     def _of_memory(self) -> str | None:
         memory = psutil.virtual_memory()
@@ -85,18 +106,6 @@ class Watch:
         if taken <= self._limits.memory_bytes:
             return None
         return f"the job took {taken / GIB:.1f} GiB of memory; the limit is {self._limits.memory_bytes / GIB:.1f}"
-
-    def _of_disk(self) -> str | None:
-        free_bytes, free_files = _free(self._folder)
-        if self._free_bytes - free_bytes > self._limits.disk_bytes:
-            return f"the disk has {self._limits.disk_bytes / GIB:.1f} GiB less free than when the job began, which is the limit"
-        if self._free_files - free_files > self._limits.files:
-            return f"the disk has {self._limits.files} files more than when the job began, which is the limit"
-        if free_bytes < min(self._limits.reserved_bytes, self._free_bytes // 2):
-            return f"the disk ran full: {free_bytes / GIB:.1f} GiB were left"
-        if free_files < min(self._limits.reserved_files, self._free_files // 2):
-            return f"the disk ran full: room for {free_files} files was left"
-        return None
 
 
 def _free(folder: Path) -> tuple[int, int]:

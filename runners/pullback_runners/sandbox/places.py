@@ -14,6 +14,7 @@ _SETTINGS = (
     *("pip.conf", "uv"),
 )
 _PACKAGES = ("pullback", "pullback_runners")
+_MIG_MINORS = Path("/proc/driver/nvidia-caps/mig-minors")
 
 
 def system_places() -> list[Path]:
@@ -31,11 +32,21 @@ def python_places() -> list[Path]:
     return [each for path in found for each in (path, Path(os.path.realpath(path)))]
 
 
-def device_nodes(device: str) -> list[Path]:
-    """The device nodes that a process opens to compute on a device."""
-    if device == "cpu":
-        return []
-    return sorted(each for pattern in ("nvidia*", "dri") for each in Path("/dev").glob(pattern))
+def device_nodes(
+    gpu: int, part: tuple[int, int] | None, dev: Path = Path("/dev"), minors: Path = _MIG_MINORS
+) -> list[Path]:
+    """The device nodes that a process opens to compute on one of NVIDIA's GPUs, given by its minor number, and those of no other one.
+
+    `part` is the GPU instance and the compute instance of a slice of MIG; other slices have capabilities of their own
+    (docs.nvidia.com/datacenter/tesla/mig-user-guide, "Device Nodes and Capabilities"; last checked: 2026-11-30).
+    """
+    nodes = [dev / "nvidiactl", *sorted(dev.glob("nvidia-uvm*")), dev / f"nvidia{gpu}"]
+    if part is not None and minors.exists():
+        numbers = dict(line.split() for line in minors.read_text(encoding="ascii").splitlines())
+        instance = f"gpu{gpu}/gi{part[0]}"
+        wanted = (f"{instance}/access", f"{instance}/ci{part[1]}/access")
+        nodes += [dev / f"nvidia-caps/nvidia-cap{numbers.get(access)}" for access in wanted]
+    return [node for node in nodes if node.exists()]
 
 
 def without_inner(paths: Iterable[Path]) -> list[Path]:

@@ -1,7 +1,10 @@
 import os
 import shutil
 import subprocess
+import time
+from contextlib import suppress
 
+import psutil
 import pytest
 from tests.runners.projects.conftest import Repository
 
@@ -9,8 +12,10 @@ from pullback_runners.agent import clones
 from pullback_runners.agent.clones import Repositories, resolved
 from pullback_runners.agent.errors import JobFailedError, PermanentError
 from pullback_runners.errors import BuildError, UsageError
+from pullback_runners.git import watched_git
 from pullback_runners.projects.checkouts import write_commit
 from pullback_runners.projects.definitions import project_of_commit
+from pullback_runners.sandbox.limits import Limits
 
 
 @pytest.fixture
@@ -240,3 +245,41 @@ def test_a_repository_that_does_not_answer_is_a_fault_of_the_agent(repository, m
     with pytest.raises(JobFailedError, match=r"git fetch did not end in 0\.001 s") as caught:
         repositories.with_commits(_address(repository), [repository.first])
     assert (caught.value.kind, caught.value.retryable) == ("infra", True)
+
+
+def test_a_repository_that_fills_the_disk_is_fetched_no_further_and_leaves_nothing(repository, mirrors, monkeypatch):
+    monkeypatch.setattr("pullback_runners.git._LOOK_S", 0.002)
+    for name, value in (("core.compression", "0"), ("core.bigFileThreshold", "1m")):
+        repository.git("config", name, value)
+    (repository.folder / "large").write_bytes(os.urandom(48 << 20))
+    sha = repository.commit("large")
+    few = Repositories(mirrors, None, [_address(repository)], Limits(disk_bytes=8 << 20))
+    with pytest.raises(
+        JobFailedError, match=r"see how large the repository.* is.*: the disk has .* GiB less"
+    ) as caught:
+        few.with_commits(_address(repository), [sha])
+    assert (caught.value.kind, caught.value.retryable) == ("infra", True)
+    (mirror,) = mirrors.iterdir()
+    assert sum(each.stat().st_size for each in mirror.rglob("*")) < 1 << 20
+    assert _has(Repositories(mirrors, None, [_address(repository)]).with_commits(_address(repository), [sha]), sha)
+
+
+def test_a_fetch_that_is_ended_ends_with_all_that_it_has_started(repository, tmp_path, monkeypatch):
+    marker = tmp_path / "ssh"
+    marker.write_text("#!/bin/sh\ntrap '' TERM\necho $$ > \"$0.pid\"\nwhile :; do sleep 1; done\n")
+    marker.chmod(0o755)
+    pid_file = tmp_path / "ssh.pid"
+
+    def look():
+        if pid_file.exists() and pid_file.read_text():
+            raise InterruptedError
+
+    monkeypatch.setenv("GIT_SSH_COMMAND", str(marker))
+    with pytest.raises(InterruptedError):
+        watched_git(repository.folder, "fetch", "ssh://nowhere.test/x", look=look, timeout_s=60)
+    with suppress(psutil.NoSuchProcess):
+        started = psutil.Process(int(pid_file.read_text()))
+        deadline = time.monotonic() + 60
+        while started.status() != psutil.STATUS_ZOMBIE:  # nobody may reap it
+            assert time.monotonic() < deadline
+            time.sleep(0.01)

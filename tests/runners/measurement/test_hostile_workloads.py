@@ -8,11 +8,21 @@ import sys
 import pytest
 
 FILE = """
-import os, signal
+import contextlib, os, signal
 import numpy as np
 from pullback_runners.workloads import grid, workload
 
 first_process = os.getpid()
+
+
+def answers(content):
+    "Write to every pipe that this process has, so to that of its answers too."
+    for descriptor in range(3, 100):
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/self/fd/{descriptor}").startswith("pipe:"):
+                written = memoryview(content)
+                while written:
+                    written = written[os.write(descriptor, written):]
 
 
 @workload(wrt="x", quick=grid(n=(200,)))
@@ -49,6 +59,9 @@ WRONG = {
     "forks": ("if is_fork: right = right * 1.001", "in a call after the first"),
     "killed": ("if is_fork: os.kill(os.getpid(), 40)", "signal 40"),
     "exits": ("if is_fork: os._exit(75)", "exit status 75"),
+    "floods": ("if is_fork: answers(bytes(100 << 20))", "the worker wrote a line of more than 4 MiB as its answer"),
+    "nests": ("answers(b'[' * 10_000_000)", "the worker wrote a line of more than 4 MiB as its answer"),
+    "babbles": ("if calls > 1: answers(b'[]\\n')", "the worker wrote a line that is no JSON object as its answer"),
     "exits_later": ("if is_fork and calls > 8: os._exit(75)", "exit status 75"),
 }
 

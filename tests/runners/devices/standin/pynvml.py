@@ -92,6 +92,19 @@ def nvmlDeviceGetMemoryInfo(handle):
     return SimpleNamespace(total=described["memory"], free=described.get("free", described["memory"]))
 
 
+def nvmlDeviceGetMinorNumber(handle):
+    assert not handle.startswith("MIG"), "a slice has no number of its own"
+    return _told(_gpu(handle).get("minor", {"error": 3}))
+
+
+def nvmlDeviceGetGpuInstanceId(handle):
+    return _described(handle)["instance"][0]
+
+
+def nvmlDeviceGetComputeInstanceId(handle):
+    return _described(handle)["instance"][1]
+
+
 def nvmlDeviceGetMigMode(handle):
     if "mig" not in _gpu(handle):
         raise NVMLError(3)

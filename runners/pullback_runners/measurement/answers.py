@@ -1,0 +1,70 @@
+"""Answers of processes that run code of a commit: a JSON object on a line, with bounds before it becomes objects.
+
+Such a process can write anything to the pipe or file of its answers, and who reads them must neither fail nor take its memory.
+"""
+
+import json
+import os
+from typing import IO, Any
+
+MOST_BYTES = 4 << 20
+"""Most bytes of an answer; nearly all of the longest ones are a plan."""
+MOST_VALUES = 200_000
+"""Most values of an answer, of which each may take 100 bytes."""
+_LAST_BYTES = 64 << 10
+
+
+class NoAnswerError(Exception):
+    """A line that is no answer, in a few words."""
+
+
+class Answers:
+    """The answers from a pipe, in order."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._unread = b""
+
+    @property
+    def has_line(self) -> bool:
+        """True if `read_line` does not need to receive more."""
+        return b"\n" in self._unread
+
+    def receive(self) -> bool:
+        """Receive what is in the pipe, or wait for it; False at its end. NoAnswerError if no line ends within the bound."""
+        received = os.read(self._descriptor, 1 << 16)
+        self._unread += received
+        if len(self._unread) > MOST_BYTES and not self.has_line:
+            self._unread = b""
+            raise _too_long()
+        return bool(received)
+
+    def take(self) -> dict[str, Any]:
+        """Take the next answer, whose line is there; NoAnswerError if it is none."""
+        line, _, self._unread = self._unread.partition(b"\n")
+        return answer_of(line)
+
+
+def answer_of(line: bytes) -> dict[str, Any]:
+    """The answer on a line; NoAnswerError if it is none, or a larger one than is read."""
+    if len(line) > MOST_BYTES:
+        raise _too_long()
+    if sum(map(line.count, (b",", b"[", b"{"))) > MOST_VALUES:
+        raise NoAnswerError(f"an answer of more than {MOST_VALUES} values")
+    try:
+        answer = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise NoAnswerError("a line that is no JSON") from error
+    if not isinstance(answer, dict):
+        raise NoAnswerError("a line that is no JSON object")
+    return answer
+
+
+def _too_long() -> NoAnswerError:
+    return NoAnswerError(f"a line of more than {MOST_BYTES >> 20} MiB")
+
+
+def end_of(file: IO[bytes]) -> str:
+    """The end of what a process wrote to a file."""
+    file.seek(max(file.seek(0, os.SEEK_END) - _LAST_BYTES, 0))
+    return file.read(_LAST_BYTES).decode(errors="replace")

@@ -1,0 +1,75 @@
+"""Answers of hostile processes: refused in a few words, in little memory."""
+
+import os
+import threading
+import tracemalloc
+from contextlib import suppress
+
+import pytest
+
+from pullback_runners.measurement.answers import Answers, NoAnswerError, answer_of, end_of
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("piece", "times", "said"),
+    [
+        (b"x" * MIB, 100, "a line of more than 4 MiB"),
+        (b"[" * MIB, 10, "a line of more than 4 MiB"),
+        (b'{"a": [' + b"{}," * 1_000_000 + b"{}]}\n", 1, "an answer of more than 200000 values"),
+        (b"[" * 150_000 + b"\n", 1, "a line that is no JSON"),
+        (b"\xff\n", 1, "a line that is no JSON"),
+        (b"[]\n", 1, "a line that is no JSON object"),
+    ],
+)
+def test_what_is_no_answer_is_refused_in_little_memory(piece, times, said):
+    answers, written = os.pipe()
+
+    def write():
+        with suppress(BrokenPipeError), os.fdopen(written, "wb", buffering=0) as pipe:
+            for _ in range(times):
+                sent = 0
+                while sent < len(piece):
+                    sent += pipe.write(memoryview(piece)[sent:])
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    tracemalloc.start()
+    with pytest.raises(NoAnswerError, match=f"^{said}$"):
+        received(answers)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    os.close(answers)
+    writing.join()
+    assert most < 24 * MIB
+
+
+def received(descriptor):
+    answers = Answers(descriptor)
+    while not answers.has_line:
+        assert answers.receive()
+    return answers.take()
+
+
+def test_answers_are_taken_one_by_one():
+    reading, writing = os.pipe()
+    os.write(writing, b'{"a": 1}\n{"b": [2]}\n{"c"')
+    os.close(writing)
+    answers = Answers(reading)
+    assert answers.receive()
+    assert [answers.take(), answers.take()] == [{"a": 1}, {"b": [2]}]
+    assert (answers.has_line, answers.receive()) == (False, False)
+    os.close(reading)
+
+
+def test_an_answer_as_long_as_a_plan_is_taken():
+    assert answer_of(b'{"plan": "' + b"x" * MIB + b'"}')["plan"] == "x" * MIB
+
+
+def test_of_a_long_file_the_end_is_read(tmp_path):
+    (tmp_path / "errors").write_bytes(b"x" * MIB + b"\nthe last words\n")
+    with (tmp_path / "errors").open("rb") as file:
+        found = end_of(file)
+    assert found.endswith("\nthe last words\n")
+    assert len(found) == 1 << 16
