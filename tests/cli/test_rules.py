@@ -137,7 +137,7 @@ def test_rules_are_gone_with_the_file_and_those_of_a_file_elsewhere_stay(pullbac
     assert len(held(service)["rules"]) == 2
     clone.git("checkout", "--quiet", "main")
     clone.git("merge", "--quiet", "--no-ff", "-m", "merge", "topic")
-    assert "  rules: 0 of pullback.toml hold from now on" in pullback("upload", report()).stdout
+    assert "  0 rules of pullback.toml are now active" in pullback("upload", report()).stdout
     assert held(service)["rules"] == []
     assert "rules:" not in pullback("upload", report()).stdout
     elsewhere = {"rules": [{"variant": "fused", "at_least": 0.5}], "commit": "f" * 40}
