@@ -37,7 +37,10 @@ def _detect(service: Service, database: "psycopg.Connection[Any]", url: str) -> 
             stdout=subprocess.DEVNULL,
         )
         seconds, memory = _watch(process, lambda: process.poll() is not None)
-    if process.returncode:
+    if process.returncode not in (
+        0,
+        1,
+    ):  # 1: it found what is not stored, since nothing was looked for when the project was filled
         raise RuntimeError(f"`pullback db detect` ended with {process.returncode}.")
     yield Figure("another detector over all history", seconds, "s", most=900)
     yield Figure("… memory of the process", memory, "MiB", most=300)
