@@ -259,7 +259,10 @@ def _report(number: int, place: int, cases: slice, metrics: Sequence[shape.Metri
                 "fingerprint": shape.fingerprint_of(machine), "name": machine,
                 "facts": {"cpu": f"processor of {machine}", "cores": 16},
             },
-            "harness": {"version": "0.1", "suite": "standard", "quality": "clean", "preflight": {}, "job": None},
+            "harness": {
+                "version": "0.1", "suite": "standard", "quality": "clean", "preflight": {}, "job": None,
+                "partial": cases != slice(None) or len(metrics) < len(shape.METRICS),
+            },
             "cases": [
                 _case(case, index, number, place, metrics, chance)
                 for index, case in [*enumerate(shape.load_cases())][cases]
