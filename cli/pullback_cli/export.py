@@ -78,7 +78,7 @@ def export(
     dtype: Annotated[Names, typer.Option(help="f4, f8, …")] = None,
     param: Annotated[Names, typer.Option(help="A parameter of the case, n=1000.")] = None,
     search: Annotated[
-        str | None, typer.Option(help="Words, or their beginnings, of case, variant, metric or machine.")
+        str | None, typer.Option(help="Words of case, variant, metric or machine, or their prefixes.")
     ] = None,
     branch: Annotated[str | None, typer.Option(help="Only commits of this branch.")] = None,
     since: Annotated[str | None, typer.Option("--from", help="points: first commit, or a branch.")] = None,

@@ -163,7 +163,7 @@ def create(
         str | None, typer.Option(help="Compare with this commit; the same one (A/A) shows the noise.")
     ] = None,
     effort: Annotated[
-        int, typer.Option(min=1, max=8, help="How many times as long as usual two commits are compared.")
+        int, typer.Option(min=1, max=8, help="Multiple of the usual comparison time.")
     ] = 1,
     fork: Annotated[
         str | None, typer.Option(help="Repository the commit comes from, where it is not the project's: untrusted.")
@@ -171,7 +171,7 @@ def create(
     priority: Annotated[int, typer.Option(min=-1000, max=1000, help="Higher ones run first.")] = 0,
     requires: Requires = None,
     machine: Annotated[int | None, typer.Option(min=1, help="The one machine to run it, by its id.")] = None,
-    timeout_s: Annotated[float, typer.Option(min=1, help="The work is ended after so many seconds.")] = 3600,
+    timeout_s: Annotated[float, typer.Option(min=1, help="Time limit of the job, in seconds.")] = 3600,
     force: Annotated[bool, typer.Option("--force", help="Create a job even if an identical one exists.")] = False,
     repository: Annotated[Path, typer.Option(help="Clone to look commits up in.")] = Path(),
 ) -> "models.JobDetail":
@@ -295,12 +295,12 @@ def backfill(
     order: Annotated[
         Literal["newest", "bisect"], typer.Option(help="From the newest backwards, or the widest gap first.")
     ] = "newest",
-    limit: Annotated[int, typer.Option(min=1, max=500, help="Most of these jobs that wait or run at once.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="Maximum number of these jobs queued or running.")] = 20,
     depth: Annotated[int, typer.Option(min=1, max=5000, help="How many commits back to look.")] = 500,
     priority: Annotated[
         int, typer.Option(min=-1000, max=1000, help="Lower than that of jobs requested by hand.")
     ] = -100,
-    timeout_s: Annotated[float, typer.Option(min=1, help="Each is ended after so many seconds.")] = 3600,
+    timeout_s: Annotated[float, typer.Option(min=1, help="Time limit of each job, in seconds.")] = 3600,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Make no job; say which would be made.")] = False,
 ) -> "models.BackfillAnswer":
     """Ask for the commits of a branch that have no results; asking again makes nothing twice.

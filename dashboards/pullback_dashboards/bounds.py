@@ -1,7 +1,7 @@
 """Limits of addresses: texts that a name may be, and their lengths.
 
 A page repeats its own address in every link that keeps what was chosen, sixty times and more. A text that Postgres cannot
-hold is refused here and not there: a page that opened early (`opening.py`) has said by then that all is well.
+hold is refused here, with the name of its parameter.
 """
 
 from collections.abc import Mapping

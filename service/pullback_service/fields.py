@@ -81,7 +81,7 @@ Priority = Annotated[
     ),
     AS_WHOLE,
 ]
-Timeout = Annotated[Number, Field(gt=0, le=LONGEST_TIMEOUT_S, description="The work is ended after so many seconds.")]
+Timeout = Annotated[Number, Field(gt=0, le=LONGEST_TIMEOUT_S, description="Time limit in seconds, after which the work is ended.")]
 Flag = Annotated[bool, Field(strict=True)]
 KnownId = Annotated[int, Field(ge=1, le=LARGEST_ID)]
 

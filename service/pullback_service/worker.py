@@ -20,7 +20,7 @@ from pullback_service.incidents.confirming import MINUTES_A_DAY
 from pullback_service.logs import logger
 from pullback_service.migrating import revisions
 from pullback_service.notifications.sending import Outside
-from pullback_service.roles import ALL_PROJECTS
+from pullback_service.roles import ALL_PROJECTS, SERVICE_ROLE
 
 CONCURRENCY = 4
 POLL_EVERY_S = 5.0  # notifications come first; this is for those that get lost
@@ -73,7 +73,10 @@ def build_app(url: str) -> procrastinate.App:
     """Procrastinate on our database: its tables are in a schema of their own."""
     connector = procrastinate.PsycopgConnector(
         conninfo=url,
-        kwargs={"options": "-c search_path=procrastinate", "application_name": "pullback worker"},
+        kwargs={
+            "options": f"-c role={SERVICE_ROLE} -c search_path=procrastinate",
+            "application_name": "pullback worker",
+        },
         min_size=1,
         max_size=CONCURRENCY + 2,
     )

@@ -12,6 +12,7 @@ from pullback_service import worker
 from pullback_service.backups import back_up
 from pullback_service.checking import check
 from pullback_service.models import Report
+from pullback_service.roles import SERVICE_ROLE
 from pullback_service.settings import Settings
 
 
@@ -35,6 +36,13 @@ def test_a_worker_that_ends_by_itself_begins_again_until_a_signal_comes(monkeypa
     monkeypatch.setattr(worker, "TRY_AGAIN_AFTER_S", 0.01)
     worker.run("postgresql://nowhere/nothing")
     assert (began, ended) == ([True] * 3, [True])
+
+
+@pytest.mark.anyio
+async def test_a_worker_works_as_the_role_of_the_service_whoever_connects(database_url):
+    async with worker.build_app(database_url).open_async() as app:
+        found = await app.connector.execute_query_one_async("SELECT current_user, session_user")
+    assert found["current_user"] == SERVICE_ROLE != found["session_user"]
 
 
 @pytest.mark.anyio

@@ -129,7 +129,7 @@ def measure(
         if problem.status not in NOT_ALLOWED:
             raise
         return (
-            f"It was not measured in turns, because the service takes no job of this caller ({problem}): give a token with the "
+            f"It was not measured in turns, because this token may not create jobs ({problem}): give a token with the "
             "scope upload, or `--wait 0` to answer by what is stored."
         )
     ends = [_wait_for(client, job_id, deadline, patience) for job_id in jobs.values()]

@@ -100,7 +100,7 @@ def _passed(answer: CheckAnswer) -> str:
     compared = f"{answer.counts.compared} series compared" if answer.counts.compared != 1 else "1 series compared"
     if not has_changes(answer):
         return f"No change found {_against(answer)}; {compared}."
-    return f"Nothing that fails the check {_against(answer)}: {_found(answer)}; {compared}."
+    return f"Check passed {_against(answer)}: {_found(answer)}; {compared}."
 
 
 def _remarks(answer: CheckAnswer, fail_on: Collection[Failing]) -> Iterator[str]:

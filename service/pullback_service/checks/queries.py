@@ -398,8 +398,8 @@ def _too_little(compares: Comparable, base: Commit, head: Commit) -> Iterator[st
     """Why no more is comparable, where most of what both commits have is not."""
     if compares.apart > compares.compared:
         yield (
-            f"{compares.apart} of {compares.compared + compares.apart} series that both commits have do not compare, for they were "
-            f"measured on other machines or at other levels: measure {base.sha[:10]} again as {head.sha[:10]} was."
+            f"{compares.apart} of {compares.compared + compares.apart} series that both commits have cannot be compared: they were "
+            f"measured on other machines or at other levels; measure {base.sha[:10]} again as {head.sha[:10]} was."
         )
 
 

@@ -142,7 +142,7 @@ class BackfillPolicy(Statement):
     priority: int | None = None
     """Higher ones are given out first, among equals older ones."""
     timeout_s: float | None = None
-    """The work is ended after so many seconds."""
+    """Time limit in seconds, after which the work is ended."""
 
 
 class BackfillRequest(BackfillPolicy):
@@ -1060,7 +1060,7 @@ class JobRequest(Statement):
     requires: dict[str, str | float | bool | list[str | float | bool | None] | None] | None = None
     """A job that names no `device` is for the CPU."""
     timeout_s: float | None = None
-    """The work is ended after so many seconds."""
+    """Time limit in seconds, after which the work is ended."""
     effort: int | None = None
     """Of the kind `compare`: how many times as long as usual is measured, in as many times as many groups."""
     machine_id: int | None = None
@@ -1299,9 +1299,9 @@ class ProjectSummary(Answer):
     created_at: datetime
     public_read: bool
     raw_days: int | None
-    """Days for which process values are kept, then their spread; null: for ever."""
+    """Days to keep process values before only their spread is kept; null: for ever."""
     body_days: int | None
-    """Days for which uploaded files are kept; null: for ever."""
+    """Days to keep uploaded files; null: for ever."""
     backfill: BackfillPolicy | None
     """Commits that are measured without anybody asking."""
     repository: str | None = None

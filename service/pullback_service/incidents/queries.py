@@ -19,6 +19,7 @@ from pullback_service.projects.queries import id_of
 from pullback_service.rules.matching import Subject
 from pullback_service.series.filters import SeriesChoice, conditions
 from pullback_service.statements import Query, Rows, Together
+from pullback_service.steps.queries import IS_RESOLVED, JOINED_RESOLUTION
 
 T = TypeVar("T")
 
@@ -42,18 +43,17 @@ SELECT changed.incident_id, {", ".join(f"changed.{field}" for field in Change._f
   LEFT JOIN series ON series.id = changed.series_id
  ORDER BY changed.id
 """  # noqa: S608 - our own words
-_LIKELY_TIMES: Final[LiteralString] = """
+_LIKELY_TIMES: Final[LiteralString] = f"""
 SELECT changed.incident_id, (array_agg(step.log_ratio ORDER BY abs(step.log_ratio) DESC))[1]
   FROM changed
   JOIN series ON series.case_id = changed.case_id AND series.variant = changed.variant AND series.metric = 'time'
        AND series.machine_id = changed.machine_id
   JOIN step ON step.series_id = series.id AND step.commit_id = changed.commit_id AND step.reference_id = changed.reference_id
        AND step.news AND NOT step.stale AND step.outcome = CASE WHEN changed.worse THEN 'likely_slower' ELSE 'likely_faster' END
-  LEFT JOIN series_state ON series_state.series_id = series.id
- WHERE changed.kind = 'step' AND changed.standing <> 'refuted'
-   AND (abs(step.log_ratio) < series_state.resolution) IS NOT TRUE -- as `as_resolved`
+  LEFT JOIN {JOINED_RESOLUTION}
+ WHERE changed.kind = 'step' AND changed.standing <> 'refuted' AND {IS_RESOLVED}
  GROUP BY changed.incident_id
-"""
+"""  # noqa: S608 - our own words
 _ENDS: Final[LiteralString] = """
 ARRAY (SELECT reference_id FROM changed UNION SELECT commit_id FROM changed UNION SELECT ended_id FROM changed
        UNION SELECT unnest(%(ends)s::bigint[]))

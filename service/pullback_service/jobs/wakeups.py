@@ -18,6 +18,7 @@ from pullback_service.database import Database
 from pullback_service.job_channel import CHANNEL
 from pullback_service.jobs.offers import Abilities, Offer, waiting_offers
 from pullback_service.logs import logger
+from pullback_service.roles import SERVICE_ROLE
 
 RECONNECT_AFTER_S = 2.0
 # Notices that the listening connection has died without a word.
@@ -148,7 +149,9 @@ class JobBell:
     async def _listen(self) -> None:
         while True:
             try:
-                async with await psycopg.AsyncConnection.connect(self._database.url, autocommit=True) as connection:
+                async with await psycopg.AsyncConnection.connect(
+                    self._database.url, autocommit=True, options=f"-c role={SERVICE_ROLE}"
+                ) as connection:
                     await connection.execute(f"LISTEN {CHANNEL}")
                     self._ring()  # something may have been queued while nobody listened
                     while True:

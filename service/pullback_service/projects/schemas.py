@@ -56,9 +56,9 @@ class ProjectSummary(BaseModel):
     created_at: datetime
     public_read: bool
     raw_days: int | None = Field(
-        description="Days for which process values are kept, then their spread; null: for ever."
+        description="Days to keep process values before only their spread is kept; null: for ever."
     )
-    body_days: int | None = Field(description="Days for which uploaded files are kept; null: for ever.")
+    body_days: int | None = Field(description="Days to keep uploaded files; null: for ever.")
     backfill: BackfillPolicy | None = Field(description="Commits that are measured without anybody asking.")
     repository: str | None = Field(
         None, description="The repository that agents fetch commits from; null: each from its own clone."

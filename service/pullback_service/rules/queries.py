@@ -167,7 +167,7 @@ async def _refuse_anchor_elsewhere(session: AsyncSession, project: Project, said
     found = await statements.row(session, _IS_ON, values)
     if not (found and found[0]):
         message = (
-            f"{said.anchor} ({said.anchor_sha[:10]}) is no commit of {trunk} that is known here: tell its log with "
+            f"{said.anchor} ({said.anchor_sha[:10]}) is not a known commit of {trunk}: send its history with "
             "`pullback log`, or name a tag along the first parents of that branch."
         )
         raise InvalidInputError(

@@ -80,6 +80,13 @@ class KnownStep(NamedTuple):
 IS_SUBJECT: Final[LiteralString] = "(series.variant_kind <> 'peer' OR coalesce(measured.subject, '') <> '')"
 """True of a series that commits of its project can move: a peer of which a report names the files that were measured, and
 whatever is no peer. An engine's peers name none."""
+JOINED_RESOLUTION: Final[LiteralString] = """
+series_state
+  ON series_state.series_id = step.series_id AND step.outcome IN ('likely_slower', 'likely_faster')
+ AND step.evidence IN ('ratios', 'values')
+"""
+IS_RESOLVED: Final[LiteralString] = "(abs(step.log_ratio) < series_state.resolution) IS NOT TRUE"
+"""False of a step that `as_resolved` calls ambiguous, once its series is left joined by `JOINED_RESOLUTION`."""
 _KNOWN: Final[LiteralString] = f"""
   WITH step AS MATERIALIZED (SELECT * FROM step WHERE news AND NOT stale AND {{which}})
 SELECT {COLUMNS}, series.case_id, "case".workload, "case".label, series.variant, series.metric, series.unit, series.direction,
@@ -93,11 +100,9 @@ SELECT {COLUMNS}, series.case_id, "case".workload, "case".label, series.variant,
   LEFT JOIN reading before ON before.commit_id = step.reference_id AND before.series_id = step.series_id
   LEFT JOIN reading now ON now.commit_id = step.commit_id AND now.series_id = step.series_id
   LEFT JOIN measured ON measured.id = now.measured_id
-  LEFT JOIN series_state -- as `as_resolved`
-         ON series_state.series_id = step.series_id AND step.outcome IN ('likely_slower', 'likely_faster')
-        AND step.evidence IN ('ratios', 'values')
+  LEFT JOIN {JOINED_RESOLUTION}
  WHERE (step.via <> 'compared' OR (older.ordered_at, older.id) < (newer.ordered_at, newer.id)) -- they are stored both ways
-   AND (abs(step.log_ratio) < series_state.resolution) IS NOT TRUE
+   AND {IS_RESOLVED}
    AND {{also}}
  ORDER BY newer.ordered_at DESC, newer.id DESC, step.series_id, older.ordered_at
  LIMIT %(most)s

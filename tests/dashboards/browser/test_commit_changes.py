@@ -101,7 +101,7 @@ def test_times_without_a_baseline_say_nothing_and_the_page_says_so(other):
             case["variants"] = [variant for variant in case["variants"] if variant["variant"] == "unfused"]
             case["paired"] = []
         send(other, report)
-    assert "No change: nothing moved by more than two runs scatter. [Compare the two commits]" in told_of(
+    assert "No change: no difference exceeds the usual scatter between runs. [Compare the two commits]" in told_of(
         other, at(SHAS[1], "plain")
     )
 

@@ -139,7 +139,7 @@ async def test_an_anchor_that_is_no_known_commit_of_the_trunk_is_refused_and_the
     refused = await anchored(anchor_sha="f" * 40)
     assert refused.status_code == 422
     assert refused.json()["errors"][0]["path"] == "$.anchor"
-    assert "is no commit of main that is known here" in refused.json()["detail"]
+    assert "is not a known commit of main" in refused.json()["detail"]
     held = (await history.client.get(RULES)).json()
     assert (held["anchor"], held["anchor_sha"]) == ("v1.0", reports.sha(ANCHOR))
     without_tags = (await history.client.put(RULES, json={"anchor": "v1.0"})).json()
