@@ -23,7 +23,9 @@ from pullback_service.notifications.sending import Outside
 from pullback_service.roles import ALL_PROJECTS, SERVICE_ROLE
 
 CONCURRENCY = 4
-POLL_EVERY_S = 5.0  # notifications come first; this is for those that get lost
+# Notifications come first. This is for those that come while a chore is fetched, and for chores that wait for the lock of another one,
+# whose end nobody is notified of: changes were looked for five seconds late.
+POLL_EVERY_S = 1.0
 SHUTDOWN_S = 20.0
 TRY_AGAIN_AFTER_S = 2.0
 HEARTBEAT_S = 5.0
