@@ -162,9 +162,7 @@ def create(
     against: Annotated[
         str | None, typer.Option(help="Compare with this commit; the same one (A/A) shows the noise.")
     ] = None,
-    effort: Annotated[
-        int, typer.Option(min=1, max=8, help="Multiple of the usual comparison time.")
-    ] = 1,
+    effort: Annotated[int, typer.Option(min=1, max=8, help="Multiple of the usual comparison time.")] = 1,
     fork: Annotated[
         str | None, typer.Option(help="Repository the commit comes from, where it is not the project's: untrusted.")
     ] = None,

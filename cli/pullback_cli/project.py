@@ -124,7 +124,9 @@ def set_(
     ] = None,
     raw_days: Annotated[
         int | None,
-        typer.Option(min=0, max=36_500, help="Days to keep process values before only their spread is kept; 0: for ever."),
+        typer.Option(
+            min=0, max=36_500, help="Days to keep process values before only their spread is kept; 0: for ever."
+        ),
     ] = None,
     body_days: Annotated[
         int | None, typer.Option(min=0, max=36_500, help="Days to keep uploaded files; 0: for ever.")

@@ -81,7 +81,9 @@ Priority = Annotated[
     ),
     AS_WHOLE,
 ]
-Timeout = Annotated[Number, Field(gt=0, le=LONGEST_TIMEOUT_S, description="Time limit in seconds, after which the work is ended.")]
+Timeout = Annotated[
+    Number, Field(gt=0, le=LONGEST_TIMEOUT_S, description="Time limit in seconds, after which the work is ended.")
+]
 Flag = Annotated[bool, Field(strict=True)]
 KnownId = Annotated[int, Field(ge=1, le=LARGEST_ID)]
 

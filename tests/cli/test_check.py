@@ -211,7 +211,7 @@ def test_results_of_which_most_are_at_another_level_are_not_enough_data(pullback
     upload("head", cases=[*measured_by("2", "a", "b"), *measured_by("1", "c")])
     done = pullback("--base", "main", "--wait", "0")
     assert done.returncode == 1
-    assert done.stdout.startswith("Not enough data. 8 of 12 series that both commits have do not compare")
+    assert done.stdout.startswith("Not enough data. 8 of 12 series that both commits have cannot be compared")
 
 
 def test_a_commit_or_a_base_that_the_service_does_not_know_is_not_enough_and_how_to_tell_it_is_said(

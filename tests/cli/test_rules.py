@@ -177,7 +177,10 @@ def test_the_anchor_is_a_tag_of_the_clone_that_lies_on_the_trunk(pullback, servi
     clone.git("tag", "-f", "v1.0", aside)
     refused = pullback("rules", "--dry-run")
     assert refused.returncode == 2
-    assert f"pullback.toml, line 5: [detection] anchor: v1.0 ({aside[:10]}) is not a known commit of main" in refused.stderr
+    assert (
+        f"pullback.toml, line 5: [detection] anchor: v1.0 ({aside[:10]}) is not a known commit of main"
+        in refused.stderr
+    )
     assert held(service)["anchor_sha"] == tagged
 
 
