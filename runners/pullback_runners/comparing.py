@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pullback_runners.errors import LoadError, UsageError, VariantError
+from pullback_runners.errors import LoadError, NoRoomError, UsageError, VariantError
 from pullback_runners.measurement.comparison import CANDIDATE, REFERENCE, Comparison, compare_members
 from pullback_runners.measurement.device import measured_device
 from pullback_runners.measurement.member import Member
@@ -49,7 +49,8 @@ def compare_commits(
     Commits with equal code are measured with `measure_equal` only: what differs between them is noise.
 
     `variants` are those to compare, by default the `usual` ones of the project, or what each workload declares and tiers
-    (`Chosen.variants`); one that a commit does not have is left out unless it was asked for. `workload_files` serve both. `effort` is
+    (`Chosen.variants`); one that a commit does not have is left out unless it was asked for, and one that both commits have no room for on
+    the device is refused; NoRoomError if nothing else is left. `workload_files` serve both. `effort` is
     how many times as long as usual is measured. Everything else as in `run_suite`.
     """
     chosen = find_suite(suite).with_effort(effort)
@@ -70,6 +71,7 @@ def compare_commits(
             steps = Steps(len(pairs) * (1 + chosen.groups), on_progress)
             complete = True
             absent = 0
+            no_room: list[NoRoomError] = []
             try:
                 for number, (case, variant) in enumerate(pairs):
                     comparison = Comparison(
@@ -86,9 +88,14 @@ def compare_commits(
                     # What plain answers leave over is shared by those that follow; a variant that is absent has no time.
                     ends = run.started + chosen.comparisons_s(len(pairs) - absent)
                     most_s = (ends - time.monotonic()) / (len(pairs) - number)
-                    compare_members(
-                        comparison, chosen, surroundings, group_steps.begin, min(most_s, chosen.comparison_s)
-                    )
+                    try:
+                        compare_members(
+                            comparison, chosen, surroundings, group_steps.begin, min(most_s, chosen.comparison_s)
+                        )
+                    except NoRoomError as error:  # the others may have room
+                        comparisons.pop()
+                        no_room.append(error)
+                        on_refused([str(error)])
                     group_steps.end()
                     absent += bool(comparison.absent()) and not variants
                     for failure in comparison.failures.values():
@@ -99,6 +106,8 @@ def compare_commits(
                     comparisons.pop()
         for comparison in comparisons:
             fail_beside_failed(comparison, comparisons, choice.offers[comparison.case.workload].baseline)
+        if complete and no_room and all(each.absent() for each in comparisons):
+            raise max(no_room, key=lambda error: error.may_pass)
         if complete and not variants and comparisons and all(each.absent() for each in comparisons):
             reasons = [absence["message"] for each in comparisons if (absence := each.failure()) is not None]
             raise UsageError(f"no variant is there at both commits: {reasons[0]}")
@@ -108,7 +117,7 @@ def compare_commits(
             "suite": suite,
             "complete": complete,
             "partial": True,  # it measures what both commits have
-            "refused": refused,
+            "refused": [*refused, *map(str, no_room)],
             "absent": sentences,
             "environments": {
                 REFERENCE: reference.document(),

@@ -23,7 +23,7 @@ from pullback_runners.measurement.statistics import (
     pair_log_ratio,
     ratio_estimate,
 )
-from pullback_runners.measurement.worker_process import Surroundings
+from pullback_runners.measurement.worker_process import Draw, Surroundings
 from pullback_runners.suites import Suite
 from pullback_runners.workloads import CPU, Case
 
@@ -161,7 +161,7 @@ def compare_members(
 ) -> None:
     """Examine both, then time them until the suite is satisfied, in so many seconds by default those that the suite has for it.
 
-    What is measured is in `comparison` at any moment.
+    NoRoomError, before any is timed, if both do not fit on the device together. What is measured is in `comparison` at any moment.
     """
     deadline = time.monotonic() + (suite.comparison_s if most_s is None else most_s)
     if surroundings.device is None:
@@ -190,17 +190,23 @@ def compare_members(
 
 
 def _examine_alone(comparison: Comparison, surroundings: Surroundings, device: "MeasuredDevice") -> None:
-    """Examine one after the other, each with the device to itself; NoRoomError if they do not fit there together."""
+    """Examine one after the other, each with the device to itself.
+
+    Where all do not fit there together the twin is left out; NoRoomError if the reference and the candidate do not either.
+    """
+    draw = Draw.of(surroundings.rng)
     needs: dict[str, tuple[int, int | None]] = {}
     for member in comparison.members():
         free = device.free_bytes()
-        found, failures = examine(comparison.case, [member], surroundings)
+        found, failures = examine(comparison.case, [member], surroundings, draw)
         comparison.examinations |= found
         comparison.failures |= failures
         for name, each in found.items():
             # What a process holds beside its arrays, the driver's context above all, is seen by what is free.
             held = max(each.device_memory.get("held", 0), free - each.device_memory.get("free", free))
             needs[name] = held, (each.plan or {}).get("peak_bytes")
+    if sum(needs[each.name][0] for each in comparison.members()) > device.free_bytes():
+        comparison.with_twin = False
     what = f"{comparison.case.name} {comparison.reference.variant}"
     device.refuse_without_room(what, {each.name: needs[each.name] for each in comparison.members()})
 

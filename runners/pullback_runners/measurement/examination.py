@@ -9,7 +9,7 @@ from typing import Any
 
 from pullback_runners.errors import VariantError
 from pullback_runners.measurement.member import Member
-from pullback_runners.measurement.worker_process import Surroundings
+from pullback_runners.measurement.worker_process import Draw, Surroundings
 from pullback_runners.measurement.zygote_process import Zygotes
 from pullback_runners.workloads import Case
 
@@ -38,13 +38,15 @@ class _Examined:
 
 
 def examine(
-    case: Case, members: Sequence[Member], surroundings: Surroundings
+    case: Case, members: Sequence[Member], surroundings: Surroundings, draw: Draw | None = None
 ) -> tuple[dict[str, Examination], dict[str, VariantError]]:
     """Examine all members for a case side by side; return what was found and what failed, by their names.
 
+    `draw` is the draw of all of them, where others are examined apart that are not to differ by it.
+
     Where one is right and the variant that it was compared with is wrong, the others are compared with that one once more.
     """
-    examined = _examine(case, members, surroundings)
+    examined = _examine(case, members, surroundings, draw)
     right = {
         member.subject: member
         for member in reversed(members)
@@ -62,7 +64,7 @@ def examine(
     refuted = [(subjects[name], *examined.refuted[name]) for name in by if name in examined.refuted]
     found, failures = examined.found, examined.failures
     if again:
-        once_more = _examine(case, again, surroundings)
+        once_more = _examine(case, again, surroundings, draw)
         names = {member.name for member in again}
         found = {name: each for name, each in found.items() if name not in names} | once_more.found
         failures = {name: each for name, each in failures.items() if name not in names} | once_more.failures
@@ -74,10 +76,10 @@ def examine(
     return found, failures
 
 
-def _examine(case: Case, members: Sequence[Member], surroundings: Surroundings) -> _Examined:
+def _examine(case: Case, members: Sequence[Member], surroundings: Surroundings, draw: Draw | None) -> _Examined:
     examined = _Examined()
     driver = None if surroundings.device is None else surroundings.device.driver
-    zygote = Zygotes(case, members, surroundings, "examine")
+    zygote = Zygotes(case, members, surroundings, "examine", draw)
     try:
         for name, worker in zygote.workers.items():
             try:

@@ -168,12 +168,17 @@ class Zygotes:
     """The zygotes of a group, one for each interpreter, with the workers of all of them by member's name in the order given."""
 
     def __init__(
-        self, case: Case, members: Sequence[Member], surroundings: Surroundings, task: ForkedTask = "time"
+        self,
+        case: Case,
+        members: Sequence[Member],
+        surroundings: Surroundings,
+        task: ForkedTask = "time",
+        draw: Draw | None = None,
     ) -> None:
         by_interpreter: dict[tuple[Path | None, Path | None], list[Member]] = {}
         for member in members:
             by_interpreter.setdefault(member.subject.interpreter, []).append(member)
-        draw = Draw.of(surroundings.rng)  # one for all, or interpreters would differ by it
+        draw = draw or Draw.of(surroundings.rng)  # one for all, or interpreters would differ by it
         self._zygotes = [Zygote(case, alike, surroundings, task, draw) for alike in by_interpreter.values()]
         workers = {name: worker for zygote in self._zygotes for name, worker in zygote.workers.items()}
         self.workers = {member.name: workers[member.name] for member in members}

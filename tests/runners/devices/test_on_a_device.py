@@ -13,12 +13,14 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from pullback_runners import comparing, suites
 from pullback_runners.agent.daemon import AgentOptions, run_agent
 from pullback_runners.agent.errors import PermanentError
+from pullback_runners.comparing import compare_commits
 from pullback_runners.errors import NoRoomError, UsageError, VariantError
 from pullback_runners.machine.device_lock import device_lock
 from pullback_runners.machine.nvml import Clocks
-from pullback_runners.measurement import beside, comparison, slices
+from pullback_runners.measurement import beside, comparison, slices, zygote_process
 from pullback_runners.measurement.beside import time_beside
 from pullback_runners.measurement.clocks import clock_of
 from pullback_runners.measurement.device import measured_device
@@ -30,17 +32,20 @@ from pullback_runners.measurement.renewing import Renewal
 from pullback_runners.measurement.subject import INSTALLED
 from pullback_runners.measurement.worker_process import Draw, Surroundings, worker_environment
 from pullback_runners.peers import QueuedCall, find_peer
+from pullback_runners.projects.environments import OWN
+from pullback_runners.projects.subjects import BuiltCommit
 from pullback_runners.report import write_report
 from pullback_runners.report.markdown import markdown_of
 from pullback_runners.report.page import page_of
 from pullback_runners.report.terminal_table import report_table
 from pullback_runners.runs import list_cases, run_suite
-from pullback_runners.suites import find_suite
+from pullback_runners.suites import Suite, find_suite
 from pullback_runners.variants import open_variant, why_no_form
 from pullback_runners.workloads import Case, find_workload
 
 STANDIN = Path(__file__).with_name("standin")
 NAME = "touch_large_array[n=100000,form=index,f8,cuda]"
+SMALLER = "touch_large_array[n=1000,form=index,f8,cuda]"
 SMALL = Case("touch_large_array", (("n", 10), ("form", "index")), "f8", "cuda")
 H200 = "GPU-11111111-aaaa-4aaa-8aaa-111111111111"
 CALL = ["kernel"] * 3 + ["synchronize"]
@@ -262,33 +267,108 @@ def test_a_run_holds_its_device_and_shows_it_alone_to_its_processes(standin, nvm
         assert device is None
 
 
-def test_members_of_a_comparison_are_examined_alone_and_have_room_together_before_any_is_timed(
-    standin, nvml_answers, monkeypatch
+def compared_on(device, case=SMALL, variant="fused"):
+    """A comparison of the installed engine with itself, made on a device by the quick suite."""
+    members = [Member(variant, INSTALLED, role) for role in ("reference", "candidate")]
+    compared = comparison.Comparison(case, *members, with_twin=True)
+    comparison.compare_members(compared, find_suite("quick"), Surroundings(device=device), lambda *_: None)
+    return compared
+
+
+@pytest.fixture
+def timed(monkeypatch):
+    """Names of the members that would have been timed."""
+    names = []
+
+    def collect_groups(groups, case, members, *_, **__):
+        names.extend(each.name for each in members())
+
+    monkeypatch.setattr(comparison, "collect_groups", collect_groups)
+    return names
+
+
+@pytest.mark.parametrize(("free", "with_twin"), [(9000, True), (8999, False), (6000, False), (5999, None)])
+def test_members_of_a_comparison_are_examined_alone_and_have_room_together_with_or_without_the_twin(
+    standin, nvml_answers, monkeypatch, timed, free, with_twin
 ):
-    nvml_answers("quiet", free=10_000)
     examined = []
 
-    def examine(case, members, surroundings):
+    def examine(case, members, surroundings, draw):
         (member,) = members
         examined.append(member.name)
         device_memory = {"held": 3000, "free": 10_000 - 1000 * len(examined)}
         return {member.name: Examination({}, {}, {"peak_bytes": 2000}, device_memory=device_memory)}, {}
 
     monkeypatch.setattr(comparison, "examine", examine)
-    monkeypatch.setattr(comparison, "collect_groups", lambda *_, **__: pytest.fail("they were timed"))
-    members = [Member("fused", INSTALLED, role) for role in ("reference", "candidate")]
-    compared = comparison.Comparison(SMALL, *members, with_twin=True)
+    nvml_answers("quiet", free=free)
+    said = r"need 6,000 bytes together \(reference 3,000 with a plan of 2,000, candidate 3,000 with a plan of 2,000\)"
+    refused = pytest.raises(NoRoomError, match=said) if with_twin is None else nullcontext()
+    with measured_device("cuda") as device, refused:
+        compared_on(device)
+    both = ["reference", "candidate"]
+    assert examined == [*both, "reference twin"]
+    assert timed == {True: examined, False: both, None: []}[with_twin]
+
+
+def test_members_that_are_examined_apart_do_not_differ_by_hash_seed_and_stack_position(standin, monkeypatch, timed):
+    draws = []
+
+    def environment(case, subject, draw, **what):
+        draws.append(draw)
+        return worker_environment(case, subject, draw, **what)
+
+    monkeypatch.setattr(zygote_process, "worker_environment", environment)
+    (case,) = [case for case, _ in list_cases("quick", [NAME], device="cuda")[0]]
     with measured_device("cuda") as device:
-        nvml_answers("quiet", free=8999)
-        with pytest.raises(
-            NoRoomError, match=r"need 9,000 bytes together \(reference 3,000 with a plan of 2,000, candidate 3,000"
-        ):
-            comparison.compare_members(compared, find_suite("quick"), Surroundings(device=device), lambda *_: None)
-        assert examined == ["reference", "candidate", "reference twin"]
-        examined.clear()
-        nvml_answers("quiet", free=9000)
-        with pytest.raises(pytest.fail.Exception, match="they were timed"):
-            comparison.compare_members(compared, find_suite("quick"), Surroundings(device=device), lambda *_: None)
+        compared = compared_on(device, case, "torch")
+    assert list(compared.examinations) == timed == ["reference", "candidate", "reference twin"]
+    assert draws == draws[:1] * 3
+
+
+@pytest.fixture
+def compare(standin, tmp_path, monkeypatch):
+    """Compares the installed engine with itself by two sizes, in a suite with a twin."""
+    tiny = Suite("standard", groups=2, most_groups=2, slices=4, may_say_same=True)
+    monkeypatch.setitem(suites.SUITES, "standard", tiny)
+    built = BuiltCommit({"sha": "a" * 40, "title": "t", "dirty": False}, INSTALLED, OWN, tmp_path)
+
+    def compare(**what):
+        return compare_commits(built, built, "standard", [SMALLER, NAME], device="cuda", variants=["torch"], **what)
+
+    return compare
+
+
+def test_a_size_without_room_is_refused_alone_and_the_other_is_compared(compare, nvml_answers):
+    # Each process holds 500 MB: there is no room for two of the first, and for two of the other but not for its twin.
+    free, told = {SMALLER: 900_000_000, NAME: 1_400_000_000}, []
+
+    def play(step):
+        if step.phase == "examine":
+            nvml_answers("quiet", free=free[step.case])
+
+    report = compare(on_progress=play, on_refused=told.extend)
+    (refused,) = told
+    assert refused.startswith(
+        f"{SMALLER} torch: the processes that take turns on NVIDIA H200 ({H200}) need 1,000,000,000"
+    )
+    assert (report["harness"]["refused"], report["harness"]["complete"]) == ([refused], True)
+    assert [each["case"]["params"]["n"] for each in report["cases"]] == [100_000]
+    assert {row["case"]["params"]["n"] for row in report["comparisons"]} == {100_000}
+    (time,) = [row for row in report["comparisons"] if row["metric"] == "time"]
+    assert (time["n"], time["twin_log_ratios"]) == (2, [])
+
+
+@pytest.mark.parametrize("may_pass", [False, True])
+def test_where_no_size_has_room_the_comparison_ends_with_the_one_that_may_have_it_later(compare, monkeypatch, may_pass):
+    errors = iter([NoRoomError("the first", may_pass=False), NoRoomError("the second", may_pass=may_pass)])
+
+    def compare_members(*_):
+        raise next(errors)
+
+    monkeypatch.setattr(comparing, "compare_members", compare_members)
+    with pytest.raises(NoRoomError, match="the second" if may_pass else "the first") as raised:
+        compare()
+    assert raised.value.may_pass is may_pass
 
 
 def test_variants_without_a_form_are_refused_by_name_and_the_rest_is_measured(standin, tiny_suite):
