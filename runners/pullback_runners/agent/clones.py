@@ -18,6 +18,8 @@ from pullback_runners.projects.definitions import listed_submodules
 from pullback_runners.sandbox.limits import DiskWatch, Limits
 
 _FETCH_TIMEOUT_S = 1800
+_ATTACHED = ("-c", "gc.autoDetach=false", "-c", "maintenance.autoDetach=false")
+"""Settings by which `git gc --auto` has ended when the fetch has that starts it."""
 _SHORT_SSH = re.compile(r"(?P<host>[^/:@]+@[^/:]+):(?P<path>(?!//).+)")
 _CURRENT = "refs/heads/current"
 """The ref of a mirror for HEAD of its repository at the last fetch."""
@@ -104,7 +106,7 @@ class Repositories:
         return repository
 
     def _fetched(self, repository: Path, called: str, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
-        """Fetch within the limits of a job on the disk; what is not whole is removed from a mirror."""
+        """Fetch within the limits of a job on the disk, as is what git tidies up after it; what is not whole is removed from a mirror."""
         disk = DiskWatch(self._limits, repository)
 
         def look() -> None:
@@ -112,7 +114,7 @@ class Repositories:
                 raise _elsewhere(f"see how large {called} is, and give the agent a larger disk (--data): {trouble}")
 
         try:
-            return watched_git(repository, "fetch", *arguments, look=look, timeout_s=_FETCH_TIMEOUT_S)
+            return watched_git(repository, *_ATTACHED, "fetch", *arguments, look=look, timeout_s=_FETCH_TIMEOUT_S)
         except subprocess.TimeoutExpired as error:
             raise _elsewhere(
                 f"see whether the agent reaches {called}: git fetch did not end in {_FETCH_TIMEOUT_S} s"

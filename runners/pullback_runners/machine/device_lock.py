@@ -21,6 +21,8 @@ VARIABLE = "PULLBACK_LOCKS"
 """Says another folder."""
 
 _USUAL = Path("/run/lock")
+_LONGEST_HOLDER = 64 << 10
+"""Characters that are read of a file that anybody may write."""
 
 
 class HeldDeviceError(Exception):
@@ -73,9 +75,9 @@ def _opened(path: Path) -> IO[str]:
 
 def _holder(file: IO[str]) -> str:
     try:
-        known = json.loads(file.readline())
+        known = json.loads(file.readline(_LONGEST_HOLDER))
         return f"process {known['pid']} ({known['command']}) since {known['since']}"
-    except (OSError, ValueError, KeyError, TypeError):  # it has the lock and has not written yet
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):  # not written yet, or by somebody else
         return "another process"
 
 

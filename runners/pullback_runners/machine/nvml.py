@@ -110,11 +110,16 @@ class Nvml:
         self._watched: str | None = None
 
     def devices(self) -> list[Device]:
-        """All devices in the order of the bus; of a GPU that is divided its slices, since no program can use it as a whole."""
+        """All devices in the order of the bus, without those of which a sandbox lacks the device node.
+
+        Of a GPU that is divided its slices, since no program can use it as a whole.
+        """
         found = []
         with self._answered("a device"):
-            wholes = [self._binding.nvmlDeviceGetHandleByIndex(n) for n in range(self._binding.nvmlDeviceGetCount())]
-            for handle in wholes:
+            for place in range(self._binding.nvmlDeviceGetCount()):
+                handle = self._told(self._binding.nvmlDeviceGetHandleByIndex, place, nothing=[_NO_PERMISSION])
+                if handle is None:
+                    continue
                 whole = self._binding.nvmlDeviceGetUUID(handle)
                 parts = list(self._slices(handle)) if self._is_divided(handle) else [handle]
                 found += [self._described(part, whole) for part in parts]

@@ -7,6 +7,8 @@ import json
 import os
 from typing import IO, Any
 
+from pullback_runners.measurement.answer_forms import Form, any_object
+
 MOST_BYTES = 4 << 20
 """Most bytes of an answer; nearly all of the longest ones are a plan."""
 MOST_VALUES = 200_000
@@ -39,14 +41,18 @@ class Answers:
             raise _too_long()
         return bool(received)
 
-    def take(self) -> dict[str, Any]:
-        """Take the next answer, whose line is there; NoAnswerError if it is none."""
+    def take(self, form: Form) -> dict[str, Any]:
+        """Take the next answer, whose line is there; NoAnswerError if it is none of this form, and then nothing is left to take."""
         line, _, self._unread = self._unread.partition(b"\n")
-        return answer_of(line)
+        try:
+            return answer_of(line, form)
+        except NoAnswerError:
+            self._unread = b""
+            raise
 
 
-def answer_of(line: bytes) -> dict[str, Any]:
-    """The answer on a line; NoAnswerError if it is none, or a larger one than is read."""
+def answer_of(line: bytes, form: Form = any_object) -> dict[str, Any]:
+    """The answer on a line; NoAnswerError if it is none of this form, or a larger one than is read."""
     if len(line) > MOST_BYTES:
         raise _too_long()
     if sum(map(line.count, (b",", b"[", b"{"))) > MOST_VALUES:
@@ -57,6 +63,8 @@ def answer_of(line: bytes) -> dict[str, Any]:
         raise NoAnswerError("a line that is no JSON") from error
     if not isinstance(answer, dict):
         raise NoAnswerError("a line that is no JSON object")
+    if not form(answer):
+        raise NoAnswerError("a JSON object of another form")
     return answer
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pullback_runners.errors import VariantError
+from pullback_runners.measurement.answer_forms import is_examined
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.worker_process import Draw, Surroundings
 from pullback_runners.measurement.zygote_process import Zygotes
@@ -83,13 +84,13 @@ def _examine(case: Case, members: Sequence[Member], surroundings: Surroundings, 
     try:
         for name, worker in zygote.workers.items():
             try:
-                answer = worker.answer()
+                answer = worker.answer(is_examined)
                 gradient = worker.checked_outside() or answer["gradient"]
-                environment = {} if driver is None else {"driver": driver, **answer["libraries"]}
+                environment = {} if driver is None else {"driver": driver, **answer.get("libraries", {})}
                 examined.found[name] = Examination(
                     gradient, answer["counts"], answer["plan"], environment, answer.get("device_memory", {})
                 )
-                refuted = answer["refuted"]
+                refuted = answer.get("refuted")
             except VariantError as error:
                 examined.failures[name] = error
                 refuted = error.refuted

@@ -15,6 +15,7 @@ from typing import Any
 
 from pullback_runners.errors import VariantError
 from pullback_runners.machine.nvml import Clocks
+from pullback_runners.measurement.answer_forms import is_beside, is_turn, is_warm
 from pullback_runners.measurement.clock_check import clock_complaint
 from pullback_runners.measurement.clocks import clock_of
 from pullback_runners.measurement.device import MeasuredDevice
@@ -165,7 +166,7 @@ def run_group(
                 workers[name].answer()
         for name in _alive(order, failures):
             with _noting(failures, name):
-                warm = workers[name].ask({"do": "warm", "cpus": cpus})
+                warm = workers[name].ask({"do": "warm", "cpus": cpus}, is_warm)
                 timings[name], filling[name] = Timing(1, timer_s=warm["timer_ns"] / 1e9), warm["filling"]
         for name, calls in calls_a_slice(filling, [member.name for member in lineup.members]).items():
             timings[name].calls = calls
@@ -225,7 +226,7 @@ def _take_turn(worker: WorkerProcess, timing: Timing, device: MeasuredDevice | N
 def _turn(worker: WorkerProcess, timing: Timing) -> tuple[dict[str, Any], float, int | None]:
     """The answer of a worker to a turn, the seconds that it took, and the nanoseconds that this process waited for a CPU."""
     began, waited_ns = time.perf_counter(), run_delay_ns()
-    taken = worker.ask({"do": "turn", "calls": timing.calls})
+    taken = worker.ask({"do": "turn", "calls": timing.calls}, is_turn)
     turn_s, own_ns = time.perf_counter() - began, run_delay_ns()
     return taken, turn_s, None if waited_ns is None or own_ns is None else own_ns - waited_ns
 
@@ -266,7 +267,7 @@ def _begin_stretch(
 
 
 def _time_beside(worker: WorkerProcess, timing: Timing) -> None:
-    for metric, value in worker.ask({"do": "beside", "calls": timing.calls})["beside"].items():
+    for metric, value in worker.ask({"do": "beside", "calls": timing.calls}, is_beside)["beside"].items():
         if value is not None:
             timing.beside.setdefault(metric, []).append(value)
 

@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, Protocol
 
 from pullback_runners.allocations import native_counter_library
 from pullback_runners.errors import VariantError, how_it_ended
+from pullback_runners.measurement.answer_forms import Form, any_object, is_failure
 from pullback_runners.measurement.answers import Answers, NoAnswerError, end_of
 from pullback_runners.measurement.clocks import blas_threads
 from pullback_runners.measurement.member import Member
@@ -141,18 +142,18 @@ class WorkerProcess:
         """Send an order without waiting for its answer."""
         self._channel.send(content)
 
-    def ask(self, content: Mapping[str, Any]) -> dict[str, Any]:
+    def ask(self, content: Mapping[str, Any], form: Form = any_object) -> dict[str, Any]:
         """Send an order and wait for its answer."""
         self.order(content)
-        return self.answer()
+        return self.answer(form)
 
-    def answer(self) -> dict[str, Any]:
-        """Wait for the next answer; a failure the worker reports, a crash and a hang raise VariantError."""
+    def answer(self, form: Form = any_object) -> dict[str, Any]:
+        """Wait for the next answer; a failure the worker reports, a crash, a hang and another form raise VariantError."""
         deadline = time.monotonic() + self._surroundings.timeout_s
         try:
             while not self._answers.has_line:
                 self._wait_for_output(deadline)
-            answer = self._answers.take()
+            answer = self._answers.take(lambda answer: (is_failure if "failed" in answer else form)(answer))
         except NoAnswerError as error:
             self._process.kill()
             raise VariantError("doubtful", f"the worker wrote {error} as its answer, and was killed") from error

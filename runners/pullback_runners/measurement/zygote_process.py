@@ -1,5 +1,6 @@
 """The coordinator's side of a zygote: start it, have it fork the workers of a group, end them all."""
 
+import contextlib
 import os
 import select
 import signal
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from pullback_runners.errors import VariantError, how_it_ended
+from pullback_runners.measurement.answer_forms import Form, has, is_whole
 from pullback_runners.measurement.answers import Answers, NoAnswerError
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.subject import Subject
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ForkedTask = Literal["examine", "time"]
+
+_MOST_IDS = 1 << 22
+"""Process ids are smaller on Linux (PID_MAX_LIMIT), and elsewhere."""
 
 FAREWELL_S = 5.0
 """A zygote ends its workers and itself within a millisecond or two; after so long it is ended by force."""
@@ -94,7 +99,7 @@ class Zygote:
     def process_id(self, place: int, timeout: float | None) -> int | None:
         """The id of its worker number `place`; None if it ended without forking."""
         if self._ids is None:
-            answer = self._answer(timeout)
+            answer = self._answer(self._has_ids, timeout)
             if answer is None:
                 return None
             self._ids = answer["ids"]
@@ -105,9 +110,13 @@ class Zygote:
         wanted = self.process_id(place, timeout)
         if wanted is not None and self._has_ended(wanted, timeout):
             return self._statuses[wanted]
-        status = self._process.wait(timeout)
-        how = how_it_ended(status) if self._wrong is None else f"killed, since it wrote {self._wrong} as its answer"
+        how = how_it_ended(self._process.wait(timeout))
         said = last_words(self._channel.errors)
+        if self._wrong is not None:
+            raise VariantError(
+                "doubtful",
+                f"the process that forks workers wrote {self._wrong} as its answer, and was killed{said}",
+            )
         raise VariantError("crash", f"the process that forks workers ended early ({how}){said}")
 
     def _has_ended(self, wanted: int, timeout: float | None) -> bool:
@@ -119,11 +128,15 @@ class Zygote:
             self._channel.send({"wait": wanted})
             self._asked.add(wanted)
         while wanted not in self._statuses:
-            answer = self._answer(timeout)
+            answer = self._answer(self._is_end, timeout)
             if answer is None:
                 return False
-            self._statuses[answer["ended"]] = int(answer["status"])
+            self._statuses[answer["ended"]] = answer["status"]
         return True
+
+    def is_running(self) -> bool:
+        """True until the zygote has ended."""
+        return self._process.poll() is None
 
     def end(self) -> None:
         """End all workers and the zygote."""
@@ -142,8 +155,21 @@ class Zygote:
     def _is_answering(self, timeout: float | None) -> bool:
         return bool(select.select([self._channel.answers], [], [], timeout)[0])
 
-    def _answer(self, timeout: float | None) -> dict[str, Any] | None:
-        """The next answer, or None at the end of its output, which is also where it writes what is none."""
+    def _has_ids(self, answer: dict[str, Any]) -> bool:
+        """True of a process id for each worker: 0 and negative numbers are groups of processes."""
+        ids: Any = answer.get("ids")
+        is_list = isinstance(ids, list) and len(ids) == len(self._channels)
+        return is_list and all(is_whole(each) and 0 < each < _MOST_IDS for each in ids)
+
+    def _is_end(self, answer: dict[str, Any]) -> bool:
+        """True of the end of a worker that was asked for and is not known yet."""
+        is_one = has(answer, ended=is_whole, status=is_whole)
+        return is_one and answer["ended"] in self._asked - self._statuses.keys()
+
+    def _answer(self, form: Form, timeout: float | None) -> dict[str, Any] | None:
+        """The next answer; None at the end of its output, which is also where it writes what is none of the form."""
+        if self._wrong is not None:
+            return None
         deadline = None if timeout is None else time.monotonic() + timeout
         try:
             while not self._answers.has_line:
@@ -151,10 +177,11 @@ class Zygote:
                     raise subprocess.TimeoutExpired("zygote", timeout or 0.0)
                 if not self._answers.receive():
                     return None
-            return self._answers.take()
+            return self._answers.take(form)
         except NoAnswerError as error:
             self._wrong = error
-            os.killpg(self._process.pid, signal.SIGKILL)
+            if self.is_running():  # or the id may be that of another group
+                os.killpg(self._process.pid, signal.SIGKILL)
             return None
 
 
@@ -199,8 +226,10 @@ class ForkedProcess:
 
     @property
     def pid(self) -> int | None:
-        """Its id; None if it was never forked."""
-        return self._zygote.process_id(self._place, FAREWELL_S)
+        """Its id; None if it was never forked, or not yet."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._zygote.process_id(self._place, FAREWELL_S)
+        return None
 
     def poll(self) -> int | None:
         """Its exit status; None while that was not waited for."""
@@ -213,7 +242,8 @@ class ForkedProcess:
         return self._status
 
     def kill(self) -> None:
-        """End it; its zygote does not reap it before it is asked for it, so the id is its own."""
+        """End it; its zygote does not reap it before it is asked for it, so the id is its own while that lives, and it ends with that."""
         pid = None if self._status is not None else self.pid
-        if pid is not None:
-            os.kill(pid, signal.SIGKILL)
+        if pid is not None and self._zygote.is_running():
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # of an id that a commit made up
+                os.kill(pid, signal.SIGKILL)

@@ -264,6 +264,17 @@ def test_a_repository_that_fills_the_disk_is_fetched_no_further_and_leaves_nothi
     assert _has(Repositories(mirrors, None, [_address(repository)]).with_commits(_address(repository), [sha]), sha)
 
 
+def test_git_has_tidied_up_a_mirror_when_the_fetch_ends(repository, mirrors):
+    repositories = Repositories(mirrors, None, [_address(repository)])
+    mirror = repositories.with_commits(_address(repository), [repository.first])
+    for name in ("fetch.unpackLimit", "gc.autoPackLimit"):
+        subprocess.run(["git", "-C", mirror, "config", name, "1"], check=True)
+    for message in ("two", "three"):
+        repositories.with_commits(_address(repository), [repository.commit(message)])
+    assert len(list(mirror.glob("objects/pack/*.pack"))) == 1
+    assert not (mirror / "gc.log").exists()
+
+
 def test_a_fetch_that_is_ended_ends_with_all_that_it_has_started(repository, tmp_path, monkeypatch):
     marker = tmp_path / "ssh"
     marker.write_text("#!/bin/sh\ntrap '' TERM\necho $$ > \"$0.pid\"\nwhile :; do sleep 1; done\n")

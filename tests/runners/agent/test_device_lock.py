@@ -1,5 +1,6 @@
 """The lock of a device: one holder, who is named, and none once that has ended, however it ended."""
 
+import json
 import os
 import re
 import signal
@@ -52,6 +53,15 @@ def test_the_lock_of_a_process_that_was_killed_is_free_and_names_its_next_holder
         with pytest.raises(HeldDeviceError, match=f"is held by process {os.getpid()} "), device_lock(UUID):
             pass
         assert str(holder.pid) not in (folder / f"pullback-{UUID}.lock").read_text()
+
+
+@pytest.mark.parametrize(
+    "written", ["[" * 1_000_000, json.dumps({"pid": 1, "command": "x" * 1_000_000, "since": "now"})]
+)
+def test_of_what_others_wrote_into_the_file_little_is_read(holder, folder, written):
+    (folder / f"pullback-{UUID}.lock").write_text(written)
+    with pytest.raises(HeldDeviceError, match="is held by another process; wait"), device_lock(UUID):
+        pass
 
 
 def test_a_lock_is_given_back_with_its_block_and_devices_have_one_each(folder):

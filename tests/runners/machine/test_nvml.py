@@ -68,6 +68,16 @@ def test_what_names_no_device_is_told_with_those_that_there_are(nvml_answers, vi
         library.named(visible)
 
 
+def test_gpus_that_a_sandbox_may_not_use_are_left_out(nvml_answers):
+    nvml_answers("two", handle={"error": 4})
+    with nvml() as library:
+        assert library.devices() == [L4]
+        assert {library.named(visible) for visible in (None, "0", L4.uuid)} == {L4}
+    nvml_answers("two", handle={"error": 15})
+    with nvml() as library, pytest.raises(LostDeviceError):
+        library.devices()
+
+
 def test_slices_are_devices_in_the_place_of_the_gpu_that_is_divided(nvml_answers):
     nvml_answers("divided")
     with nvml() as library:

@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import pytest
 
+from pullback_runners.measurement.answer_forms import any_object
 from pullback_runners.measurement.answers import Answers, NoAnswerError, answer_of, end_of
 
 MIB = 1 << 20
@@ -49,7 +50,7 @@ def received(descriptor):
     answers = Answers(descriptor)
     while not answers.has_line:
         assert answers.receive()
-    return answers.take()
+    return answers.take(any_object)
 
 
 def test_answers_are_taken_one_by_one():
@@ -58,9 +59,21 @@ def test_answers_are_taken_one_by_one():
     os.close(writing)
     answers = Answers(reading)
     assert answers.receive()
-    assert [answers.take(), answers.take()] == [{"a": 1}, {"b": [2]}]
+    assert [answers.take(any_object), answers.take(any_object)] == [{"a": 1}, {"b": [2]}]
     assert (answers.has_line, answers.receive()) == (False, False)
     os.close(reading)
+
+
+def test_after_what_is_no_answer_nothing_is_left_to_take():
+    reading, writing = os.pipe()
+    os.write(writing, b'[]\n{"a": 1}\n')
+    answers = Answers(reading)
+    assert answers.receive()
+    with pytest.raises(NoAnswerError):
+        answers.take(any_object)
+    assert not answers.has_line
+    os.close(reading)
+    os.close(writing)
 
 
 def test_an_answer_as_long_as_a_plan_is_taken():

@@ -62,6 +62,15 @@ WRONG = {
     "floods": ("if is_fork: answers(bytes(100 << 20))", "the worker wrote a line of more than 4 MiB as its answer"),
     "nests": ("answers(b'[' * 10_000_000)", "the worker wrote a line of more than 4 MiB as its answer"),
     "babbles": ("if calls > 1: answers(b'[]\\n')", "the worker wrote a line that is no JSON object as its answer"),
+    "answers_nothing": (
+        "if calls > 1: answers(b'{}\\n')",
+        "the worker wrote a JSON object of another form as its answer",
+    ),
+    "answers_early": ("if is_fork: answers(b'{}\\n')", "the worker wrote a JSON object of another form as its answer"),
+    "fails_oddly": (
+        "if calls > 1: answers(b'{\"failed\": 1}\\n')",
+        "the worker wrote a JSON object of another form as its answer",
+    ),
     "exits_later": ("if is_fork and calls > 8: os._exit(75)", "exit status 75"),
 }
 

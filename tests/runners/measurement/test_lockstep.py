@@ -127,6 +127,60 @@ def test_a_variant_that_hangs_or_dies_leaves_its_group_and_the_others_go_on(faul
     assert "closed its descriptors and went on" in group.failures["falls-silent"].message
 
 
+BABBLING = """
+import os, sys, time
+os.write(1, ANSWERS)
+if b"ids" not in ANSWERS:
+    time.sleep(600)
+os._exit(0)
+"""
+
+
+def zygote_that_writes(answers, sound_case, folder, monkeypatch, **surroundings):
+    (folder / "babbling.py").write_text(BABBLING.replace("ANSWERS", repr(answers)))
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    members = [Member("right"), Member("right", role="twin")]
+    return Zygote(sound_case, members, Surroundings(modules=["babbling"], **surroundings))
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        b'{"ids": [4194001, 4194002]}\nx\ny\n',
+        b'{"ids": [4194001, 4194002]}\n{"ended": [], "status": 0}\n',
+        b'{"ids": [4194001, 4194002]}\n{"ended": 4194001, "status": "none"}\n',
+        b'{"ids": [4194001, 4194002]}\n{"ended": 5, "status": 0}\n',
+        b'{"ids": ["a", "b"]}\n',
+        b'{"ids": [4194001]}\n',
+        b'{"ids": [4194001, 0]}\n',
+        b'{"ids": {}}\n',
+    ],
+)
+def test_what_a_zygote_writes_beside_answers_fails_each_of_its_workers(sound_case, tmp_path, monkeypatch, answers):
+    zygote = zygote_that_writes(answers, sound_case, tmp_path, monkeypatch)
+    try:
+        for worker in zygote.workers.values():
+            with pytest.raises(
+                VariantError, match="the process that forks workers wrote a .*, and was killed"
+            ) as error:
+                worker.answer()
+            assert error.value.kind == "doubtful"
+            worker._process.kill()
+    finally:
+        zygote.end()
+
+
+def test_a_zygote_that_never_forks_is_a_timeout_of_each_of_its_workers(sound_case, tmp_path, monkeypatch):
+    monkeypatch.setattr("pullback_runners.measurement.zygote_process.FAREWELL_S", 0.1)
+    zygote = zygote_that_writes(b"", sound_case, tmp_path, monkeypatch, timeout_s=0.5)
+    try:
+        for worker in zygote.workers.values():
+            with pytest.raises(VariantError, match=r"no answer in 0\.5 s"):
+                worker.answer()
+    finally:
+        zygote.end()
+
+
 def test_an_answer_that_came_too_late_is_no_answer_about_another_worker(faulty_workloads, sound_case):
     zygote = Zygote(sound_case, [Member("right"), Member("right", role="twin")], Surroundings([faulty_workloads]))
     try:

@@ -72,7 +72,8 @@ def nvmlDeviceGetCount():
 
 
 def nvmlDeviceGetHandleByIndex(place):
-    return _machine()["gpus"][place]["uuid"]
+    gpu = _machine()["gpus"][place]
+    return _told(gpu.get("handle", gpu["uuid"]))
 
 
 def nvmlDeviceGetHandleByUUID(uuid):
