@@ -186,7 +186,9 @@ class _Looking:
     ) -> Mapping[int, tuple[Sequence[Suspicion], Sequence[Change]]]:
         """The suspicions of each series, and its changes older than what the detector reads; stores the detector's states."""
         states, others = await self._at_their_ends(noisy, kept)
-        seen: dict[int, tuple[Sequence[Suspicion], Sequence[Change]]] = {}
+        seen: dict[int, tuple[Sequence[Suspicion], Sequence[Change]]] = {
+            each.series_id: ((), self._settled(each.series_id, inf)) for each in noisy
+        }  # unless the detector gets through
         rows: dict[int, tuple[StoredState, float | None]] = {}
 
         def note(
@@ -198,25 +200,25 @@ class _Looking:
                 for one in suspicions
                 if self.trunk.places[one.change.commit_id] >= before and self._is_raised(key, one.change)
             ]
-            seen[key] = raised, [*self._settled(key, before), *self._of_another_version(key, before, raised)]
             suspects = [(one.change.commit_id, one.chance) for one in raised]
             found = StoredState(b"" if state is None else state.dumped(), suspects)
             if found != kept.get(key, StoredState()):
                 rows[key] = found, None if state is None else state.resolution
+            seen[key] = raised, [*self._settled(key, before), *self._of_another_version(key, before, raised)]
 
         whole = []
         for each in noisy:
             state = states.get(each.series_id)
             if state is not None and state.is_calm:
-                note(each, state, (), state.commits)
+                with self._setting_aside(each):
+                    note(each, state, (), state.commits)
             else:
                 whole.append(each)
         for start in range(0, len(whole), SERIES_AT_ONCE):
             some = whole[start : start + SERIES_AT_ONCE]
-            # Unless the detector gets through.
-            seen |= {each.series_id: ((), self._settled(each.series_id, inf)) for each in some}
             for each, state, suspicions, commits in await self._looked_at_whole(some, states, others):
-                note(each, state, suspicions, commits)
+                with self._setting_aside(each):
+                    note(each, state, suspicions, commits)
         await keep(self.session, rows)
         return seen
 
@@ -244,6 +246,7 @@ class _Looking:
         reports = await read_several_reports(self.session, suspected, self.trunk)
         shown = []
         for each, state, suspicions, commits in found:
+            await asyncio.sleep(0)
             with self._setting_aside(each):
                 seen = shown_by_reports(each, suspicions, reports.get(each.series_id), self.trunk.places)
                 shown.append((each, state, seen, commits))

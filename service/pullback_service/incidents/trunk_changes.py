@@ -449,9 +449,10 @@ def _accused_of(series: Watched, shift: Shift, shifts: Sequence[Shift], readings
     """The change that a shift of the level means for commits; None if they did not cause it."""
     if shift.kind not in LEVELS or shift.first == 0:
         return None
-    if _is_equal_code(readings[shift.first - 1], readings[shift.last]):
+    before, after = readings[shift.first - 1], readings[shift.last]
+    if before.commit_id == after.commit_id or _is_equal_code(before, after):
         return None
-    return _of_variant(_change_of(series, shift, shifts, readings), readings[shift.last])
+    return _of_variant(_change_of(series, shift, shifts, readings), after)
 
 
 def is_of_this_version(change: Change) -> bool:

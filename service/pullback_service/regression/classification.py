@@ -23,15 +23,15 @@ LONG_ENOUGH: Final = 20
 """Observations on both sides of another scatter."""
 
 
-def first_of_commit(found: Split, k: int, new_commit: Sequence[bool]) -> tuple[int, bool]:
-    """The place of a step that was found at one, where a new commit begins; False where no commit explains it."""
+def at_new_commit(found: Split, k: int, new_commit: Sequence[bool]) -> tuple[Split, int, Kind]:
+    """The split at places where a new commit begins only, the best of them, and `step`; as it was, and `machine`, if no commit explains the step."""
     if all(new_commit):
-        return k, True
+        return found, k, "step"
     evidence = np.where(new_commit[1:], found.evidence, -inf)
     best = int(evidence.argmax())
     if evidence[best] >= found.evidence[k - 1] - MACHINE:
-        return best + 1, True
-    return k, False
+        return replace(found, evidence=evidence), best + 1, "step"
+    return found, k, "machine"
 
 
 def change_at(found: Split, k: int, surplus: float, kind: Kind) -> Change:
@@ -84,9 +84,9 @@ def told_by(levels: Levels, new_commit: Sequence[bool]) -> list[Change]:
 def _step(levels: Levels, cut: int, new_commit: Sequence[bool]) -> Change:
     begin, end = levels.beside(cut)
     found = split_between(levels.values, levels.weights, levels.noise, begin, end)
-    k, is_commits = first_of_commit(found, cut - begin, new_commit[begin:end])
+    found, k, kind = at_new_commit(found, cut - begin, new_commit[begin:end])
     surplus = float(found.evidence[k - 1] - asked(end - begin, ASKED, EDGE)[k - 1])
-    return change_at(found, k, surplus, "step" if is_commits else "machine").moved(begin)
+    return change_at(found, k, surplus, kind).moved(begin)
 
 
 def _is_back(levels: Levels, i: int, steps: Sequence[Change]) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback_service.regression.change_points import Split, split
 from pullback_service.regression.changes import Change
-from pullback_service.regression.classification import came_back, change_at, first_of_commit
+from pullback_service.regression.classification import at_new_commit, came_back, change_at
 from pullback_service.regression.levels import asked
 from pullback_service.regression.ramps import ramp_instead
 from pullback_service.regression.residuals import (
@@ -199,9 +199,9 @@ class LevelWatcher:
 
     def _change(self, found: Split, k: int, surplus: float, noise: Noise) -> list[Change]:
         before = self.start
-        k, is_commits = first_of_commit(found, k, self.new_commit[self._index(before) :])
+        found, k, kind = at_new_commit(found, k, self.new_commit[self._index(before) :])
         place = self.start = before + k
-        change = change_at(found, k, surplus, kind="step" if is_commits else "machine").moved(before)
+        change = change_at(found, k, surplus, kind).moved(before)
         event = self.event
         if event is not None and change.kind == "step" and self._index(event.before) >= 0:
             told = self.changes[event.number]
@@ -218,7 +218,7 @@ class LevelWatcher:
                 self.changes.append(replace(change, kind="return", since=told.first))
                 return self.changes[-1:]
         self.changes.append(change)
-        self.event = Event([place], before, len(self.changes) - 1) if is_commits else None
+        self.event = Event([place], before, len(self.changes) - 1) if kind == "step" else None
         return [change]
 
 

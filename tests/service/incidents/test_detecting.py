@@ -235,7 +235,7 @@ async def test_a_series_that_raises_is_set_aside_and_holds_up_no_other(history, 
     assert not [each for each in (await history.client.get("/status")).json()["findings"] if "set aside" in each]
 
 
-@pytest.mark.parametrize("raises", ["changes_of", "suspicions_of"])
+@pytest.mark.parametrize("raises", ["changes_of", "suspicions_of", "shown_by_reports", "settled_before"])
 async def test_what_was_found_in_a_series_stays_while_it_is_set_aside(history, database, monkeypatch, raises):
     def fail(*_):
         raise ValueError("no such level")

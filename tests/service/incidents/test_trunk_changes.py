@@ -16,6 +16,7 @@ from pullback_service.incidents.trunk_changes import (
     Watched,
     changes_of,
     shown_by_reports,
+    suspicions_in_hindsight,
     suspicions_of,
 )
 
@@ -418,6 +419,29 @@ def test_a_commit_is_accused_where_its_first_report_lies_at_the_new_level_and_of
         assert suspicions
         shown = shown_by_reports(RATIO, suspicions, reports, PLACES)
         assert [(one.change.reference_id, one.change.commit_id) for one in shown] == accused
+
+
+@pytest.mark.parametrize(("sigmas", "most_lost"), [(2, 2), (3, 1)])
+def test_a_small_step_behind_several_reports_of_each_commit_stays_with_its_commit(sigmas, most_lost):
+    def holds_20(change):
+        return change.reference_id < 20 <= change.commit_id
+
+    suspected = shown = 0
+    for seed in range(100):
+        reports = reports_at((0.0, range(20), 3), (0.01 * sigmas, range(20, 32), 3), seed=seed)
+        suspicions = suspicions_in_hindsight(RATIO, pooled(reports))
+        suspected += any(holds_20(one.change) for one in suspicions)
+        shown += any(holds_20(one.change) for one in shown_by_reports(RATIO, suspicions, reports, PLACES))
+    assert suspected >= 97
+    assert shown >= suspected - most_lost
+
+
+@pytest.mark.parametrize("seed", [7, 10, 16])
+def test_a_slow_last_report_does_not_take_a_step_from_the_next_commit(seed):
+    reports = reports_at((0.0, range(12), 3), (0.03, range(12, 24), 3), seed=seed)
+    reports[35] = reports[35]._replace(value=exp(0.02))
+    (only,) = shown_by_reports(RATIO, suspicions_of(RATIO, pooled(reports)), reports, PLACES)
+    assert (only.change.reference_id, only.change.commit_id) == (11, 12)
 
 
 def test_the_newest_two_readings_take_nothing_back_in_reports_either():

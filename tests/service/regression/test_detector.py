@@ -196,6 +196,28 @@ def test_what_moves_between_two_reports_of_one_commit_is_the_machine():
     assert told == ["machine"]
 
 
+@QUICK
+@given(SEEDS, st.floats(1.02, 1.04))
+def test_a_step_begins_with_the_first_report_of_a_commit_only(seed, factor):
+    values = stepped(noise(seed, 120), factor, 60)
+    commits = [str(i // 3) for i in range(120)]
+    watcher = Watcher()
+    for value, commit in zip(values, commits, strict=True):
+        watcher.observe(value, commit=commit)
+    for change in find_changes(values, commits=commits) + watcher.changes:
+        if change.kind in ("step", "return"):
+            possible = [change.begin + i for i, share in enumerate(change.places) if share > 0]
+            assert [place % 3 for place in (*possible, change.first, change.last)] == [0] * (len(possible) + 2)
+            assert sum(change.places) == pytest.approx(1)
+
+
+@QUICK
+@given(SEEDS, st.floats(0.96, 1.04))
+def test_names_of_commits_with_one_report_each_change_nothing(seed, factor):
+    values = stepped(noise(seed), factor, 90)
+    assert find_changes(values, commits=range(len(values))) == find_changes(values)
+
+
 def test_ratios_with_intervals_show_a_smaller_step_than_intervals_alone_would():
     rng = np.random.default_rng(1)
     logs = 0.0035 * rng.normal(size=60)
