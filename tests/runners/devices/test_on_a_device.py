@@ -207,7 +207,9 @@ def test_throttled_slices_are_repeated_ten_times_and_then_kept_and_marked(measur
 def test_a_slice_is_repeated_until_the_device_is_not_throttled_any_more(slow, turns, marked):
     asked = []
     worker = SimpleNamespace(
-        ask=lambda order: asked.append(order) or {"cpu_ns": 1, "wall_ns": len(asked), "waited_ns": 0, "late_ns": 0}
+        ask=lambda order, _form: (
+            asked.append(order) or {"cpu_ns": 1, "wall_ns": len(asked), "waited_ns": 0, "late_ns": 0}
+        )
     )
     looks = []
 
