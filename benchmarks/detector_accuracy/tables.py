@@ -149,7 +149,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def nightly_commits(series: int, by_readings: Accusations, by_reports: Accusations) -> str:
-    """What is said of commits that stayed for weeks, where each day is a report of its commit."""
+    """A sentence on the suspicions of commits that stayed for weeks, where each day is a report of its commit."""
     return (
         f"Each day taken as a report of its commit, {series:,} series: {by_reports.suspicions} suspicions "
         f"({by_readings.suspicions} by pooled readings alone). Of the {STAYED} commits that stayed longest {by_reports.accused} "

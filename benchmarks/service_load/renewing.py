@@ -23,7 +23,7 @@ PATIENCE_S = 3600.0
 
 
 def renew_everything(service: Service, url: str) -> Iterator[Figure]:
-    """What `pullback db detect` takes for all history, and a worker for projecting and judging it."""
+    """Time and memory of `pullback db detect` for all history, and of a worker that projects and judges it."""
     with psycopg.connect(url, autocommit=True) as database:
         yield from _detect(service, database, url)
         yield from _project(service, database)
@@ -102,7 +102,7 @@ class _Uploads:
         self._durations += post_paced(self._service, self._project, self._stop, a_second=UPLOADS_A_SECOND)
 
     def figures(self) -> Iterator[Figure]:
-        """How long they took, and how long the chores that follow them waited."""
+        """The time that they took, and the time that the chores which follow them waited."""
         times = Percentiles.of(self._durations)
         yield Figure(
             "… uploads meanwhile, p95", times.p95, "ms", most=250,

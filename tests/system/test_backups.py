@@ -183,7 +183,7 @@ def test_a_point_in_time_before_an_accident_is_recovered(cluster, server, guide,
             os.chown(folder / name, account.pw_uid, account.pw_gid)
 
     def paste(text, **more):
-        """What a person does as Postgres' own user."""
+        """Run commands of the guide as Postgres' own user."""
         with tempfile.TemporaryFile() as output:  # a pipe would stay open for as long as the server runs
             done = subprocess.run(
                 ["sh", "-euc", text],

@@ -19,7 +19,7 @@ from pullback_runners.sandbox.limits import DiskWatch, Limits
 
 _FETCH_TIMEOUT_S = 1800
 _ATTACHED = ("-c", "gc.autoDetach=false", "-c", "maintenance.autoDetach=false")
-"""Settings by which `git gc --auto` has ended when the fetch has that starts it."""
+"""Settings by which a fetch ends only after the `git gc --auto` that it starts."""
 _SHORT_SSH = re.compile(r"(?P<host>[^/:@]+@[^/:]+):(?P<path>(?!//).+)")
 _CURRENT = "refs/heads/current"
 """The ref of a mirror for HEAD of its repository at the last fetch."""
@@ -106,7 +106,7 @@ class Repositories:
         return repository
 
     def _fetched(self, repository: Path, called: str, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
-        """Fetch within the limits of a job on the disk, as is what git tidies up after it; what is not whole is removed from a mirror."""
+        """Fetch, and let git tidy up, within the limits of a job on the disk; files that are not whole are removed from a mirror."""
         disk = DiskWatch(self._limits, repository)
 
         def look() -> None:

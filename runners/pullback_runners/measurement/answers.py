@@ -29,7 +29,7 @@ class Answers:
 
     @property
     def has_line(self) -> bool:
-        """True if `read_line` does not need to receive more."""
+        """True if the next answer can be taken without receiving more."""
         return b"\n" in self._unread
 
     def receive(self) -> bool:
