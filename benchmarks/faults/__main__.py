@@ -187,14 +187,15 @@ class _Lane:
             restart.start()
             counts["restarts of Postgres"] += 1
         job = self._ask("POST", "/api/v1/jobs", json=self._wanted(number))["id"] if what == "job" else None
-        ended = self._order(data, number, job, kind, call, shift_s)["ended"]
+        answer = self._order(data, number, job, kind, call, shift_s)
+        ended = answer["ended"]
         counts[kind] += 1
         counts[f"{kind}: ended by it"] += ended != 0
         if restart is not None:
             restart.join()
-        wrong = [] if ended in _expected(kind) else [f"fault {number} ({kind}): the agent ended with {ended}"]
-        successor = self._order(data, number, job, "none", 0, 0)["ended"]
-        wrong += [] if successor == 0 else [f"fault {number} ({kind}): its successor ended with {successor}"]
+        wrong = [] if ended in _expected(kind) else [_ended(number, kind, "the agent", answer)]
+        successor = self._order(data, number, job, "none", 0, 0)
+        wrong += [] if successor["ended"] == 0 else [_ended(number, kind, "its successor", successor)]
         if job is not None:
             wrong += self._job(number, job, data, counts)
         wrong += self._acknowledged(number, data, counts, upload=what == "upload")
@@ -288,6 +289,11 @@ class _Lane:
     def _wanted(self, number: int) -> dict[str, Any]:
         asked = {"project": "jobs", "commit": {"sha": f"{number + 1:040x}"}, "suite": "quick", "timeout_s": 300}
         return asked | {"requires": {"machine": self._name}}
+
+
+def _ended(number: int, kind: str, who: str, answer: Mapping[str, Any]) -> str:
+    reason = f": {answer['reason']}" if answer["reason"] else ""
+    return f"fault {number} ({kind}): {who} ended with {answer['ended']}{reason}"
 
 
 def _expected(kind: str) -> tuple[int, ...]:

@@ -81,8 +81,21 @@ CALL(DISK, int, rename, (const char *from, const char *to), from, to)
 CALL(0, int, unlink, (const char *path), path)
 CALL(0, int, close, (int file), file)
 CALL(LINE, int, connect, (int line, const struct sockaddr *to, socklen_t length), line, to, length)
-CALL(LINE, ssize_t, send, (int line, const void *bytes, size_t length, int flags), line, bytes, length, flags)
-CALL(LINE, ssize_t, recv, (int line, void *bytes, size_t length, int flags), line, bytes, length, flags)
+
+/* A line that is cut stays so: httpcore reads an answer although sending failed, and would wait for it as long as its timeout. */
+#define TALK(name, given, ...)                          \
+    ssize_t name given {                                \
+        NEXT(name);                                     \
+        int error = fault(LINE);                        \
+        if (error) {                                    \
+            shutdown(line, SHUT_RDWR);                  \
+            errno = error;                              \
+            return -1;                                  \
+        }                                               \
+        return next(__VA_ARGS__);                       \
+    }
+TALK(send, (int line, const void *bytes, size_t length, int flags), line, bytes, length, flags)
+TALK(recv, (int line, void *bytes, size_t length, int flags), line, bytes, length, flags)
 
 ssize_t write(int file, const void *bytes, size_t length) {
     NEXT(write);

@@ -120,7 +120,7 @@ def _obey(order: Mapping[str, Any], library: ctypes.CDLL) -> None:
 
 
 def main() -> None:
-    """Fork for each order, and answer with how the fork ended and how many calls it made."""
+    """Fork for each order, and answer with how the fork ended, how many calls it made, and the error that it ended with."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # the agent logs to standard output
     library = ctypes.CDLL(os.environ["LD_PRELOAD"])
@@ -129,26 +129,24 @@ def main() -> None:
         order = json.loads(line)
         read, write = os.pipe()
         if (pid := os.fork()) == 0:
-            status = 1
+            status, reason = 1, ""
             try:
                 _obey(order, library)
                 status = 0
-            except OSError as error:
-                is_full = error.errno == errno.ENOSPC or isinstance(error, TimeoutError)
-                status = 2 if order["kind"] == "full" and is_full else 1
-                print(f"{order}: {error!r}", file=sys.stderr, flush=True)
             except BaseException as error:  # noqa: BLE001 - the end of a fork
-                print(f"{order}: {error!r}", file=sys.stderr, flush=True)
+                is_full = isinstance(error, TimeoutError) or (isinstance(error, OSError) and error.errno == errno.ENOSPC)
+                status = 2 if order["kind"] == "full" and is_full else 1
+                reason = repr(error)
             finally:
                 calls = library.faulting_calls()
                 library.faulting_arm(0, ctypes.c_long(0), ctypes.c_long(0))
-                os.write(write, str(calls).encode())
+                os.write(write, json.dumps({"calls": calls, "reason": reason}).encode())
                 os._exit(status)
         os.close(write)
         with os.fdopen(read, "rb") as answer:
-            calls = int(answer.read() or b"0")
+            told = json.loads(answer.read() or b'{"calls": 0, "reason": ""}')  # who was killed says nothing
         ended = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        print(json.dumps({"ended": ended, "calls": calls}), file=answers, flush=True)
+        print(json.dumps({"ended": ended, **told}), file=answers, flush=True)
 
 
 if __name__ == "__main__":
