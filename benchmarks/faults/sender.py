@@ -134,7 +134,9 @@ def main() -> None:
                 _obey(order, library)
                 status = 0
             except BaseException as error:  # noqa: BLE001 - the end of a fork
-                is_full = isinstance(error, TimeoutError) or (isinstance(error, OSError) and error.errno == errno.ENOSPC)
+                is_full = isinstance(error, TimeoutError) or (
+                    isinstance(error, OSError) and error.errno == errno.ENOSPC
+                )
                 status = 2 if order["kind"] == "full" and is_full else 1
                 reason = repr(error)
             finally:
