@@ -8,6 +8,7 @@ from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.addresses import API
+from pullback_service.background_threads import aside
 from pullback_service.commits.ref_names import branch_by_name
 from pullback_service.conditional_answers import UNCHANGED, KnownAnswering
 from pullback_service.errors import InvalidInputError, NotAcceptableError, NotFoundError
@@ -74,9 +75,5 @@ async def read_matrix(
         return await send(form, MATRIX, in_batches(session, opened, read), name=project, headers=answer.headers)
     place = read_cursor(cursor, WorkloadPlace)
     found, following = await workloads(session, place[0] if place else None, limit)
-    return answer.plain(
-        {
-            "items": [*map(plain_workload, found)],
-            "next": None if following is None else write_cursor((following,)),
-        }
-    )
+    rest = None if following is None else write_cursor((following,))
+    return await aside(lambda: answer.plain({"items": [*map(plain_workload, found)], "next": rest}))

@@ -7,6 +7,7 @@ from itertools import groupby
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from pullback_service.background_threads import aside
 from pullback_service.errors import InvalidInputError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.models.series import Case
@@ -16,6 +17,7 @@ from pullback_service.series.queries import (
     CommitFacts,
     FailedCase,
     MachineFacts,
+    Matrix,
     MeasuredCell,
     latest_matrix,
 )
@@ -71,6 +73,10 @@ async def matrix_of(
             f"These {len(workloads)} workloads have more than {MOST_MATRIX_POINTS} points: ask for fewer with limit=, or "
             "for one machine= or metric=."
         )
+    return await aside(_by_workload, matrix, workloads)
+
+
+def _by_workload(matrix: Matrix, workloads: Sequence[str]) -> Sequence[MatrixWorkload]:
     failures: dict[tuple[int, int], list[FailedCase]] = {}
     for failure in matrix.failures:
         failures.setdefault((failure.case.id, failure.machine.id), []).append(failure)
@@ -86,4 +92,7 @@ async def matrix_of(
     ]
     rows += [MatrixRow(failed[0].case, failed[0].machine, None, (), failed) for failed in failures.values()]
     rows.sort(key=lambda row: (row.case.id, row.machine.id))
-    return [MatrixWorkload(name, [row for row in rows if row.case.workload == name]) for name in workloads]
+    of_workloads: dict[str, list[MatrixRow]] = {name: [] for name in workloads}
+    for row in rows:
+        of_workloads[row.case.workload].append(row)
+    return [MatrixWorkload(*each) for each in of_workloads.items()]

@@ -12,6 +12,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
+from pullback_service.background_threads import aside
 from pullback_service.commits import timeline
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import MachineId, ProjectId, SeriesId
@@ -139,10 +140,7 @@ async def latest_matrix(
     values = {name: value for name, value in asked.items() if value is not None}
     rows = (await (await session.connection()).execute(_matrix_readings(of), values)).all()
     return Matrix(
-        cells=sorted(
-            await cells_of(session, [tuple(row) for row in rows[:MOST_MATRIX_POINTS]]),
-            key=lambda cell: (cell.case.workload, cell.case.id),
-        ),
+        cells=await _cells_of(session, [tuple(row) for row in rows[:MOST_MATRIX_POINTS]]),
         failures=failed_cases(tuple(row) for row in await session.execute(_matrix_failures(of), values)),
         complete=len(rows) <= MOST_MATRIX_POINTS,
     )
@@ -212,7 +210,7 @@ class _Narrowed(NamedTuple):
 # Made once each: building them anew took 7 ms of every page with a matrix, and left 1,700 objects in cycles.
 @cache
 def _matrix_readings(of: _Narrowed) -> Select[*tuple[Any, ...]]:
-    """The readings of `latest_matrix`, as `cells_of` takes them."""
+    """The readings of `latest_matrix`, as `_cells_of` takes them."""
     known = _series_of(of)
     if of.metric:
         known = known.where(Series.metric == bindparam("metric"))
@@ -341,8 +339,8 @@ def failed_cases(rows: Rows) -> list[FailedCase]:
     ]
 
 
-async def cells_of(session: AsyncSession, rows: Sequence[tuple[Any, ...]]) -> list[MeasuredCell]:
-    """Readings with the columns of their series, as cells.
+async def _cells_of(session: AsyncSession, rows: Sequence[tuple[Any, ...]]) -> Sequence[MeasuredCell]:
+    """Readings with the columns of their series, as cells by workload.
 
     What many cells share (cases, commits, machines) is read once each. Index: pk_case, pk_commit, pk_machine; as
     `reports_behind`.
@@ -353,15 +351,19 @@ async def cells_of(session: AsyncSession, rows: Sequence[tuple[Any, ...]]) -> li
     commits = {commit.id: commit for commit in await commits_of_ids(session, {each.commit_id for each in readings})}
     machines = await statements.answer(session, machines_called(machine_ids)) if rows else {}
     reports = await reports_behind(session, readings)
-    cells = []
-    for reading, row in zip(readings, rows, strict=True):
-        case_id, machine_id, variant, kind, metric, unit, direction, exact = row[WIDTH:]
-        case, machine, commit = cases[case_id], machines[machine_id], commits[reading.commit_id]
-        behind = reports[reading[:2]]
-        cells.append(
-            MeasuredCell(case, machine, commit, variant, kind, metric, unit, direction, exact, reading, behind)
-        )
-    return cells
+
+    def cells() -> Sequence[MeasuredCell]:
+        made = []
+        for reading, row in zip(readings, rows, strict=True):
+            case_id, machine_id, variant, kind, metric, unit, direction, exact = row[WIDTH:]
+            case, machine, commit = cases[case_id], machines[machine_id], commits[reading.commit_id]
+            behind = reports[reading[:2]]
+            made.append(
+                MeasuredCell(case, machine, commit, variant, kind, metric, unit, direction, exact, reading, behind)
+            )
+        return sorted(made, key=lambda cell: (cell.case.workload, cell.case.id))
+
+    return await aside(cells)
 
 
 _CASES: LiteralString = """

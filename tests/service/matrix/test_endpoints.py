@@ -1,6 +1,12 @@
 """The newest state of a project over HTTP."""
 
+import threading
+
 import pytest
+
+from pullback_service.endpoints import matrix as endpoint
+from pullback_service.matrix import queries
+from pullback_service.series import queries as series_queries
 
 pytestmark = pytest.mark.anyio
 
@@ -127,3 +133,21 @@ async def test_an_unchanged_matrix_is_not_sent_again(client, upload, reports):
     assert (await client.get(f"{URL}?project=demo", headers={"If-None-Match": tag})).status_code == 304
     await upload(reports.report(1))
     assert (await client.get(f"{URL}?project=demo", headers={"If-None-Match": tag})).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [(series_queries, "MeasuredCell"), (queries, "MatrixRow"), (endpoint, "plain_workload")],
+)
+async def test_no_step_of_a_matrix_keeps_the_event_loop_busy(upload, matrix, reports, monkeypatch, module, name):
+    await upload(reports.report(1))
+    made, threads = getattr(module, name), set()
+
+    def noted(*arguments):
+        threads.add(threading.current_thread())
+        return made(*arguments)
+
+    monkeypatch.setattr(module, name, noted)
+    await matrix()
+    assert threads
+    assert threading.main_thread() not in threads
