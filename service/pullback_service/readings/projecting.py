@@ -24,7 +24,7 @@ from pullback_service.measured.code_identity import Measured
 from pullback_service.readings.queries import columns_of
 from pullback_service.readings.reading import COLUMNS, Reading, reading_of
 from pullback_service.readings.reading_text import INSERT_READINGS, beginning_of, ending_of, line
-from pullback_service.readings.report_pooling import BUSY, CLEAN, MeasuredPoint, Pooled, counting, of_one_level, pool
+from pullback_service.readings.report_pooling import MeasuredPoint, Pooled, counting, of_one_level, pool
 from pullback_service.row_text import insert_lines
 
 POINTS_AT_ONCE = 20_000
@@ -138,7 +138,7 @@ def _alone(uploads: Sequence[NewPoints], again: frozenset[tuple[int, int]]) -> I
             upload.ordered_at,
             upload.report_id,
             1,
-            quality=_quality(upload.quality),
+            quality=upload.quality,
             dirty=upload.dirty,
         )
         columns = zip(upload.series_ids, upload.measured_ids, upload.endings, strict=True)
@@ -275,7 +275,3 @@ def _lines(rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
     for series_id, commit_id, ordered_at, report_id, reports, pooled in _pooled(rows):
         beginning = beginning_of(commit_id, ordered_at, report_id, reports, quality=pooled.quality, dirty=pooled.dirty)
         yield line(series_id, pooled.measured_id, beginning, ending_of(pooled))
-
-
-def _quality(stored: str) -> str:
-    return CLEAN if stored == CLEAN else BUSY

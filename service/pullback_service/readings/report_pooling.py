@@ -21,10 +21,9 @@ from itertools import accumulate
 from typing import Any, NamedTuple, Self, TypeVar
 
 from pullback_service.measured.code_identity import NOT_TOLD, Measured, other_level
+from pullback_service.quality import BUSY, CLEAN
 from pullback_service.ratio import NO_RATIO, Ratio
 
-CLEAN = "clean"
-BUSY = "busy"
 LEAST_SCATTER = 1e-3
 """Of a report's processes, relative to their median: fewer than the usual five may agree by chance."""
 FEWEST_FOR_SCATTER = 3
@@ -37,8 +36,8 @@ class MeasuredPoint(NamedTuple):
 
     `value` is the median over processes, or a count. `process_values` are one for each process; where they were rolled up,
     `process_count` to `process_high` stand for them; of a count that differs from call to call `process_low` and `process_high` alone are
-    the least and the most. `quality` is `clean`, or of a busy machine `contaminated`, as reports of
-    format 1 have it. The ratio is to the `baseline`, in the same groups.
+    the least and the most. A `quality` that is not `clean` is of a busy machine. The ratio is to the `baseline`, in the same
+    groups.
     """
 
     value: float

@@ -463,7 +463,7 @@ def test_an_empty_dashboard_says_what_to_do_next(empty_base, visit):
 def test_no_word_of_a_cell_is_cut_off_where_columns_are_narrow(empty_base, visit, made):
     for place in (10, 11):
         report = made.made_report(place)
-        report["harness"] |= {"quality": "contaminated", "contamination": ["it was loud"]}
+        report["harness"] |= {"quality": "busy", "contamination": ["it was loud"]}
         for entry, kind in itertools.product(report["cases"], ("variants", "paired")):
             fused = [one for one in entry[kind] if one["variant"] == "fused"]
             entry[kind] += [{**one, "variant": name} for name in ("jax", "native", "numpy", "torch") for one in fused]

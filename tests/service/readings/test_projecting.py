@@ -41,7 +41,7 @@ async def test_an_upload_makes_a_reading_of_each_of_its_points(client, reports, 
 async def test_a_second_report_of_a_commit_is_pooled_with_the_first(client, reports, database, looking):
     await upload(client, reports.report(1))
     slower = reports.case(variants=[reports.variant("unfused", seconds=(1.2, 1.3, 1.1))], paired=[])
-    await upload(client, reports.report(1, cases=[slower], quality="contaminated"))
+    await upload(client, reports.report(1, cases=[slower], quality="busy"))
     found = (
         await looking.execute(
             select(StoredReading.value, StoredReading.process_count, StoredReading.quality, StoredReading.reports)
@@ -92,7 +92,7 @@ async def test_readings_of_a_commit_lie_together_however_many_commits_are_projec
 
 steps = st.lists(
     st.one_of(
-        st.tuples(st.just("upload"), st.integers(1, 3), st.sampled_from(["clean", "contaminated"]), st.integers(0, 3)),
+        st.tuples(st.just("upload"), st.integers(1, 3), st.sampled_from(["clean", "busy"]), st.integers(0, 3)),
         st.tuples(st.just("parent"), st.integers(1, 3), st.integers(4, 6), st.just(0)),
         st.tuples(st.just("roll up"), st.integers(0, 1), st.just(0), st.just(0)),
         st.tuples(st.just("withdraw"), st.integers(0, 7), st.just(0), st.just(0)),
