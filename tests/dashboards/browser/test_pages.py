@@ -277,11 +277,8 @@ def test_the_theme_follows_the_system_until_the_reader_chooses_and_is_remembered
     dark, dark_line = page.evaluate(ground), page.evaluate(line)
     page.get_by_role("button", name="Switch to the light theme").click()
     assert page.evaluate(ground) != dark
-    for _ in range(50):  # waiting by a condition inside the page needs eval, which the page forbids
-        if page.evaluate(line) != dark_line:
-            break
+    while page.evaluate(line) == dark_line:  # a condition inside the page needs eval, which the page forbids
         page.wait_for_timeout(100)
-    assert page.evaluate(line) != dark_line
     answer = page.reload()
     assert 'data-theme="light"' in answer.text()  # said before any script could say it
     assert page.evaluate(ground) != dark
