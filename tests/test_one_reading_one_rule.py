@@ -5,11 +5,46 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+SERVICE = "service/pullback_service/"
+SAMPLES = "shows the samples themselves"
+MEASURED = "asks what a report measured, and reads no value"
+READERS_OF_POINTS = {
+    "readings/projecting.py": "computes readings",
+    "readings/queries.py": SAMPLES,  # the processes behind a reading, and its reports
+    "series/windows.py": SAMPLES,  # `raw=true`
+    "incidents/evidence.py": SAMPLES,  # the chart of an incident has every observation around it
+    "incidents/detection_inputs.py": "looks at the reports of a commit one by one, where they may differ among themselves",
+    "reports/retention.py": "takes process values away after the time for which they are kept",
+    "reports/reconstruction.py": "puts a document together whose file is gone",
+    "reports/withdrawing.py": "removes what a report measured",
+    "checking.py": "checks the database",
+    "rebuilding.py": "mends the database",
+    **dict.fromkeys(
+        (
+            "checks/queries.py",
+            "reports/case_reports.py",
+            "series/overview_data.py",
+            "jobs/idle.py",
+            "backfills/queries.py",
+        ),
+        MEASURED,
+    ),
+}
+"""Files that read points, and what for. Everything else reads `reading` and `step`."""
 
 
 def files_with(pattern):
     files = [file for part in ("service", "dashboards", "cli") for file in sorted((ROOT / part).rglob("*.py"))]
     return [str(file.relative_to(ROOT)) for file in files if re.search(pattern, file.read_text(), re.MULTILINE)]
+
+
+def test_points_are_read_for_a_reason():
+    found = set(files_with(r"\b(FROM|JOIN) point\b|\b(select|join)\(Point\b"))
+    allowed = {SERVICE + name for name in READERS_OF_POINTS}
+    assert found <= allowed, (
+        f"{sorted(found - allowed)} read points: read `reading`, which is pooled and judged once, or give the reason in READERS_OF_POINTS"
+    )
+    assert found == allowed, f"{sorted(allowed - found)} read no points: take them out of READERS_OF_POINTS"
 
 
 def test_a_reading_is_one_type():

@@ -219,7 +219,7 @@ class Life:
             if each.kind == "busy" and each.machine == machine and each.place <= self._now < each.place + BUSY
         ]  # fmt: skip
         if busy:
-            document["harness"] |= {"quality": "contaminated"}
+            document["harness"] |= {"quality": "busy"}
         document["cases"] = [
             self._case(place, machine, case, range(len(VARIANTS)), is_wrong=is_wrong, scale=BUSY_SCALE if busy else 1.0)
             for case in range(len(self.truth.cases))

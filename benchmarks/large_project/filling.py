@@ -147,7 +147,7 @@ class _Filling:
         series: dict[tuple[int, int, str, str], int],
     ) -> int:
         shape, at, id_ = self._shape, authored_at(number), report_of(number, place)
-        quality = "contaminated" if shape.is_disturbed(place, number) else "clean"
+        quality = "busy" if shape.is_disturbed(place, number) else "clean"
         lines: list[bytes] = []
         failures: list[bytes] = []
         told: list[dict[str, Any]] = []

@@ -15,9 +15,10 @@ from pullback_runners.workloads import Case
 from pullback_service.claims import BESIDE, COUNTED_IN_ONE_SESSION, EXACT_METRICS
 from pullback_service.comparisons.judging import Judgement, judge, of_equal_code, trend, urgency
 from pullback_service.measured.code_identity import Measured, is_equal_code, other_level
+from pullback_service.quality import quality_of
 from pullback_service.ratio import Ratio
 from pullback_service.readings.reading import Reading, reading_of
-from pullback_service.readings.report_pooling import BUSY, CLEAN, MeasuredPoint, pool
+from pullback_service.readings.report_pooling import MeasuredPoint, pool
 
 Report = Mapping[str, Any]
 
@@ -148,7 +149,7 @@ def _failures(report: Report) -> dict[tuple[str, str], str]:
 def _series(report: Report) -> Iterator[tuple[tuple[str, str, str], _Series]]:
     """The series of a report by case, variant and metric: what was seen of variants that did not fail."""
     harness = report["harness"]
-    quality = CLEAN if harness["quality"] == CLEAN else BUSY
+    quality = quality_of(harness["quality"])
     for case in report["cases"]:
         paired = {(row["variant"], row["metric"]): row for row in case["paired"]}
         for variant in case["variants"]:

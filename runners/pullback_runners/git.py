@@ -10,10 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from pullback_runners.tail import tail_of
+
 _TIMEOUT_S = 120
 _LOOK_S = 0.25
 _FAREWELL_S = 5.0
-_LAST_BYTES = 64 << 10
 _OF_ONE_REPOSITORY = frozenset(
     {
         *("GIT_DIR", "GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_PREFIX"),
@@ -72,8 +73,7 @@ def watched_git(
         except BaseException:
             _end(process)
             raise
-        errors.seek(max(errors.seek(0, os.SEEK_END) - _LAST_BYTES, 0))
-        return subprocess.CompletedProcess(process.args, status, b"", errors.read(_LAST_BYTES))
+        return subprocess.CompletedProcess(process.args, status, b"", tail_of(errors))
 
 
 def _wait(process: "subprocess.Popen[bytes]", look: Callable[[], None], timeout_s: float) -> int:

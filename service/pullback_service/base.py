@@ -3,9 +3,11 @@
 from datetime import datetime
 from typing import Annotated, Any
 
-from sqlalchemy import BigInteger, DateTime, Identity, MetaData, Text, func
+from sqlalchemy import BigInteger, DateTime, Dialect, Identity, MetaData, Text, TypeDecorator, func
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, mapped_column
+
+from pullback_service.quality import quality_of
 
 NAMES = {
     "pk": "pk_%(table_name)s",
@@ -20,6 +22,17 @@ Instant = Annotated[datetime, mapped_column(DateTime(timezone=True))]
 # The server's clock stamps everything that is compared later; agents' clocks may be wrong.
 StampedNow = Annotated[datetime, mapped_column(DateTime(timezone=True), server_default=func.now())]
 Json = Annotated[dict[str, Any], mapped_column(JSONB)]
+
+
+class QualityText(TypeDecorator[str]):
+    """`clean` or `busy`, also of a row of an earlier release."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002 - SQLAlchemy's
+        """The quality of a stored word."""
+        return None if value is None else quality_of(value)
 
 
 class Base(DeclarativeBase):

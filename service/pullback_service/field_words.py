@@ -43,7 +43,7 @@ FIELD_WORDS: Final[Mapping[str, str]] = {
     "program_hash": "Digest of the compiled program.",
     "project": "Name of the project.",
     "provisional": "True if it rests on a noise floor that was not measured on the machine.",
-    "quality": "`clean`, or not where something else was at work on the machine.",
+    "quality": "`clean`, or `busy` where something else was at work on the machine.",
     "received_at": "Time at which it arrived.",
     "reference": "The older of two commits.",
     "report_id": "Id of a report.",

@@ -74,8 +74,7 @@ def test_whoever_leaves_within_a_head_and_what_is_no_request_are_counted_and_who
     assert left.recv(100).startswith(b"HTTP/1.1 204")
     left.sendall(HEAD[:9])
     left.close()
-    deadline = time.monotonic() + 10
-    while len(refused) < 2 and time.monotonic() < deadline:
+    while len(refused) < 2:
         time.sleep(0.01)
     assert refused == ["no-http", "head-left"]
 
@@ -149,8 +148,7 @@ def test_the_next_request_of_a_connection_has_its_own_time(connect):
 
 def test_one_connection_too_many_is_closed_and_counted_and_the_others_go_on(connect, refused, monkeypatch):
     monkeypatch.setattr(http_protocol, "HEAD_WITHIN_S", 30)
-    several = [connect() for _ in range(MOST)]
-    time.sleep(0.1)
+    several = [connect() for _ in range(MOST)]  # which are accepted in this order
     assert connect().recv(1) == b""
     assert refused == ["too-many-connections"]
     for connection in several:

@@ -52,7 +52,7 @@ def branch_of(number):
 def made(chance, number, serial, **more):
     """A report at a commit, as large as any other of its seed and serial number says."""
     machine = MACHINES[serial % 2] if serial <= len(MACHINES) else chance.choice(MACHINES)
-    document = make_report(number, machine=machine, quality=chance.choice(["clean", "clean", "contaminated"]), **more)
+    document = make_report(number, machine=machine, quality=chance.choice(["clean", "clean", "busy"]), **more)
     document["id"] = f"00000000-0000-4000-8000-{serial:012x}"
     document["started_at"] = f"2026-02-{1 + serial % 27:02}T12:{serial % 60:02}:00Z"
     document["commit"] |= {"sha": sha_of(number), "branch": branch_of(number)}

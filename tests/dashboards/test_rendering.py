@@ -104,10 +104,10 @@ def test_the_overviews_first_sentence_has_spaces_where_a_sentence_has_them():
     macro = re.search(r"{% macro lede\(heat\) %}.*?{% endmacro %}", source, re.DOTALL).group()
     mean = {"variant": "fused", "value": "0.5×", "words": "2× faster", "cases": 1}
     moved = Tally("fused", worse=2, likely_better=1)
-    for contaminated, end in ((0, ""), (1, " On a busy machine in 1 of 1 case.")):
+    for busy, end in ((0, ""), (1, " On a busy machine in 1 of 1 case.")):
         heat = {
             "has_means": True,
-            "means": [{**mean, "contaminated": contaminated}],
+            "means": [{**mean, "busy": busy}],
             "averaged": "time, one case",
             "recent": 10,
             "moved": lambda _: moved,

@@ -253,6 +253,34 @@ def test_machines_and_agents_of_before_keep_what_is_theirs(bare_database_url):
     migrating.upgrade(bare_database_url)
 
 
+def test_busy_reports_are_contaminated_ones_for_the_release_before(bare_database_url):
+    migrating.upgrade(bare_database_url, "0035")
+    with sync_engine(bare_database_url).begin() as connection:
+        for statement in (
+            "INSERT INTO project (name) VALUES ('demo')",
+            "INSERT INTO machine (fingerprint, name) VALUES ('f', 'm')",
+            "INSERT INTO commit (project_id, sha, ordered_at) VALUES (1, repeat('a', 40), now())",
+            (
+                "INSERT INTO report (id, project_id, commit_id, machine_id, idempotency_key, digest, body_bytes, format, version, "
+                "quality, dirty, cases, points, failures, started_at) SELECT gen_random_uuid(), 1, 1, 1, word, '', 0, "
+                "'pullback-report', 1, word, false, 1, 1, 0, now() FROM unnest(ARRAY['clean', 'contaminated']) word"
+            ),
+        ):
+            connection.exec_driver_sql(statement)
+
+    def stored():
+        with sync_engine(bare_database_url).connect() as connection:
+            return connection.exec_driver_sql("SELECT quality FROM report ORDER BY idempotency_key").scalars().all()
+
+    migrating.upgrade(bare_database_url)
+    assert stored() == ["clean", "contaminated"]
+    with sync_engine(bare_database_url).begin() as connection:
+        connection.exec_driver_sql("UPDATE report SET quality = 'busy' WHERE quality = 'contaminated'")
+    migrating.downgrade(bare_database_url, "0035")
+    assert stored() == ["clean", "contaminated"]
+    migrating.upgrade(bare_database_url)
+
+
 def test_stored_reports_get_the_device_of_their_cases(bare_database_url):
     migrating.upgrade(bare_database_url, "0033")
     devices = {"cpu": ["cpu"], "cuda": ["cuda"], "both": ["cpu", "cuda"], "unsaid": [None]}

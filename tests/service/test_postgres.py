@@ -239,9 +239,7 @@ def test_destroying_leaves_nothing(folder):
     pid = server.pid
     server.destroy()
     assert list(folder.parent.iterdir()) == []
-    deadline = time.monotonic() + 5
     while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
-        assert time.monotonic() < deadline
         time.sleep(0.05)
 
 

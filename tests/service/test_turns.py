@@ -9,6 +9,8 @@ from sqlalchemy import text
 from pullback_service.access.gate import Gate
 from pullback_service.endpoints import series
 from pullback_service.exports import downloads
+from pullback_service.exports.downloads import Downloads
+from pullback_service.runtime import runtime_of
 from pullback_service.turns import ROUNDS, RequestTurns
 
 pytestmark = pytest.mark.anyio
@@ -19,6 +21,31 @@ SOON_S = 10  # statements wait 15 s for a lock, and requests 30 s for a connecti
 async def client(start_service):
     async with start_service(pool_size=2) as client:
         yield client
+
+
+@pytest.fixture
+def begun(monkeypatch):
+    """Paths of the requests that have begun, in this order."""
+    paths, admit = [], Gate.admit
+
+    async def noted(gate, request, session):
+        paths.append(request.url.path)
+        return await admit(gate, request, session)
+
+    monkeypatch.setattr(Gate, "admit", noted)
+    return paths
+
+
+async def until(condition):
+    while not condition():  # noqa: ASYNC110 - a look from outside, at what has no event
+        await asyncio.sleep(0.01)
+
+
+WAITS_FOR_BOARDS = """
+SELECT EXISTS (SELECT FROM pg_locks
+                WHERE NOT granted AND relation = 'board'::regclass
+                  AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
+"""
 
 
 @pytest.fixture
@@ -48,10 +75,13 @@ async def test_more_files_than_connections_are_sent_at_once(client, reports):
 
 @pytest.mark.parametrize("address", ["/api/v1/boards", "/api/v1/boards?format=csv"])
 async def test_uploads_are_stored_while_one_caller_reads_more_than_there_are_connections(
-    client, reports, boards_are_locked, address
+    client, reports, boards_are_locked, begun, database, address
 ):
     reading = [asyncio.create_task(client.get(address)) for _ in range(5)]
-    await asyncio.sleep(0.1)
+    await until(lambda: len(begun) == 5)
+    async with database.reading() as session:
+        while not await session.scalar(text(WAITS_FOR_BOARDS)):  # noqa: ASYNC110 - a look from outside
+            await asyncio.sleep(0.01)
     async with asyncio.timeout(SOON_S):
         assert (await client.post("/api/v1/reports", json=reports.report(1))).status_code == 201
     assert not any(task.done() for task in reading)
@@ -85,7 +115,7 @@ async def test_whoever_is_sent_as_many_files_as_one_may_is_told_to_come_again(cl
     monkeypatch.setattr(downloads, "MOST_OF_ONE", 2)
     address = "/api/v1/boards?format=csv"
     first = [asyncio.create_task(client.get(address)) for _ in range(2)]
-    await asyncio.sleep(0.1)
+    await until(lambda: runtime_of(client.app).get(Downloads)._of_callers.total() == 2)
     async with asyncio.timeout(SOON_S):
         refused = await client.get(address)
     assert (refused.status_code, refused.headers["retry-after"]) == (429, str(downloads.COME_AGAIN_S))
@@ -95,16 +125,7 @@ async def test_whoever_is_sent_as_many_files_as_one_may_is_told_to_come_again(cl
     assert 'pullback_refusals_total{kind="files-of-one-caller"} 1.0' in (await client.get("/metrics")).text
 
 
-async def test_a_request_among_hundreds_that_came_before_it_is_answered_when_few_of_them_have_begun(
-    client, monkeypatch
-):
-    begun, admit = [], Gate.admit
-
-    async def noted(gate, request, session):
-        begun.append(request.url.path)
-        return await admit(gate, request, session)
-
-    monkeypatch.setattr(Gate, "admit", noted)
+async def test_a_request_among_hundreds_that_came_before_it_is_answered_when_few_of_them_have_begun(client, begun):
     many = [asyncio.create_task(client.get("/api/v1/projects")) for _ in range(200)]
     await asyncio.sleep(0)
     assert (await client.get("/healthz")).status_code == 200
@@ -157,14 +178,7 @@ async def test_what_has_begun_goes_on_a_few_rounds_of_the_event_loop_before_the_
     assert len(done) == 50
 
 
-async def test_liveness_waits_for_none_of_hundreds_of_callers(client, monkeypatch):
-    begun, admit = [], Gate.admit
-
-    async def noted(gate, request, session):
-        begun.append(request.url.path)
-        return await admit(gate, request, session)
-
-    monkeypatch.setattr(Gate, "admit", noted)
+async def test_liveness_waits_for_none_of_hundreds_of_callers(client, begun):
     many = [
         asyncio.create_task(client.get("/api/v1/projects", headers={"cookie": f"number={number}"}))
         for number in range(200)

@@ -31,6 +31,7 @@ from pullback_service.claims import BASELINE, COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.judging import UNPAIRED
 from pullback_service.comparisons.queries import SeriesComparison
 from pullback_service.measured.code_identity import EQUAL_CODE
+from pullback_service.quality import CLEAN, quality_of
 from pullback_service.ratio import NO_RATIO, Bounded, Ratio, value_before
 from pullback_service.reports.ratios import NOTHING_STORED, Paired, baseline_of, stored_ratios
 
@@ -547,9 +548,10 @@ def _slices(entry: Mapping[str, Any]) -> str:
 def _environment(document: Mapping[str, Any]) -> dict[str, Any]:
     """The environment of the numbers. What differs in every run, as the load before it, is left out."""
     harness = document["harness"]
-    told = {f"harness {name}": harness.get(name) for name in ("version", "suite", "quality")}
+    told = {f"harness {name}": harness.get(name) for name in ("version", "suite")}
     uncommitted = {"uncommitted changes": "yes" if document["commit"].get("dirty") else "no"}
-    return {**_facts(document), **told, **uncommitted}
+    quality = {"harness quality": quality_of(harness.get("quality", CLEAN))}
+    return {**_facts(document), **told, **quality, **uncommitted}
 
 
 def _facts(document: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -131,7 +131,7 @@ class Fleet:
 
 @dataclass(frozen=True)
 class Quality:
-    """The last uploads of a machine, oldest first: `clean`, `contaminated` or `failed` (some case gave nothing)."""
+    """The last uploads of a machine, oldest first: `clean`, `busy` or `failed` (some case gave nothing)."""
 
     marks: tuple[str, ...]
     words: str
@@ -240,13 +240,13 @@ def noise_line(
 def quality_of(newest_first: Sequence[tuple[str, int]]) -> Quality:
     """The last uploads out of (quality, failures), the newest first."""
     marks = tuple(
-        "contaminated" if quality != "clean" else "failed" if failures else "clean"
+        "busy" if quality != "clean" else "failed" if failures else "clean"
         for quality, failures in reversed(newest_first)
     )
     if not marks:
         return Quality((), "no results yet")
     parts = [f"{marks.count('clean')} of {len(marks)} clean"]
-    for name, told in (("contaminated", "on a busy machine"), ("failed", "with failures")):
+    for name, told in (("busy", "on a busy machine"), ("failed", "with failures")):
         if name in marks:
             parts.append(f"{marks.count(name)} {told}")
     return Quality(marks, ", ".join(parts))

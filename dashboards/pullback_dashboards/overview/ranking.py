@@ -132,7 +132,7 @@ class Mean:
     depth: int
     cases: int
     log_ratio: float | None
-    contaminated: int = 0
+    busy: int = 0
     """The number of its cases that something else disturbed; of counts none, for these it leaves alone."""
 
 

@@ -9,7 +9,7 @@ BUSY = "busy machine"
 def busy_words(harness: Mapping[str, Any]) -> str | None:
     """A sentence on what else was at work while a report was measured; None of a quiet machine.
 
-    The report gives its reasons with the limits that were passed. `contaminated` is the format's word for a busy machine.
+    The report gives its reasons with the limits that were passed.
     """
     if harness.get("quality", "clean") == "clean":
         return None

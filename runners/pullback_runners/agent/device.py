@@ -14,6 +14,7 @@ from pullback_runners.agent.errors import JobFailedError, PermanentError
 from pullback_runners.errors import UsageError
 from pullback_runners.machine.device_lock import HeldDeviceError, device_lock
 from pullback_runners.machine.nvml import Device, DeviceError, LostDeviceError, nvml
+from pullback_runners.machine.quality import BUSY
 from pullback_runners.measurement.device import VISIBLE, MeasuredDevice
 from pullback_runners.peers.devices import why_no_device
 from pullback_runners.sandbox.places import device_nodes
@@ -112,7 +113,7 @@ class DeviceOfJob:
         if not passed:
             return report
         marked = {
-            "quality": "contaminated",
+            "quality": BUSY,
             "contamination": [*harness["contamination"], *(each.sentence for each in passed)],
             "limits": [*harness["limits"], *(each.document() for each in passed)],
         }

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Final
 
 from pullback_runners.machine.activity import Activity
 from pullback_runners.machine.preflight import Preflight
@@ -17,7 +17,9 @@ MOST_WAITING = 0.05
 
 LEAST_FREE_DISK_BYTES = 2**30
 
-Quality = Literal["clean", "contaminated"]
+BUSY: Final = "contaminated"
+"""The word for a busy machine in reports. A service of this release stores and answers `busy`, but one of the release before, which
+processes are restarted with while agents go on (docs/operating.md), refuses that word."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Passed:
 
 def judge_quality(
     preflight: Preflight, activity: Activity, waiting: float | None, seen: Sequence[Passed] = ()
-) -> tuple[Quality, list[Passed]]:
+) -> tuple[str, list[Passed]]:
     """Return the quality of a run, and each limit that was passed.
 
     `waiting` is the share of the timed slices' time that processes waited for their CPU, None where no slice was timed.
@@ -60,4 +62,4 @@ def judge_quality(
     if preflight.gpu_processes and all(each.name != "gpu_processes" for each in seen):
         others = f"{preflight.gpu_processes} other processes were computing on the GPU; the limit is 0"
         passed.append(Passed("gpu_processes", 0, preflight.gpu_processes, others))
-    return ("contaminated" if passed else "clean"), passed
+    return (BUSY if passed else "clean"), passed

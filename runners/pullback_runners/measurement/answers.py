@@ -5,7 +5,7 @@ Such a process can write anything to the pipe or file of its answers, and who re
 
 import json
 import os
-from typing import IO, Any
+from typing import Any
 
 from pullback_runners.measurement.answer_forms import Form, any_object
 
@@ -13,7 +13,6 @@ MOST_BYTES = 4 << 20
 """Most bytes of an answer; nearly all of the longest ones are a plan."""
 MOST_VALUES = 200_000
 """Most values of an answer, of which each may take 100 bytes."""
-_LAST_BYTES = 64 << 10
 
 
 class NoAnswerError(Exception):
@@ -70,9 +69,3 @@ def answer_of(line: bytes, form: Form = any_object) -> dict[str, Any]:
 
 def _too_long() -> NoAnswerError:
     return NoAnswerError(f"a line of more than {MOST_BYTES >> 20} MiB")
-
-
-def end_of(file: IO[bytes]) -> str:
-    """The end of what a process wrote to a file."""
-    file.seek(max(file.seek(0, os.SEEK_END) - _LAST_BYTES, 0))
-    return file.read(_LAST_BYTES).decode(errors="replace")

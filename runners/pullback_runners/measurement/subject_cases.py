@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from pullback_runners.errors import LoadError, UsageError, VariantError
-from pullback_runners.measurement.answers import MOST_BYTES, NoAnswerError, answer_of, end_of
+from pullback_runners.measurement.answers import MOST_BYTES, NoAnswerError, answer_of
 from pullback_runners.measurement.subject import Subject
 from pullback_runners.measurement.worker import import_subject, take_standard_output
 from pullback_runners.measurement.worker_process import interpreter, python_environment
+from pullback_runners.tail import tail_of
 from pullback_runners.variants import TIERS, known_variants
 from pullback_runners.workloads import UNFUSED, Case, Choice, Offer, choose_cases
 from pullback_runners.workloads.place import place_in
@@ -138,7 +139,7 @@ def _asked(subject: Subject, order: Mapping[str, Any]) -> tuple[int, bytes, str]
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         answers.seek(0)
-        return status, answers.readline(MOST_BYTES + 1), end_of(errors)
+        return status, answers.readline(MOST_BYTES + 1), tail_of(errors).decode(errors="replace")
 
 
 def main() -> None:

@@ -19,10 +19,11 @@ from typing import IO, TYPE_CHECKING, Any, Literal, Protocol
 from pullback_runners.allocations import native_counter_library
 from pullback_runners.errors import VariantError, how_it_ended
 from pullback_runners.measurement.answer_forms import Form, any_object, is_failure
-from pullback_runners.measurement.answers import Answers, NoAnswerError, end_of
+from pullback_runners.measurement.answers import Answers, NoAnswerError
 from pullback_runners.measurement.clocks import blas_threads
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.subject import Subject
+from pullback_runners.tail import tail_of
 from pullback_runners.workloads import Case
 
 if TYPE_CHECKING:  # it needs what a project's own interpreter may not have
@@ -246,7 +247,7 @@ def start_worker(
 
 def last_words(errors: IO[bytes]) -> str:
     """The last output of a process that ended, as the end of an error message; empty if it wrote nothing."""
-    last_lines = end_of(errors).strip().splitlines()[-3:]
+    last_lines = tail_of(errors).decode(errors="replace").strip().splitlines()[-3:]
     return "; it wrote: " + " | ".join(last_lines) if last_lines else ""
 
 

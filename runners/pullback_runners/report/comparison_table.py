@@ -36,7 +36,7 @@ def comparison_notes(report: Mapping[str, Any]) -> Iterator[Text]:
     harness = report["harness"]
     if not harness["complete"]:
         yield Text("stopped early: what was finished is above", style="yellow")
-    if rows and harness["quality"] == "contaminated":
+    if rows and harness["quality"] != "clean":
         yield Text(f"busy machine: {'; '.join(harness['contamination'])}", style="yellow")
     if harness.get("equal_code"):
         rest = "so that nothing is claimed" if rows else "and nothing was measured again"

@@ -143,7 +143,7 @@ def doubts(report: Mapping[str, Any]) -> Iterator[str]:
     harness = report["harness"]
     if not harness["complete"]:
         yield "Stopped early: only what was finished is here."
-    if harness["quality"] == "contaminated":
+    if harness["quality"] != "clean":
         yield f"Busy machine: {'; '.join(harness['contamination'])}."
     times = [row for case in report["cases"] for row in case["paired"] if row["metric"] == "time"]
     if any(row["outcome"] == "ambiguous" for row in times):

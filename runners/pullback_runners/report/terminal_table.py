@@ -108,7 +108,7 @@ def footnotes(report: Mapping[str, Any]) -> Iterator[Text]:
     harness = report["harness"]
     if not harness["complete"]:
         yield Text("stopped early: the cases above were finished, the others are not in the report", style="yellow")
-    if harness["quality"] == "contaminated":
+    if harness["quality"] != "clean":
         yield Text(f"busy machine: {'; '.join(harness['contamination'])}", style="yellow")
     pairs = [pair for case in report["cases"] for pair in case["paired"] if pair["metric"] == "time"]
     outcomes = {pair["outcome"] for pair in pairs}

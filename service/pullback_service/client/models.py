@@ -1327,7 +1327,7 @@ class ReportSummary(Answer):
     status: Literal["accepted", "late", "withdrawn"]
     machine: str
     suite: str | None
-    quality: Literal["clean", "contaminated"]
+    quality: str
     dirty: bool
     job_id: int | None
     attempt: int | None

@@ -27,9 +27,10 @@ from pullback_service.claims import (
     log_ratio_of,
 )
 from pullback_service.measured.code_identity import EQUAL_CODE
+from pullback_service.quality import CLEAN
 from pullback_service.ratio import NO_RATIO, Bounded, Ratio
 from pullback_service.readings.reading import Reading
-from pullback_service.readings.report_pooling import CLEAN, Spread
+from pullback_service.readings.report_pooling import Spread
 
 Evidence: TypeAlias = Literal["paired", "exact", "ratios", "values"]
 Outcome: TypeAlias = Literal[

@@ -199,8 +199,7 @@ def receipt_of(report: Report, project: str, commit: str) -> ReportReceipt:
 def summary_of(stored: queries.StoredReport) -> ReportSummary:
     """A report as lists show it."""
     report = stored.report
-    quality = "clean" if report.quality == "clean" else "contaminated"
-    return filled(ReportSummary, stored, report, url=_url(report), quality=quality)
+    return filled(ReportSummary, stored, report, url=_url(report))
 
 
 def preview_of(parts: Parts) -> list[PointPreview]:

@@ -19,7 +19,7 @@ from pullback_service.incidents.grouping import Located
 from pullback_service.incidents.queries import changes_of_incidents
 from pullback_service.incidents.trunk_changes import AROUND, LATER
 from pullback_service.models.incidents import Incident
-from pullback_service.readings.report_pooling import BUSY
+from pullback_service.quality import BUSY
 from pullback_service.steps.reference_commits import IS_RIGHT
 
 BEHIND: Final = 1 + LATER

@@ -22,8 +22,8 @@ from pullback_service.incidents.changes import Places
 from pullback_service.incidents.failing import Failing, Measured
 from pullback_service.incidents.trunk_changes import FOUND_BY, MOST_READINGS, Claim, Observed, Watched
 from pullback_service.machines.noise_cache import NoiseMemory
+from pullback_service.quality import BUSY, CLEAN
 from pullback_service.readings.queries import columns_of as columns_of_readings
-from pullback_service.readings.report_pooling import BUSY, CLEAN
 from pullback_service.regression.changes import NORMAL_95
 from pullback_service.rule_version import RULE
 from pullback_service.steps.reference_commits import IS_RIGHT

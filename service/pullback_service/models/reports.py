@@ -6,7 +6,7 @@ from sqlalchemy import CheckConstraint, Double, ForeignKey, Index, UniqueConstra
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
-from pullback_service.base import Base, Instant, RowId, StampedNow
+from pullback_service.base import Base, Instant, QualityText, RowId, StampedNow
 from pullback_service.models.ratios import RatioColumns
 
 WRONG_GRADIENT = "gradient"
@@ -45,7 +45,7 @@ class Report(Base):
             postgresql_where=text("status = 'accepted' AND job_id IS NOT NULL"),
         ),
         CheckConstraint("status IN ('accepted', 'late', 'withdrawn')", name="status"),
-        CheckConstraint("quality IN ('clean', 'contaminated')", name="quality"),
+        CheckConstraint("quality IN ('clean', 'busy', 'contaminated')", name="quality"),
     )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
@@ -63,7 +63,7 @@ class Report(Base):
     format: Mapped[str]
     version: Mapped[int]
     suite: Mapped[str | None]
-    quality: Mapped[str]
+    quality: Mapped[str] = mapped_column(QualityText)
     dirty: Mapped[bool]
     partial: Mapped[bool] = mapped_column(server_default="false")
     """It says that it measured a part of its suite: nothing is missing for not being in it."""

@@ -77,7 +77,7 @@ class Point(RatioColumns, Base):
         ),
         Index("ix_point_commit_id_series_id", "commit_id", "series_id"),
         Index("ix_point_report_id", "report_id"),
-        CheckConstraint("quality IN ('clean', 'contaminated')", name="quality"),
+        CheckConstraint("quality IN ('clean', 'busy', 'contaminated')", name="quality"),
         CheckConstraint(
             "outcome IN ('faster', 'slower', 'same', 'ambiguous', 'less', 'more', 'equal')",
             name="outcome",

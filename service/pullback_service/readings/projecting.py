@@ -20,22 +20,21 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.database import Database
 from pullback_service.ids import CommitId, SeriesId
-from pullback_service.measured.code_identity import Measured
 from pullback_service.readings.queries import columns_of
 from pullback_service.readings.reading import COLUMNS, Reading, reading_of
 from pullback_service.readings.reading_text import INSERT_READINGS, beginning_of, ending_of, line
-from pullback_service.readings.report_pooling import BUSY, CLEAN, MeasuredPoint, Pooled, counting, of_one_level, pool
+from pullback_service.readings.report_pooling import LEVEL, MeasuredPoint, Pooled, counting, of_one_level, pool
 from pullback_service.row_text import insert_lines
 
 POINTS_AT_ONCE = 20_000
 COMMITS_AT_ONCE = 50
 """In one transaction of the background task, unless they have more points than are read at once."""
 
-POINT_COLUMNS: LiteralString = """
+POINT_COLUMNS: LiteralString = f"""
 point.series_id, point.commit_id, point.ordered_at, point.report_id, point.value, point.process_values, point.process_count,
 point.process_low, point.process_q25, point.process_q75, point.process_high, point.baseline, point.log_ratio, point.low,
 point.high, point.n, point.outcome, point.quality, report.dirty, point.method, point.program_hash,
-point.measured_id, measured.workload, measured.harness
+point.measured_id, {LEVEL}
 """
 _LOCK: LiteralString = """
 SELECT pg_advisory_xact_lock(hashtextextended('readings ' || id, 0)) FROM unnest(%(commits)s::bigint[]) id ORDER BY id
@@ -138,7 +137,7 @@ def _alone(uploads: Sequence[NewPoints], again: frozenset[tuple[int, int]]) -> I
             upload.ordered_at,
             upload.report_id,
             1,
-            quality=_quality(upload.quality),
+            quality=upload.quality,
             dirty=upload.dirty,
         )
         columns = zip(upload.series_ids, upload.measured_ids, upload.endings, strict=True)
@@ -250,15 +249,10 @@ def readings_of(rows: Iterable[Sequence[Any]]) -> Iterator[Reading]:
 
 def _pooled(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[int, int, datetime, UUID, int, Pooled]]:
     for (series_id, commit_id), group in groupby(rows, key=itemgetter(0, 1)):
-        points = of_one_level(list(group), _level)
+        points = of_one_level(list(group))
         measured = [MeasuredPoint.of(point[4:-2]) for point in points]
         pooled = pool(measured)
         yield series_id, commit_id, points[0][2], _report_of(points, measured), len(points), pooled
-
-
-def _level(point: Sequence[Any]) -> Measured:
-    *_, workload, harness = point
-    return Measured(workload or "", harness=harness or "")
 
 
 def _report_of(points: Sequence[Sequence[Any]], measured: Sequence[MeasuredPoint]) -> UUID:
@@ -275,7 +269,3 @@ def _lines(rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
     for series_id, commit_id, ordered_at, report_id, reports, pooled in _pooled(rows):
         beginning = beginning_of(commit_id, ordered_at, report_id, reports, quality=pooled.quality, dirty=pooled.dirty)
         yield line(series_id, pooled.measured_id, beginning, ending_of(pooled))
-
-
-def _quality(stored: str) -> str:
-    return CLEAN if stored == CLEAN else BUSY

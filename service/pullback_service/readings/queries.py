@@ -1,12 +1,15 @@
 """Reading readings."""
 
 from collections.abc import Collection, Mapping
+from itertools import groupby
+from operator import itemgetter
 from typing import LiteralString
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.readings.reading import COLUMNS, MARK_COLUMNS, MARK_WIDTH, WIDTH, Mark, Place, Reading
+from pullback_service.readings.report_pooling import LEVEL, of_one_level
 from pullback_service.statements import Query, Rows
 
 _AT_PAIRS: LiteralString = f"""
@@ -32,30 +35,21 @@ SELECT {MARK_COLUMNS}
  WHERE series_id = ANY (%(series)s::bigint[]) AND (ordered_at, commit_id) >= (%(ordered_at)s, %(commit)s)
  LIMIT %(most)s
 """  # noqa: S608 - our own words
-_OF_ONE_LEVEL: LiteralString = """
-(here.id IS NULL OR there.id IS NULL
- OR ((here.workload = there.workload OR '' IN (here.workload, there.workload))
-     AND (here.harness = there.harness OR '' IN (here.harness, there.harness))))
-"""
-"""`code_identity.other_level` in SQL, of what a reading was measured of and what a point was."""
 _REPORTS: LiteralString = f"""
-SELECT reading.series_id, reading.commit_id, array_agg(point.report_id::text ORDER BY report.started_at, point.id)
+SELECT point.series_id, point.commit_id, point.report_id::text, {LEVEL}
   FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) wanted (series_id, commit_id)
   JOIN reading ON reading.series_id = wanted.series_id AND reading.commit_id = wanted.commit_id AND reading.reports > 1
   JOIN point ON point.series_id = reading.series_id AND point.commit_id = reading.commit_id
   JOIN report ON report.id = point.report_id
-  LEFT JOIN measured here ON here.id = reading.measured_id
-  LEFT JOIN measured there ON there.id = point.measured_id
- WHERE {_OF_ONE_LEVEL}
- GROUP BY reading.series_id, reading.commit_id
+  LEFT JOIN measured ON measured.id = point.measured_id
+ ORDER BY point.series_id, point.commit_id, report.started_at, point.id
 """  # noqa: S608 - our own words
 _PROCESSES: LiteralString = f"""
-SELECT process_values
+SELECT point.process_values, {LEVEL}
   FROM point
   JOIN report ON report.id = point.report_id
-  LEFT JOIN measured here ON here.id = %(measured)s::int
-  LEFT JOIN measured there ON there.id = point.measured_id
- WHERE point.series_id = %(series)s AND point.commit_id = %(commit)s AND {_OF_ONE_LEVEL}
+  LEFT JOIN measured ON measured.id = point.measured_id
+ WHERE point.series_id = %(series)s AND point.commit_id = %(commit)s
  ORDER BY report.started_at, point.id
 """  # noqa: S608 - our own words
 
@@ -104,15 +98,22 @@ async def reports_behind(
 
 
 def several_reports(pairs: Collection[tuple[int, int]]) -> Query[Mapping[tuple[int, int], tuple[str, ...]]]:
-    """The reports behind readings of several, by (series, commit). Index: pk_reading, ix_point_commit_id_series_id."""
-    return Query(_REPORTS, columns_of(pairs), lambda rows: {row[:2]: tuple(row[2]) for row in rows})
+    """The reports behind readings of several, by (series, commit), oldest first.
+
+    Index: pk_reading, ix_point_commit_id_series_id, pk_report, pk_measured.
+    """
+    return Query(_REPORTS, columns_of(pairs), _reports, width=5)
+
+
+def _reports(rows: Rows) -> dict[tuple[int, int], tuple[str, ...]]:
+    groups = groupby(rows, key=itemgetter(0, 1))
+    return {pair: tuple(row[2] for row in of_one_level(list(group))) for pair, group in groups}
 
 
 async def processes_behind(session: AsyncSession, reading: Reading) -> tuple[float, ...]:
-    """The values of every process, as far as they are still kept. Index: ix_point_commit_id_series_id."""
-    values = {"series": reading.series_id, "commit": reading.commit_id, "measured": reading.measured_id}
-    rows = await statements.rows(session, _PROCESSES, values)
-    return tuple(value for (process_values,) in rows for value in process_values or ())
+    """The values of every process, as far as they are still kept. Index: ix_point_commit_id_series_id, pk_report, pk_measured."""
+    rows = await statements.rows(session, _PROCESSES, {"series": reading.series_id, "commit": reading.commit_id})
+    return tuple(value for process_values, *_ in of_one_level(rows) for value in process_values or ())
 
 
 def columns_of(pairs: Collection[tuple[int, int]]) -> dict[str, str]:

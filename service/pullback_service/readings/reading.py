@@ -6,8 +6,9 @@ from typing import Any, Final, LiteralString, NamedTuple, Self, TypeAlias
 from uuid import UUID
 
 from pullback_service.claims import BASELINE
+from pullback_service.quality import CLEAN
 from pullback_service.ratio import Ratio
-from pullback_service.readings.report_pooling import CLEAN, Pooled, Spread, spread_in
+from pullback_service.readings.report_pooling import Pooled, Spread, spread_in
 
 Place: TypeAlias = tuple[datetime, int]
 """The place of a commit in history: `ordered_at` and id."""

@@ -14,22 +14,24 @@ before; pooled with others it stands for as many values, spread evenly between i
 inside the range of what was measured.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, LiteralString, NamedTuple, Self, TypeVar
 
 from pullback_service.measured.code_identity import NOT_TOLD, Measured, other_level
+from pullback_service.quality import BUSY, CLEAN
 from pullback_service.ratio import NO_RATIO, Ratio
 
-CLEAN = "clean"
-BUSY = "busy"
 LEAST_SCATTER = 1e-3
 """Of a report's processes, relative to their median: fewer than the usual five may agree by chance."""
 FEWEST_FOR_SCATTER = 3
 
-T = TypeVar("T")
+LEVEL: LiteralString = "measured.workload, measured.harness"
+"""The columns, beside those of a point, that say of which level it is."""
+
+Row = TypeVar("Row", bound=Sequence[Any])
 
 
 class MeasuredPoint(NamedTuple):
@@ -37,8 +39,8 @@ class MeasuredPoint(NamedTuple):
 
     `value` is the median over processes, or a count. `process_values` are one for each process; where they were rolled up,
     `process_count` to `process_high` stand for them; of a count that differs from call to call `process_low` and `process_high` alone are
-    the least and the most. `quality` is `clean`, or of a busy machine `contaminated`, as reports of
-    format 1 have it. The ratio is to the `baseline`, in the same groups.
+    the least and the most. A `quality` that is not `clean` is of a busy machine. The ratio is to the `baseline`, in the same
+    groups.
     """
 
     value: float
@@ -141,12 +143,13 @@ def pool(points: Sequence[MeasuredPoint]) -> Pooled:
     )
 
 
-def of_one_level(points: Sequence[T], level: Callable[[T], Measured]) -> Sequence[T]:
-    """Those that compare with the newest one that tells its level."""
+def of_one_level(points: Sequence[Row]) -> Sequence[Row]:
+    """Rows of points of a series at a commit, oldest first, that end with `LEVEL`: those that compare with the newest one that tells it."""
     if len(points) == 1:
         return points
-    newest = next((known for point in reversed(points) if (known := level(point)) != NOT_TOLD), NOT_TOLD)
-    return [point for point in points if other_level(level(point), newest) is None]
+    levels = [Measured(workload or "", harness=harness or "") for *_, workload, harness in points]
+    newest = next((level for level in reversed(levels) if level != NOT_TOLD), NOT_TOLD)
+    return [point for point, level in zip(points, levels, strict=True) if other_level(level, newest) is None]
 
 
 def _is_consistent(points: Sequence[MeasuredPoint]) -> bool:

@@ -13,6 +13,7 @@ from uuid import UUID, uuid5
 from pullback_service.fields import LONGEST_RUN_S
 from pullback_service.importers.json_paths import refuse
 from pullback_service.importers.results import Imported, Metric, Result
+from pullback_service.quality import BUSY, CLEAN
 from pullback_service.reports.schemas import FORMAT, MOST_VARIANTS, VERSION
 from pullback_service.series import case_identity
 
@@ -84,7 +85,7 @@ def assemble(imported: Imported, place: Place, *, tool_format: str, digest: byte
         "harness": {
             "version": imported.tool[:200].strip(),
             # A tree with changes is no commit: its points count only where the commit has no others.
-            "quality": "contaminated" if place.dirty else "clean",
+            "quality": BUSY if place.dirty else CLEAN,
             "importer": tool_format,
             "notes": list(imported.notes),
         },

@@ -28,7 +28,7 @@ class StoredCase(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CaseReport:
-    """The newest clean upload that measured a case at a commit on a machine; a contaminated one where none is clean.
+    """The newest clean upload that measured a case at a commit on a machine; a busy one where none is clean.
 
     One in which it failed speaks where none measured it, and before all others one that found its gradient wrong. `index`
     says where its file has which case, if it does.
@@ -72,7 +72,7 @@ SELECT report.id AS report_id, report.machine_id, machine.name AS machine, repor
  WHERE {which}
 WINDOW of_machine AS (PARTITION BY report.machine_id)
  ORDER BY max(report.started_at) OVER of_machine DESC, max(report.received_at) OVER of_machine DESC, machine.id, says <> 0, says,
-          parts DESC, report.quality = 'contaminated', report.started_at DESC, report.received_at DESC, report.id DESC
+          parts DESC, report.quality <> 'clean', report.started_at DESC, report.received_at DESC, report.id DESC
  LIMIT 1
 """
 _HERE: Final[LiteralString] = (

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, Self, TypeAlias
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from pullback_service.characters import SentName
@@ -31,6 +31,7 @@ from pullback_service.fields import (
     Time,
 )
 from pullback_service.projects.naming import ProjectName
+from pullback_service.quality import quality_of
 from pullback_service.ratio import Ratio
 from pullback_service.ratio_fields import RatioEntry
 
@@ -40,7 +41,7 @@ MOST_VARIANTS = 64
 MOST_PARENTS = 64
 
 Outcome: TypeAlias = Literal["faster", "slower", "same", "ambiguous", "less", "more", "equal", "failed"]
-Quality: TypeAlias = Literal["clean", "contaminated"]
+Quality = Annotated[Literal["clean", "busy", "contaminated"], AfterValidator(quality_of)]
 Digest = Annotated[str, StringConstraints(min_length=8, max_length=128, pattern=r"^[0-9A-Za-z:+/=_-]+$")]
 Unit = Annotated[str, StringConstraints(min_length=1, max_length=32, pattern=LINE)]
 
@@ -268,7 +269,7 @@ class ReportSummary(ReportReceipt):
 
     machine: str
     suite: str | None
-    quality: Quality
+    quality: str
     dirty: bool
     job_id: int | None
     attempt: int | None

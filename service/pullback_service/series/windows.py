@@ -15,6 +15,7 @@ from pullback_service.errors import refuse
 from pullback_service.ids import SeriesId
 from pullback_service.measured.code_identity import NOT_TOLD, Measured
 from pullback_service.measured.queries import read_measured
+from pullback_service.quality import quality_of
 from pullback_service.ratio import Ratio
 from pullback_service.readings.queries import columns_of, reports_behind
 from pullback_service.readings.reading import COLUMNS, MARK_COLUMNS, WIDTH, Mark, Place, Reading
@@ -50,7 +51,8 @@ class RawPoint(NamedTuple):
     @classmethod
     def of(cls, row: Sequence[Any]) -> "RawPoint":
         """The point in a row, its ratio as the last four columns."""
-        return cls._make((*row[:-4], Ratio._make(row[-4:])))
+        point = cls._make((*row[:-4], Ratio._make(row[-4:])))
+        return point._replace(quality=quality_of(point.quality))
 
 
 class PooledPoint(NamedTuple):

@@ -57,7 +57,7 @@ def report_at(place, project, chance=None, **counts):
             counted["method"] = chance.choice(["nep49", "nep49", "nep49", "tracemalloc"])
     if chance is not None:
         report["machine"]["facts"]["numpy"] = chance.choice(["2.3.4", "2.3.4", "2.4.0"])
-        report["harness"]["quality"] = chance.choice(["clean", "clean", "contaminated"])
+        report["harness"]["quality"] = chance.choice(["clean", "clean", "busy"])
         odd = chance.random()
         if odd < 0.15:
             case["variants"].pop()
@@ -82,7 +82,7 @@ def compared_report(chance, project):
     """What `pullback compare` writes of two commits: outcomes by the runner's own rule, on a quiet or a busy machine."""
     report = made_report(1, project=project, cases=CASES)
     report |= {"id": str(uuid.uuid4()), "reference": made_report(0, project=project, cases=())["commit"]}
-    report["harness"] |= {"quality": chance.choice(["clean", "contaminated"]), "complete": True, "contamination": []}
+    report["harness"] |= {"quality": chance.choice(["clean", "busy"]), "complete": True, "contamination": []}
     floor, suite_says_same = chance.choice([None, 0.002, 0.03]), chance.random() < 0.5
     groups = chance.choice([2, 5, 20])
     is_busy = report["harness"]["quality"] != "clean"

@@ -97,7 +97,7 @@ def news(ask, upload):
 def test_every_page_says_what_the_clean_reports_say_whichever_came_last(upload, ask):
     upload(1, ratio=0.4, groups=20, processes=[1.0, 5.0], array_bytes=300)
     upload(1, ratio=0.6, groups=5, processes=[2.0, 3.0, 9.0], array_bytes=200)
-    upload(1, ratio=2.0, groups=40, processes=[80.0], array_bytes=9000, baseline=10, quality="contaminated")
+    upload(1, ratio=2.0, groups=40, processes=[80.0], array_bytes=9000, baseline=10, quality="busy")
     timed, counted = overview(ask, upload, "time"), overview(ask, upload, "array_bytes")
     assert float(timed["unfused"]["value"]) == float(timed["fused"]["value"]) == median([1.0, 2.0, 3.0, 5.0, 9.0])
     assert (float(timed["fused"]["factor"]), timed["fused"]["outcome"]) == (pytest.approx(0.4), "faster")
@@ -115,8 +115,8 @@ def test_every_page_says_what_the_clean_reports_say_whichever_came_last(upload, 
 
 @pytest.mark.parametrize(
     "newest",
-    [{"quality": "contaminated", "ratio": 3.0}, {"ratio": None}, {"ratio": 3.0, "groups": 5}],
-    ids=["contaminated", "without a ratio", "of fewer groups"],
+    [{"quality": "busy", "ratio": 3.0}, {"ratio": None}, {"ratio": 3.0, "groups": 5}],
+    ids=["busy", "without a ratio", "of fewer groups"],
 )
 def test_a_spark_line_tells_the_ratio_that_stands_for_all(upload, ask, newest):
     upload(1, ratio=0.5)
@@ -131,8 +131,8 @@ def test_a_spark_line_tells_the_ratio_that_stands_for_all(upload, ask, newest):
 
 @pytest.mark.parametrize(
     "between",
-    [{"quality": "contaminated", "ratio": 0.55, "doubt": 0.12}, {"ratio": None}],
-    ids=["contaminated", "without a ratio"],
+    [{"quality": "busy", "ratio": 0.55, "doubt": 0.12}, {"ratio": None}],
+    ids=["busy", "without a ratio"],
 )
 def test_a_step_is_news_whatever_was_measured_beside_it(upload, ask, between):
     upload(1, ratio=0.5)
@@ -151,10 +151,10 @@ def since_of(ask):
     return (mark["since_tone"], mark["since_reason"]), (event["tone"], event["sentences"])
 
 
-def test_a_contaminated_report_of_other_software_excuses_no_count(upload, ask):
+def test_a_busy_report_of_other_software_excuses_no_count(upload, ask):
     upload(1, array_bytes=50)
     upload(2, array_bytes=60)
-    upload(2, array_bytes=60, numpy="2.4.0", quality="contaminated")
+    upload(2, array_bytes=60, numpy="2.4.0", quality="busy")
     (item,) = news(ask, upload)
     assert (item["tone"], item["note"]) == ("worse", "")
     mark, (tone, sentences) = since_of(ask)
@@ -162,10 +162,10 @@ def test_a_contaminated_report_of_other_software_excuses_no_count(upload, ask):
     assert (tone, len(sentences)) == ("worse", 1)
 
 
-def test_a_contaminated_report_of_the_same_software_blames_no_commit(upload, ask):
+def test_a_busy_report_of_the_same_software_blames_no_commit(upload, ask):
     upload(1, array_bytes=50)
     counted = upload(2, array_bytes=60, numpy="2.4.0")
-    upload(2, array_bytes=60, quality="contaminated")
+    upload(2, array_bytes=60, quality="busy")
     (item,) = news(ask, upload)
     assert (item["tone"], item["note"]) == ("unsure", OTHER_SOFTWARE)
     mark, (tone, sentences) = since_of(ask)
@@ -185,10 +185,10 @@ def test_a_count_of_an_older_commit_stands_against_the_baseline_of_that_commit(u
     assert counted["fused"]["doubt"] == "from an older commit"
 
 
-def test_the_page_of_a_case_shows_the_clean_report_though_a_contaminated_one_came_last(upload, ask):
+def test_the_page_of_a_case_shows_the_clean_report_though_a_busy_one_came_last(upload, ask):
     upload(1, array_bytes=50)
     clean = upload(2, array_bytes=60)
-    upload(2, array_bytes=90, quality="contaminated")
+    upload(2, array_bytes=90, quality="busy")
     page = f"/projects/{{project}}/commits/{SHAS[2]}/cases/{quote(CASE)}"
     assert ask(page + ".json").json()["report_href"] == f"/reports/{clean}"
     assert "busy machine" not in text_of(ask(page).text)

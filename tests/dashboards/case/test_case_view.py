@@ -155,13 +155,22 @@ def test_a_ratio_is_what_is_kept_of_it_and_not_what_was_uploaded(view, changes, 
 def test_a_ratio_that_moved_is_likely_at_most_and_a_busy_machine_takes_nothing_away(view, which):
     reports = [told(0.6), told(0.5)]
     if which is not None:
-        reports[which].document["harness"]["quality"] = "contaminated"
+        reports[which].document["harness"]["quality"] = "busy"
     page = view(*reports)
     assert page.variants[1].since_tone == "likely-worse"
     assert [(said.variant, said.tone, said.mark) for said in page.sentences] == [("fused", "likely-worse", "△")]
     assert page.reasons == ("Times were not measured in the same groups, so their changes are likely, not confirmed.",)
     counted = view(told(0.5, arrays=4), reports[1])
     assert [said.tone for said in counted.sentences] == ["worse"]  # a count is a count, whatever else runs
+
+
+def test_the_two_words_for_a_busy_machine_are_no_difference_of_environments(view):
+    reports = [told(), told()]
+    for report, word in zip(reports, ("busy", "contaminated"), strict=True):
+        report.document["harness"]["quality"] = word
+    assert view(*reports).environment == view(told(), told()).environment
+    reports[1].document["harness"]["quality"] = "clean"
+    assert view(*reports).environment != view(told(), told()).environment
 
 
 def test_counts_that_compare_within_one_session_only_accuse_nobody(view):

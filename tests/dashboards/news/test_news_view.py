@@ -30,7 +30,7 @@ def test_a_ratio_that_moved_is_told_of_any_variant_and_says_where_the_machine_wa
     text, note = "likely 25 % slower: time against unfused 0.40× → 0.50×", "ratios of two runs, not measured in turns"
     assert told("fused", moved) == told("jax", moved) == [(text, note)]
     for place in (0, 1):
-        disturbed = [each._replace(quality="contaminated" if place == at else "clean") for at, each in enumerate(moved)]
+        disturbed = [each._replace(quality="busy" if place == at else "clean") for at, each in enumerate(moved)]
         assert told("fused", disturbed) == [(text, f"{note}, on a busy machine")]
 
 

@@ -111,7 +111,7 @@ def test_a_sparkline_of_values_alone_has_every_one_of_them_in_their_order(build,
 
 def test_a_disturbed_time_is_told_in_its_cell_in_the_row_of_its_workload_and_in_the_mean(build):
     small, large = "dense[n=1,f4,cpu]", "dense[n=2,f4,cpu]"
-    disturbed = build.paired(0.5)._replace(quality="contaminated")
+    disturbed = build.paired(0.5)._replace(quality="busy")
     lines = [build.line("unfused", [reading(1e-4)], case=case) for case in (small, large)]
     lines += [
         build.line("fused", [disturbed], case=small),
@@ -126,15 +126,15 @@ def test_a_disturbed_time_is_told_in_its_cell_in_the_row_of_its_workload_and_in_
     assert group.summary.cells[1].doubt == "best 0.25×, busy"
     fused = drawn.means[1]
     assert fused.words == "2.8× faster than unfused"
-    assert (fused.tone, fused.contaminated) == ("better", 1)
+    assert (fused.tone, fused.busy) == ("better", 1)
 
 
 def test_a_machine_in_use_does_not_disturb_counts(build):
     lines = (
-        build.line("unfused", [reading(8.0, quality="contaminated")], build.bytes),
-        build.line("fused", [reading(4.0, quality="contaminated")], build.bytes),
+        build.line("unfused", [reading(8.0, quality="busy")], build.bytes),
+        build.line("fused", [reading(4.0, quality="busy")], build.bytes),
     )
-    assert heat(build.history(*lines), build.bytes).means[1].contaminated == 0
+    assert heat(build.history(*lines), build.bytes).means[1].busy == 0
 
 
 def test_means_do_not_hide_counts_of_zero(history, build):
@@ -218,7 +218,7 @@ def test_more_cases_than_fit_are_counted(build):
     assert (len(group.rows), group.more) == (2, 1)
 
 
-def test_few_groups_and_a_contaminated_one_are_doubts(build):
+def test_few_groups_and_a_busy_one_are_doubts(build):
     def doubt(fused):
         lines = (build.line("unfused", [reading(1.0)]), build.line("fused", [fused]))
         return cells(build.history(*lines), build.time)["fused"].doubt
@@ -227,7 +227,7 @@ def test_few_groups_and_a_contaminated_one_are_doubts(build):
     few = plain.ratio._replace(n=6)
     assert doubt(plain) == "0.495–0.505"
     assert doubt(plain._replace(ratio=few)) == "0.495–0.505, 6 groups"
-    assert doubt(plain._replace(ratio=few, quality="contaminated")) == "0.495–0.505, busy"
+    assert doubt(plain._replace(ratio=few, quality="busy")) == "0.495–0.505, busy"
 
 
 def test_a_row_that_nobody_measures_any_more_says_so(build):

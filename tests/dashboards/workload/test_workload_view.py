@@ -154,12 +154,12 @@ def test_what_only_an_older_commit_said_has_its_commit_in_the_sentence_and_on_th
 
 
 def test_a_disturbed_time_says_so_in_the_sentence_and_on_a_grey_badge_and_a_count_beside_it_does_not(build):
-    disturbed = build.paired(0.5)._replace(quality="contaminated")
+    disturbed = build.paired(0.5)._replace(quality="busy")
     lines = (
-        build.line("unfused", [reading(1e-4, quality="contaminated")]),
+        build.line("unfused", [reading(1e-4, quality="busy")]),
         build.line("fused", [disturbed]),
-        build.line("unfused", [reading(8.0, quality="contaminated")], build.bytes),
-        build.line("fused", [reading(4.0, quality="contaminated")], build.bytes),
+        build.line("unfused", [reading(8.0, quality="busy")], build.bytes),
+        build.line("fused", [reading(4.0, quality="busy")], build.bytes),
     )
     view = view_of(build.history(*lines))
     (fused,) = view.lede

@@ -19,10 +19,8 @@ def test_a_child_dies_when_its_parent_is_killed():
     child_pid = int(parent.stdout.readline())
     os.kill(parent.pid, signal.SIGKILL)
     parent.wait()
-    deadline = time.monotonic() + 5
-    while psutil.pid_exists(child_pid) and time.monotonic() < deadline:
+    while psutil.pid_exists(child_pid):
         time.sleep(0.02)
-    assert not psutil.pid_exists(child_pid)
     parent.stdout.close()
 
 

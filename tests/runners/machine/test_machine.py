@@ -115,7 +115,8 @@ def test_what_others_use_is_told_apart_from_what_this_process_and_its_children_u
     rival = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
         busy = ActivityWatch()
-        time.sleep(1.0)
+        while psutil.Process(rival.pid).cpu_times().user < 0.7:
+            time.sleep(0.05)
         seen = busy.stop()
     finally:
         rival.kill()

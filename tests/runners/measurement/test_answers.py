@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from pullback_runners.measurement.answer_forms import any_object
-from pullback_runners.measurement.answers import Answers, NoAnswerError, answer_of, end_of
+from pullback_runners.measurement.answers import Answers, NoAnswerError, answer_of
 
 MIB = 1 << 20
 
@@ -78,11 +78,3 @@ def test_after_what_is_no_answer_nothing_is_left_to_take():
 
 def test_an_answer_as_long_as_a_plan_is_taken():
     assert answer_of(b'{"plan": "' + b"x" * MIB + b'"}')["plan"] == "x" * MIB
-
-
-def test_of_a_long_file_the_end_is_read(tmp_path):
-    (tmp_path / "errors").write_bytes(b"x" * MIB + b"\nthe last words\n")
-    with (tmp_path / "errors").open("rb") as file:
-        found = end_of(file)
-    assert found.endswith("\nthe last words\n")
-    assert len(found) == 1 << 16

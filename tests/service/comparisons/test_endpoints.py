@@ -411,7 +411,7 @@ async def test_an_unchanged_comparison_is_not_sent_again(client, upload, reports
 
 
 async def test_all_at_once_and_one_by_one_are_the_same(upload, session, reports, monkeypatch):
-    older, newer, again = reports.report(1), reports.report(2), reports.report(2, quality="contaminated")
+    older, newer, again = reports.report(1), reports.report(2), reports.report(2, quality="busy")
     older["cases"] = [reports.case(name) for name in ("a", "counts", "gone", "method", "several", "stated")]
     newer["cases"] = [reports.case(name) for name in ("a", "counts", "method", "new", "several", "stated")]
     wrong = {"ok": False, "max_rel_error": 3.0, "oracle": "closed form"}

@@ -31,7 +31,7 @@ stated = st.builds(
     claim=st.none() | st.floats(0, 1),
     margin=st.none() | st.floats(0, 1),
     provisional=st.booleans(),
-    quality=st.sampled_from(["clean", "contaminated"]),
+    quality=st.sampled_from(["clean", "busy"]),
     dirty=st.booleans(),
 )
 sides = st.builds(
@@ -65,7 +65,7 @@ def changed(said, **changes):
         ({"n": None}, "ambiguous"),
         ({"n": 1}, "ambiguous"),  # no interval comes from one group
         ({"low": None}, "ambiguous"),
-        ({"quality": "contaminated", "provisional": True}, "likely_slower"),  # and nobody knows the floor there
+        ({"quality": "busy", "provisional": True}, "likely_slower"),  # and nobody knows the floor there
         ({"dirty": True}, "ambiguous"),
         ({"outcome": "ambiguous"}, "ambiguous"),
         ({"outcome": "nonsense"}, "ambiguous"),
@@ -93,13 +93,13 @@ def test_same_is_an_interval_inside_a_margin_that_is_known(low, high, margin, pr
 
 
 def test_a_busy_machine_takes_no_claim_away_that_its_own_floor_bears_out():
-    busy = replace(SLOWER, quality="contaminated")
+    busy = replace(SLOWER, quality="busy")
     assert judge(None, None, [busy], exact=False).outcome == "slower"
     unknown = judge(None, None, [replace(busy, provisional=True)], exact=False)
     assert (unknown.outcome, unknown.evidence, unknown.provisional) == ("likely_slower", "paired", True)
     assert "busy machine" in unknown.reason
     assert judge(None, None, [replace(SLOWER, provisional=True)], exact=False).outcome == "slower"
-    equal = UploadedComparison("equal", Ratio(0.0, n=20), quality="contaminated", provisional=True)
+    equal = UploadedComparison("equal", Ratio(0.0, n=20), quality="busy", provisional=True)
     assert judge(reading(100), reading(100), [equal], exact=True).outcome == "equal"
 
 
@@ -109,7 +109,7 @@ def test_few_groups_on_a_busy_machine_are_judged_by_the_floor_of_the_runner(grou
     floor = margins(busy_groups=groups).claim
     below, beyond = (
         UploadedComparison(
-            "slower", Ratio(each, each - 0.001, each + 0.001, groups), 0.02, quality="contaminated", provisional=True
+            "slower", Ratio(each, each - 0.001, each + 0.001, groups), 0.02, quality="busy", provisional=True
         )
         for each in (0.99 * floor, 1.01 * floor)
     )
@@ -248,7 +248,7 @@ def test_the_statement_with_the_most_groups_speaks_unless_others_contradict_it()
     faster = UploadedComparison("faster", Ratio(-0.05, -0.06, -0.04, 6))
     contradicted = judge(None, None, [more, faster], exact=False)
     assert (contradicted.outcome, contradicted.reason) == ("ambiguous", "Reports contradict each other.")
-    busy = replace(faster, quality="contaminated")
+    busy = replace(faster, quality="busy")
     assert judge(None, None, [more, busy], exact=False).outcome == "ambiguous"
     assert judge(None, None, [more, replace(busy, provisional=True)], exact=False).outcome == "slower"  # claims nothing
 

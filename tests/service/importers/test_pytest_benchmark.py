@@ -48,12 +48,12 @@ def test_the_commit_comes_from_the_file_and_the_query_must_agree(read, sample):
         read("pytest-benchmark/parametrized.json")
 
 
-def test_a_dirty_tree_is_refused_unless_it_is_allowed_and_then_contaminated(read):
+def test_a_dirty_tree_is_refused_unless_it_is_allowed_and_then_busy(read):
     with pytest.raises(InvalidInputError, match="allow_dirty=true"):
         read("pytest-benchmark/dirty.json", commit=None)
     document = read("pytest-benchmark/dirty.json", commit=None, allow_dirty=True).document
     assert document.commit.dirty
-    assert document.harness.quality == "contaminated"
+    assert document.harness.quality == "busy"
 
 
 def test_tests_whose_parameters_are_equal_keep_their_brackets(read, sample):

@@ -102,7 +102,7 @@ async def test_the_order_of_uploads_decides_nothing(history, reports, seed):
 
 def busy(document):
     limits = [{"name": "load", "limit": 0.1, "measured": 2.0}]
-    return document | {"harness": document["harness"] | {"quality": "contaminated", "limits": limits}}
+    return document | {"harness": document["harness"] | {"quality": "busy", "limits": limits}}
 
 
 def another_machine(document):

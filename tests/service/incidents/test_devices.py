@@ -130,9 +130,7 @@ async def test_a_throttled_gpu_accuses_nobody(history, agents):
     machine = agents[1].machine
     for number in range(2, 20):
         throttled = number > 10
-        document = history.commit(
-            number, ratio=0.3 if throttled else -0.5, quality="contaminated" if throttled else "clean"
-        )
+        document = history.commit(number, ratio=0.3 if throttled else -0.5, quality="busy" if throttled else "clean")
         for case in document["cases"]:
             case["paired"] = []
         await history.upload(on_gpu(document, machine=machine))

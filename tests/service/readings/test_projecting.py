@@ -13,6 +13,7 @@ from pullback_service.checking import check
 from pullback_service.models import Commit, Report, StoredReading
 from pullback_service.readings import projecting
 from pullback_service.readings.projecting import project_everything, project_next, unprojected, wrong_readings
+from pullback_service.readings.queries import processes_behind, readings_at, reports_behind
 from pullback_service.reports import retention
 
 pytestmark = pytest.mark.anyio
@@ -41,7 +42,7 @@ async def test_an_upload_makes_a_reading_of_each_of_its_points(client, reports, 
 async def test_a_second_report_of_a_commit_is_pooled_with_the_first(client, reports, database, looking):
     await upload(client, reports.report(1))
     slower = reports.case(variants=[reports.variant("unfused", seconds=(1.2, 1.3, 1.1))], paired=[])
-    await upload(client, reports.report(1, cases=[slower], quality="contaminated"))
+    await upload(client, reports.report(1, cases=[slower], quality="busy"))
     found = (
         await looking.execute(
             select(StoredReading.value, StoredReading.process_count, StoredReading.quality, StoredReading.reports)
@@ -75,6 +76,31 @@ async def test_the_newest_report_is_the_one_that_was_measured_last(client, repor
     assert not await wrong(database)
 
 
+async def test_the_reports_behind_a_reading_are_those_that_were_pooled(client, reports, database):
+    """The last one tells the files of its subject and no level: it compares with the one before, which is of another than the first."""
+    sent = []
+    for hour, workload in enumerate("abc"):
+        variants = [reports.variant("unfused", seconds=(1.0 + hour, 1.1 + hour))]
+        variants[0]["digests"] = {"workload": workload * 64, "subject": "d" * 64, "code": None}
+        report = reports.report(1, cases=[reports.case(variants=variants, paired=[])])
+        sent.append(report | {"started_at": f"2026-02-01T{hour:02}:00:00Z"})
+        await upload(client, sent[-1])
+    async with database.writing.begin() as session:
+        await session.execute(text("UPDATE measured SET workload = '', harness = '' WHERE workload LIKE 'c%'"))
+        await session.execute(text("DELETE FROM reading"))
+        await session.execute(text("UPDATE commit SET projected = false"))
+    await project(database)
+    async with database.reading() as session:
+        pairs = "SELECT series_id, commit_id FROM reading JOIN series ON series.id = series_id WHERE metric = 'time'"
+        (pair,) = map(tuple, await session.execute(text(pairs)))
+        reading = (await readings_at(session, [pair]))[pair]
+        behind = (await reports_behind(session, [reading]))[pair]
+        processes = await processes_behind(session, reading)
+    assert reading.reports == 2
+    assert behind == (sent[1]["id"], sent[2]["id"])
+    assert processes == (2.0, 2.1, 3.0, 3.1)
+
+
 async def test_readings_of_a_commit_lie_together_however_many_commits_are_projected_at_once(
     client, reports, database, looking
 ):
@@ -92,7 +118,7 @@ async def test_readings_of_a_commit_lie_together_however_many_commits_are_projec
 
 steps = st.lists(
     st.one_of(
-        st.tuples(st.just("upload"), st.integers(1, 3), st.sampled_from(["clean", "contaminated"]), st.integers(0, 3)),
+        st.tuples(st.just("upload"), st.integers(1, 3), st.sampled_from(["clean", "busy"]), st.integers(0, 3)),
         st.tuples(st.just("parent"), st.integers(1, 3), st.integers(4, 6), st.just(0)),
         st.tuples(st.just("roll up"), st.integers(0, 1), st.just(0), st.just(0)),
         st.tuples(st.just("withdraw"), st.integers(0, 7), st.just(0), st.just(0)),

@@ -28,7 +28,7 @@ def test_process_values_of_reports_that_scatter_alike_are_pooled():
 
 def test_a_report_that_scatters_widely_counts_for_little():
     quiet = MeasuredPoint(1.0, [0.99, 1.0, 1.0, 1.01, 1.02])
-    busy = MeasuredPoint(1.6, [1.1, 1.4, 1.6, 1.9, 2.3], quality="contaminated")
+    busy = MeasuredPoint(1.6, [1.1, 1.4, 1.6, 1.9, 2.3], quality="busy")
     assert pool([quiet, busy]).value == pytest.approx(1.0, abs=0.02)
     assert pool([busy, quiet]).value == pool([quiet, busy]).value
     assert pool([busy]).value == 1.6
@@ -36,7 +36,7 @@ def test_a_report_that_scatters_widely_counts_for_little():
 
 
 def test_a_reading_is_busy_where_no_report_is_clean():
-    bad = MeasuredPoint(9.0, [9.0], quality="contaminated")
+    bad = MeasuredPoint(9.0, [9.0], quality="busy")
     assert pool([bad]).quality == "busy"
     assert pool([MeasuredPoint(1.0, [1.0]), bad]).quality == "clean"
 
@@ -57,7 +57,7 @@ def test_reports_of_a_count_that_differs_from_call_to_call_are_consistent_where_
     assert pool([points[0], MeasuredPoint(4.0)]).consistent
     assert not pool([points[0], MeasuredPoint(7.0)]).consistent
     assert not pool([points[0], MeasuredPoint(4.0, [4.0, 5.0])]).consistent
-    assert pool([points[0]._replace(quality="contaminated"), points[1]]).process_low == 5
+    assert pool([points[0]._replace(quality="busy"), points[1]]).process_low == 5
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30))
@@ -78,13 +78,13 @@ def test_the_ratio_with_the_most_groups_speaks_and_the_newest_among_equals():
     few, many, newer = (MeasuredPoint(1, ratio=Ratio(ratio, n=n)) for ratio, n in ((0.1, 6), (0.2, 20), (0.3, 20)))
     assert pool([few, many]).ratio.log_ratio == 0.2
     assert pool([many, newer, few]).ratio.log_ratio == 0.3
-    busy = MeasuredPoint(4, ratio=Ratio(0.4, n=40), quality="contaminated")
+    busy = MeasuredPoint(4, ratio=Ratio(0.4, n=40), quality="busy")
     assert pool([busy, few]).ratio.log_ratio == 0.1
-    assert pool([MeasuredPoint(5, ratio=Ratio(0.5, n=6), quality="contaminated"), busy]).ratio.log_ratio == 0.4
+    assert pool([MeasuredPoint(5, ratio=Ratio(0.5, n=6), quality="busy"), busy]).ratio.log_ratio == 0.4
 
 
 def test_a_busy_report_of_too_few_processes_is_left_out_where_there_are_others():
-    clean, busy = MeasuredPoint(1.0, [1.0]), MeasuredPoint(9.0, [9.0], quality="contaminated")
+    clean, busy = MeasuredPoint(1.0, [1.0]), MeasuredPoint(9.0, [9.0], quality="busy")
     assert pool([clean, busy]).value == 1.0
     assert pool([busy, busy]).value == 9.0
 

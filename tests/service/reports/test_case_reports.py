@@ -51,22 +51,22 @@ async def test_the_machine_can_be_chosen_else_the_newest_upload_speaks(at, repor
     assert (await at(2, machine="one")).here.machine == "one"
 
 
-async def test_a_clean_upload_speaks_before_contaminated_ones_that_came_later(at, reports):
+async def test_a_clean_upload_speaks_before_busy_ones_that_came_later(at, reports):
     clean, first = reports.report(2), reports.report(2)
     place = await at(
         2,
-        *(reports.report(1, quality="contaminated"), first, clean, reports.report(2, quality="contaminated")),
-        *(reports.report(3), reports.report(3, quality="contaminated")),
+        *(reports.report(1, quality="busy"), first, clean, reports.report(2, quality="busy")),
+        *(reports.report(3), reports.report(3, quality="busy")),
     )
     assert str(place.here.report_id) == clean["id"]
     assert (place.before is not None, place.after is not None) == (True, True)
     assert (await at(3)).before == place.here
 
 
-async def test_a_contaminated_upload_chooses_the_machine_that_came_last(at, reports):
+async def test_a_busy_upload_chooses_the_machine_that_came_last(at, reports):
     place = await at(
         2, reports.report(2, machine="one"), reports.report(2, machine="two"),
-        reports.report(2, machine="one", quality="contaminated"),
+        reports.report(2, machine="one", quality="busy"),
     )  # fmt: skip
     assert place.here.machine == "one"
 

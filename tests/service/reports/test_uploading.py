@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 
 from pullback_service import worker
 from pullback_service.models import Commit, Comparison, Failure, Machine, Point, Project, Report, Series
@@ -191,6 +191,36 @@ async def test_a_report_is_read_back_as_it_came(client, report):
     assert detail["document"] == report
     assert detail["machine"] == "box"
     assert (await client.get(f"{URL}/{report['id']}/body")).text == body
+
+
+async def qualities(client, report_id):
+    """The quality that lists, a report and its points tell."""
+    (listed,) = (await client.get(URL)).json()["items"]
+    detail = (await client.get(f"{URL}/{report_id}")).json()
+    (series, *_) = (await client.get("/api/v1/series", params={"project": "demo"})).json()["items"]
+    (point,) = (await client.get(f"/api/v1/series/{series['id']}/points", params={"raw": True})).json()["items"]
+    return [listed["quality"], detail["quality"], point["quality"], *(raw["quality"] for raw in point["raw"])]
+
+
+@pytest.mark.parametrize("word", ["busy", "contaminated"])
+async def test_both_words_for_a_busy_machine_are_taken_and_one_is_stored_and_answered(client, database, reports, word):
+    body = json.dumps(reports.report(1, quality=word))
+    report_id = json.loads(body)["id"]
+    assert (await client.post(URL, content=body)).status_code == 201
+    assert await qualities(client, report_id) == ["busy"] * 4
+    assert (await client.get(f"{URL}/{report_id}/body")).text == body
+    async with database.reading() as session:
+        for table in ("report", "point"):
+            assert set(await session.scalars(text(f"SELECT quality FROM {table}"))) == {"busy"}  # noqa: S608
+    assert (await client.post(URL, content=body)).status_code == 200  # the digest is of what was sent
+
+
+async def test_rows_of_earlier_releases_are_of_a_busy_machine(client, database, report):
+    await client.post(URL, json=report | {"harness": report["harness"] | {"quality": "busy"}})
+    async with database.writing.begin() as session:
+        for table in ("report", "point"):
+            await session.execute(text(f"UPDATE {table} SET quality = 'contaminated'"))  # noqa: S608
+    assert await qualities(client, report["id"]) == ["busy"] * 4
 
 
 async def test_an_unknown_report_is_a_problem(client):

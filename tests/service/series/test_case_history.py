@@ -97,7 +97,7 @@ async def test_several_reports_at_a_commit_leave_no_other_commit_out(client, rep
         for place in range(3):
             fused = reports.case(log_ratio=-0.01 * number - 0.001 * place)
             fused["paired"][0]["n"] = 20 + place % 2  # so that neither the oldest nor the newest speaks
-            quality = "contaminated" if place == 1 and number == 5 else "clean"
+            quality = "busy" if place == 1 and number == 5 else "clean"
             await upload(client, reports.report(number, cases=[fused], quality=quality))
     monkeypatch.setattr(queries, "MOST_MARKS", 16)
     found = await asked(session, last=18, metrics=("time",))
@@ -151,9 +151,9 @@ async def test_counts_that_changed_are_told_of_all_exact_metrics(client, countin
     assert [change.before.report_id, change.now.report_id] == [uploads[1]["id"], uploads[2]["id"]]
 
 
-async def test_what_a_contaminated_report_counted_is_no_change_where_a_clean_one_counted_too(client, counting, session):
+async def test_what_a_busy_report_counted_is_no_change_where_a_clean_one_counted_too(client, counting, session):
     clean = [counting(n, bytes_) for n, bytes_ in ((1, 100), (2, 160), (2, 170), (3, 170), (4, 170))]
-    noisy = [counting(2, 99, quality="contaminated"), counting(3, 99, quality="contaminated")]
+    noisy = [counting(2, 99, quality="busy"), counting(3, 99, quality="busy")]
     await upload(client, *clean, *noisy)
     found = await asked(session, metrics=("array_bytes",))
     (change,) = await changed(session, found)
@@ -181,7 +181,7 @@ async def test_reports_of_one_commit_are_one_point_as_everywhere(client, reports
     ratios = {1: (-0.3, -0.2, -0.25), 2: (-0.1,)}
     for number, of_commit in ratios.items():
         await upload(client, *(reports.report(number, cases=[reports.case(log_ratio=ratio)]) for ratio in of_commit))
-    noisy = reports.report(2, cases=[reports.case(log_ratio=0.4)], quality="contaminated")
+    noisy = reports.report(2, cases=[reports.case(log_ratio=0.4)], quality="busy")
     await upload(client, noisy)
     found = await asked(session)
     series = {reading.series_id for reading in found.readings}
@@ -198,7 +198,7 @@ async def test_the_report_of_a_point_is_the_one_whose_count_stands_for_all(clien
     """Which software a count was made with is looked up for it."""
     clean, newer = counting(1, 100), counting(1, 110)
     last = counting(2, 120)
-    await upload(client, clean, newer, counting(1, 999, quality="contaminated"), last)
+    await upload(client, clean, newer, counting(1, 999, quality="busy"), last)
     found = await asked(session)
     counts = [
         (point.report_id, point.value)
@@ -218,7 +218,7 @@ async def test_the_report_of_a_point_is_the_one_whose_count_stands_for_all(clien
 async def test_a_mark_of_a_thinned_history_follows_the_count_that_stands_for_all(
     client, counting, session, monkeypatch, last
 ):
-    several = [counting(1, 100), counting(1, 110), counting(1, 999, quality="contaminated")]
+    several = [counting(1, 100), counting(1, 110), counting(1, 999, quality="busy")]
     for report, groups in zip(several, (40, 20, 40), strict=True):  # a ratio of more groups, of an older count
         report["cases"][0]["paired"][1] |= {"n": groups}
     await upload(client, *several, *(counting(number, 120) for number in range(2, 20)))
@@ -240,7 +240,7 @@ async def test_a_sketch_says_of_several_reports_what_the_curve_says(client, repo
             )
             fused["paired"][0]["n"] = 40 - 10 * place  # so that the oldest speaks
             await upload(client, reports.report(number, cases=[fused]))
-    await upload(client, reports.report(3, cases=[reports.case(log_ratio=0.4)], quality="contaminated"))
+    await upload(client, reports.report(3, cases=[reports.case(log_ratio=0.4)], quality="busy"))
     found = await asked(session, metrics=("time",))
     project = ProjectId(await session.scalar(select(Project.id).where(Project.name == "demo")))
     ((case, machines),) = (await answer(session, queries.cases_of_workload(project, "dense_bias_act"))).items()

@@ -37,9 +37,9 @@ async def test_the_drawn_points_of_many_series_are_those_of_each(client, reports
 
 @pytest.mark.parametrize("last", [1, 2])
 async def test_the_oldest_mark_is_of_all_reports_of_its_commit(client, reports, session, last):
-    contaminated = reports.report(1, quality="contaminated")
-    contaminated["cases"][0]["variants"][1]["metrics"]["time"]["processes"] = [9.0]
-    for report in [reports.report(1), contaminated, *(reports.report(number) for number in range(2, last + 1))]:
+    busy = reports.report(1, quality="busy")
+    busy["cases"][0]["variants"][1]["metrics"]["time"]["processes"] = [9.0]
+    for report in [reports.report(1), busy, *(reports.report(number) for number in range(2, last + 1))]:
         assert (await client.post("/api/v1/reports", json=report)).status_code == 201
     chosen = {"metric": "time", "variant": "fused"}
     (series,) = (await client.get("/api/v1/series", params=chosen)).json()["items"]

@@ -106,12 +106,12 @@ async def standing(session, metric, variant="fused"):
 
 
 async def test_a_case_stands_where_its_reports_pooled_do(client, measured, session):
-    """Two clean reports, and a contaminated one that came last and says otherwise."""
+    """Two clean reports, and a busy one that came last and says otherwise."""
     await upload(
         client,
         measured(1, log_ratio=-0.4, groups=20, seconds=(0.1, 0.5), array_bytes=300),
         measured(1, log_ratio=-0.3, groups=5, seconds=(0.3, 0.4, 0.9), array_bytes=200),
-        measured(1, log_ratio=0.7, groups=40, seconds=(8.0,), array_bytes=900, quality="contaminated"),
+        measured(1, log_ratio=0.7, groups=40, seconds=(8.0,), array_bytes=900, quality="busy"),
     )
     timed = await standing(session, "time")
     assert (timed.value, timed.ratio.log_ratio, timed.ratio.n) == (0.4, -0.4, 20)
@@ -121,8 +121,8 @@ async def test_a_case_stands_where_its_reports_pooled_do(client, measured, sessi
     assert (counted.value, counted.quality) == (200, "clean")
 
 
-async def test_contaminated_reports_stand_for_a_commit_that_has_no_others(client, measured, session):
-    await upload(client, measured(1), measured(2, array_bytes=300, seconds=(7.0,), quality="contaminated"))
+async def test_busy_reports_stand_for_a_commit_that_has_no_others(client, measured, session):
+    await upload(client, measured(1), measured(2, array_bytes=300, seconds=(7.0,), quality="busy"))
     timed, counted = await standing(session, "time"), await standing(session, "array_bytes")
     assert (timed.value, timed.quality, counted.value) == (7.0, "busy", 300)
 
@@ -134,7 +134,7 @@ async def test_sparks_say_of_several_reports_what_the_curves_say(client, measure
         measured(1),
         measured(2, log_ratio=-0.2, groups=20, seconds=(0.2,), array_bytes=50),
         measured(2, log_ratio=-0.1, groups=10, seconds=(0.4,), array_bytes=60),
-        measured(2, log_ratio=0.9, groups=30, seconds=(9.0,), array_bytes=70, quality="contaminated"),
+        measured(2, log_ratio=0.9, groups=30, seconds=(9.0,), array_bytes=70, quality="busy"),
         measured(3, log_ratio=-0.7),
         measured(3, log_ratio=None, seconds=(0.8,), array_bytes=80),  # a gap for whom the newest report speaks
     )
@@ -197,12 +197,12 @@ async def changed(session):
 @pytest.mark.parametrize(
     "between",
     [
-        {"log_ratio": -0.3, "doubt": 0.25, "quality": "contaminated"},
-        {"log_ratio": None, "quality": "contaminated"},
+        {"log_ratio": -0.3, "doubt": 0.25, "quality": "busy"},
+        {"log_ratio": None, "quality": "busy"},
         {"log_ratio": None},
         {"log_ratio": -0.3, "doubt": 0.25, "groups": 5},
     ],
-    ids=["contaminated", "contaminated and without a ratio", "without a ratio", "fewer groups"],
+    ids=["busy", "busy and without a ratio", "without a ratio", "fewer groups"],
 )
 async def test_a_step_is_told_whatever_another_report_of_the_commit_before_says(client, measured, session, between):
     await upload(
@@ -215,8 +215,8 @@ async def test_what_pooling_takes_away_is_no_change(client, measured, session):
     await upload(
         client,
         measured(1, log_ratio=-0.5, array_bytes=100),
-        measured(1, log_ratio=-0.1, array_bytes=900, quality="contaminated"),
-        measured(2, log_ratio=-0.1, array_bytes=900, quality="contaminated"),
+        measured(1, log_ratio=-0.1, array_bytes=900, quality="busy"),
+        measured(2, log_ratio=-0.1, array_bytes=900, quality="busy"),
         measured(2, log_ratio=-0.5, array_bytes=700),
         measured(2, log_ratio=-0.1, array_bytes=100, groups=5),
     )
@@ -225,7 +225,7 @@ async def test_what_pooling_takes_away_is_no_change(client, measured, session):
 
 async def test_a_count_that_only_clean_reports_tell_apart_is_a_change(client, measured, session):
     await upload(
-        client, measured(1, array_bytes=100), measured(1, array_bytes=160, quality="contaminated"),
+        client, measured(1, array_bytes=100), measured(1, array_bytes=160, quality="busy"),
         measured(2, array_bytes=160),
     )  # fmt: skip
     assert await changed(session) == {"array_bytes"}

@@ -81,14 +81,14 @@ async def test_the_last_commits_of_a_window_page_by_page(history, points):
 async def test_reports_of_one_commit_are_one_point(upload, reports, points):
     first, second = reports.report(1), reports.report(1)
     second["cases"][0]["variants"][1]["metrics"]["time"]["processes"] = [0.8, 0.9]
-    bad = reports.report(1, quality="contaminated")
+    bad = reports.report(1, quality="busy")
     await upload(first, second, bad)
     (point,) = (await points())["items"]
     assert (point["value"], point["spread"]["n"], point["quality"]) == (pytest.approx(0.65), 8, "clean")
     assert len(point["report_ids"]) == 3
     assert point["raw"] is None
     (point,) = (await points(raw=True))["items"]
-    assert [raw["quality"] for raw in point["raw"]] == ["clean", "clean", "contaminated"]
+    assert [raw["quality"] for raw in point["raw"]] == ["clean", "clean", "busy"]
     assert point["raw"][1]["process_values"] == [0.8, 0.9]
     assert [raw["report_id"] for raw in point["raw"]] == point["report_ids"]
 

@@ -213,7 +213,8 @@ def test_signals_go_to_the_main_thread(parallel_for):
         with pb.threads(3):
             parallel_for(block, 3)
         os.kill(os.getpid(), signal.SIGUSR1)
-        time.sleep(0)
+        while not handled:
+            time.sleep(0)
         assert handled == [threading.main_thread().ident]
     finally:
         signal.signal(signal.SIGUSR1, before)
