@@ -22,7 +22,7 @@ from pullback_runners.measurement.answer_forms import CHOICE, is_text, wrong_ent
 from pullback_runners.measurement.answers import MOST_BYTES, NoAnswerError, answer_of, end_of
 from pullback_runners.measurement.subject import Subject
 from pullback_runners.measurement.worker import import_subject, take_standard_output
-from pullback_runners.measurement.worker_process import interpreter, python_environment
+from pullback_runners.measurement.worker_process import interpreter, module_command, python_environment
 from pullback_runners.variants import TIERS, known_variants
 from pullback_runners.workloads import UNFUSED, Case, Choice, Offer, choose_cases
 from pullback_runners.workloads.place import place_in
@@ -143,7 +143,7 @@ def _asked(subject: Subject, order: Mapping[str, Any]) -> tuple[int, bytes, str]
         ordered.write(json.dumps(order).encode())
         ordered.seek(0)
         process = subprocess.Popen(  # noqa: S603 - our own module
-            [*interpreter(subject), "-P", "-m", __name__],
+            module_command(subject, __name__),
             stdin=ordered,
             stdout=answers,
             stderr=errors,
