@@ -19,6 +19,7 @@ ALLOWED = (
     r"an ordinary user cannot reach .+",
     r"only root .+",
     r"NO JOB IS TRIED (IN A SANDBOX|IN A CONTROL GROUP|WITH LIMITS OF THE KERNEL): .+",
+    r"NO SIDES ARE TRIED: .+",
     # The platform.
     r"(pages are closed by mprotect|has no such threads|has no such files|permissions of another kind)",
     r"(there are no such threads here|reads /proc|prctl is Linux's|no device that is always full|no CPU can be chosen here)",

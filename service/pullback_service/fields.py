@@ -77,7 +77,7 @@ Priority = Annotated[
         strict=True,
         ge=-1000,
         le=HIGHEST_PRIORITY,
-        description="Higher ones are given out first, among equals older ones.",
+        description="Higher ones are given out first, among equals older ones; above 0 only before jobs of the same project.",
     ),
     AS_WHOLE,
 ]

@@ -9,6 +9,7 @@ import pytest
 from pullback_service import bodies
 from pullback_service.bodies import COME_AGAIN_S, MOST_BYTES
 from pullback_service.routers import MOST_BYTES_OF
+from pullback_service.runtime import runtime_of
 
 pytestmark = pytest.mark.anyio
 
@@ -95,3 +96,32 @@ async def test_bodies_that_are_held_at_once_are_bounded_together(start_service, 
         go_on.set()
         assert (await first).status_code == 400  # it was read
         assert (await client.post(f"{API}/reports", content=body(waiting=False))).status_code == 400
+
+
+async def test_one_caller_holds_a_part_of_what_all_may_and_others_are_served(guarded, admin, make_token, monkeypatch):
+    monkeypatch.setattr(runtime_of(guarded.app).get(bodies.Bodies), "_most_of_one", 3 * 2**20)
+    one, other = await make_token("upload"), await make_token("upload")
+    held, go_on = asyncio.Event(), asyncio.Event()
+
+    async def body(*, waiting):
+        for _ in range(30):
+            yield bytes(PIECE)
+        if waiting:
+            held.set()
+            await go_on.wait()
+
+    def send(caller, *, waiting=False):
+        return guarded.post(f"{API}/reports", content=body(waiting=waiting), headers=caller)
+
+    first = asyncio.create_task(send(one, waiting=True))
+    await held.wait()
+    refused = await send(one)
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, str(COME_AGAIN_S))
+    assert refused.headers["content-type"] == "application/problem+json"
+    assert refused.json()["type"] == "urn:pullback:problem:too-many-requests"
+    assert (await send(other)).status_code == 400  # it was read
+    go_on.set()
+    assert (await first).status_code == 400
+    assert (await send(one)).status_code == 400
+    figures = (await admin.get("/metrics")).text
+    assert 'pullback_refusals_total{kind="bodies-of-one-caller"} 1.0' in figures

@@ -100,6 +100,7 @@ def measure(
         "job": {"id": lease.job_id, "attempt": lease.attempt},
         "key": key,
         "cpus": sorted(cpus),
+        "sides": isinstance(cache, Store),
         "limits": None if isolation.level == "none" else isolation.limits.of_a_process(device),
     }
     place = cache if isinstance(cache, Path) else cache.place

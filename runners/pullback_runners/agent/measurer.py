@@ -100,6 +100,9 @@ def _measure(job: JobFolder, order: Mapping[str, Any], tell: Callable[[Progress]
     if compared is not None and compared["sha"] != commit["sha"]:
         reference = build_subject(project, repository, compared, tell)
         _warn(reference)
+        if order["sides"]:
+            # Names of one length: they are in the memory of what is timed.
+            reference, built = reference.on_side(job.work / "reference"), built.on_side(job.work / "candidate")
     else:
         reference = built
     if compared is None:

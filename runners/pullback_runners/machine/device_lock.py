@@ -17,12 +17,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
+from pullback_service.visible import visible
+
 VARIABLE = "PULLBACK_LOCKS"
 """Says another folder."""
 
 _USUAL = Path("/run/lock")
 _LONGEST_HOLDER = 64 << 10
 """Characters that are read of a file that anybody may write."""
+_LONGEST_SHOWN = 500
 
 
 class HeldDeviceError(Exception):
@@ -76,9 +79,16 @@ def _opened(path: Path) -> IO[str]:
 def _holder(file: IO[str]) -> str:
     try:
         known = json.loads(file.readline(_LONGEST_HOLDER))
-        return f"process {known['pid']} ({known['command']}) since {known['since']}"
+        pid, command, since = [_shown(known[name]) for name in ("pid", "command", "since")]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):  # not written yet, or by somebody else
         return "another process"
+    return f"process {pid} ({command}) since {since}"
+
+
+def _shown(written: object) -> str:
+    """Text that anybody may have written, on one line, with all of its characters visible and no longer than is read."""
+    text = " ".join(str(written).split())
+    return visible(text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…")
 
 
 def _is_locked(file: IO[str]) -> bool:

@@ -82,8 +82,8 @@ def call_counted(call: Callable[[], Any]) -> None:
 def read_instructions(out_file: Path) -> int | None:
     """Instructions of one call, by callgrind's file; None if it counted nothing."""
     try:
-        total = re.search(r"^totals: (\d+)", out_file.read_text(encoding="utf-8"), re.MULTILINE)
-    except OSError:
+        total = re.search(r"^totals: (\d{1,18})\b", out_file.read_text(encoding="utf-8"), re.MULTILINE)
+    except (OSError, ValueError):  # what is measured can write it, too
         return None
     return round(int(total[1]) / CALLS) if total and int(total[1]) else None
 

@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import IO, Any, Self, cast
 
 from pullback_runners.errors import UsageError, VariantError
+from pullback_runners.measurement.answer_forms import has, is_text, is_truth
+from pullback_runners.measurement.answers import NoAnswerError, answer_of
 from pullback_runners.measurement.gradient_check import array_of, check_gradient
 from pullback_runners.measurement.oracles import read_gradient
 from pullback_runners.measurement.renewing import die_with_parent, refuse_attaching
@@ -51,8 +53,8 @@ class OracleProcess:
             orders = cast("IO[bytes]", process.stdin)
             orders.write(json.dumps({"case": case.document(), "file": str(file)}).encode() + b"\n")
             orders.flush()
-            answer = json.loads(_line(process))
-        except (OSError, ValueError) as error:
+            answer = answer_of(_line(process), _is_check)
+        except (OSError, ValueError, NoAnswerError) as error:
             self._end()  # or an answer that comes later would be taken for that of the next gradient
             raise VariantError("doubtful", f"its gradient cannot be checked outside of it ({error})") from error
         checked: dict[str, Any] | None = answer["checked"]
@@ -79,6 +81,11 @@ def _start() -> "subprocess.Popen[bytes]":
         env=python_environment(INSTALLED),
         start_new_session=True,
     )
+
+
+def _is_check(answer: dict[str, Any]) -> bool:
+    checked = answer.get("checked", ())
+    return checked is None or (has(checked, ok=is_truth) and (checked["ok"] or has(checked, complaint=is_text)))
 
 
 def _line(process: "subprocess.Popen[bytes]") -> bytes:

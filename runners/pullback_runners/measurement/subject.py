@@ -24,6 +24,8 @@ class Subject:
     """Folder with our packages alone, for an interpreter that does not have them."""
     variables: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Environment variables of its processes."""
+    side: Path | None = None
+    """The one folder that its processes write, where another commit is measured beside it in a sandbox (`sides.py`); None where they write as they may."""
     digest: str | None = field(default=None, compare=False)
     """Of the files that make two commits differ; None where they are no commit's."""
     code: str | None = field(default=None, compare=False)
@@ -51,6 +53,7 @@ class Subject:
             "imports": list(self.imports),
             "top": str(self.top) if self.top else None,
             "objects": str(self.objects) if self.objects else None,
+            "side": str(self.side) if self.side else None,
         }
 
 

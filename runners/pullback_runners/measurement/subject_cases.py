@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from pullback_runners.errors import LoadError, UsageError, VariantError
+from pullback_runners.measurement.answer_forms import CHOICE, is_text, wrong_entry
 from pullback_runners.measurement.answers import MOST_BYTES, NoAnswerError, answer_of
 from pullback_runners.measurement.subject import Subject
 from pullback_runners.measurement.worker import import_subject, take_standard_output
-from pullback_runners.measurement.worker_process import interpreter, python_environment
+from pullback_runners.measurement.worker_process import interpreter, module_command, python_environment
 from pullback_runners.tail import tail_of
 from pullback_runners.variants import TIERS, known_variants
 from pullback_runners.workloads import UNFUSED, Case, Choice, Offer, choose_cases
@@ -101,17 +102,37 @@ def choose_for(
         raise LoadError(f"{python} cannot load workloads: {said[0]}{remedy}", complained)
     try:
         answer = answer_of(answered)
+        _refuse_another_form(answer)
     except NoAnswerError as error:
         raise UsageError(f"the workload files wrote {error} as the answer of what loads them") from error
     if "raised" in answer:
         raise LoadError(f"{answer['failed']}{subject.hint}", answer["raised"])
     if "failed" in answer:
         raise UsageError(f"{answer['failed']}{subject.hint}")
-    cases = [Case.of_document(each) for each in answer.pop("cases")]
-    offers = {
-        name: Offer(**{**each, "variants": tuple(each["variants"])}) for name, each in answer.pop("offers").items()
-    }
-    return Chosen(cases=cases, files=[Path(each) for each in answer.pop("files")], offers=offers, **answer)
+    return Chosen(
+        cases=[Case.of_document(each) for each in answer["cases"]],
+        files=[Path(each) for each in answer["files"]],
+        offers={name: _offer(each) for name, each in answer["offers"].items()},
+        **{name: answer[name] for name in ("refused", "known", "imports", "modules")},
+    )
+
+
+def _refuse_another_form(answer: Mapping[str, Any]) -> None:
+    """Raise NoAnswerError with the entry that is missing, or of another form."""
+    is_failure = "failed" in answer or "raised" in answer
+    wrong = wrong_entry(
+        dict(answer), **(dict.fromkeys(("failed", *({"raised"} & answer.keys())), is_text) if is_failure else CHOICE)
+    )
+    if wrong is None and not is_failure:
+        unknown = [each["workload"] for each in answer["cases"] if each["workload"] not in answer["offers"]]
+        wrong = "offers" if unknown else None
+    if wrong is not None:
+        raise NoAnswerError(f"a JSON object whose {wrong!r} is missing, incomplete or of another form")
+
+
+def _offer(document: Mapping[str, Any]) -> Offer:
+    each = {name: document[name] for name in ("sentence", "is_foreign", "has_numpy", "baseline", "digests")}
+    return Offer(**each, variants=tuple(document["variants"]))
 
 
 def _asked(subject: Subject, order: Mapping[str, Any]) -> tuple[int, bytes, str]:
@@ -123,7 +144,7 @@ def _asked(subject: Subject, order: Mapping[str, Any]) -> tuple[int, bytes, str]
         ordered.write(json.dumps(order).encode())
         ordered.seek(0)
         process = subprocess.Popen(  # noqa: S603 - our own module
-            [*interpreter(subject), "-P", "-m", __name__],
+            module_command(subject, __name__),
             stdin=ordered,
             stdout=answers,
             stderr=errors,

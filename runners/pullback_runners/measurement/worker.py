@@ -33,6 +33,7 @@ from pullback_runners.measurement.gradient_check import GradientCheck, bytes_of,
 from pullback_runners.measurement.instructions import call_counted
 from pullback_runners.measurement.oracles import keep_gradient, oracle_of
 from pullback_runners.measurement.renewing import Renewal, die_with_parent
+from pullback_runners.measurement.sides import enter_side
 from pullback_runners.measurement.slices import Clock, calibrate_calls, run_delay_ns, time_slice, timer_ns
 from pullback_runners.measurement.witness import heard
 from pullback_runners.peers import QueuedCall
@@ -118,7 +119,9 @@ def take_standard_output() -> Callable[[Answer], None]:
 
 
 def import_subject(subject: dict[str, Any]) -> None:
-    """Import what is measured, from its own folders rather than what is installed, before any workload does."""
+    """Import what is measured, from its own folders rather than what is installed, before any workload does; on its side, if it has one."""
+    if subject["side"] is not None:
+        enter_side(subject["side"])
     paths = subject["paths"]
     if sys.path[: len(paths)] != paths:
         sys.path[:0] = paths

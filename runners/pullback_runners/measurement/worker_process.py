@@ -22,6 +22,7 @@ from pullback_runners.measurement.answer_forms import Form, any_object, is_failu
 from pullback_runners.measurement.answers import Answers, NoAnswerError
 from pullback_runners.measurement.clocks import blas_threads
 from pullback_runners.measurement.member import Member
+from pullback_runners.measurement.sides import side_command
 from pullback_runners.measurement.subject import Subject
 from pullback_runners.tail import tail_of
 from pullback_runners.workloads import Case
@@ -216,6 +217,7 @@ class WorkerProcess:
 def _place(folder: Path | None, case: Case, member: Member) -> str | None:
     """The place of the first gradient of a variant of a case: the same place for twins."""
     what = json.dumps([case.name, member.variant, member.subject.document()])
+    folder = folder and (member.subject.side or folder)
     return None if folder is None else str(folder / f"{hashlib.sha256(what.encode()).hexdigest()}.npy")
 
 
@@ -233,7 +235,7 @@ def start_worker(
     """Start a worker as a fresh process, under another program if `under` is that one's command."""
     channel = Channel()
     process = _Session(
-        [*under, *interpreter(member.subject), "-P", "-m", "pullback_runners.measurement.worker"],
+        module_command(member.subject, "pullback_runners.measurement.worker", under),
         stdin=channel.worker_orders,
         stdout=channel.worker_answers,
         stderr=channel.errors,
@@ -254,6 +256,12 @@ def last_words(errors: IO[bytes]) -> str:
 def interpreter(subject: Subject) -> list[str]:
     """The command of the Python that a subject runs on."""
     return [str(subject.python or sys.executable)]
+
+
+def module_command(subject: Subject, module: str, under: Sequence[str] = ()) -> list[str]:
+    """The command that runs a module of ours, which will import a subject, on its side; under another program if `under` is that one's command."""
+    python = interpreter(subject)
+    return [*side_command(python, subject.side), *under, *python, "-P", "-m", module]
 
 
 def python_environment(subject: Subject) -> dict[str, str]:

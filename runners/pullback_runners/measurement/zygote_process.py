@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pullback_runners.errors import VariantError, how_it_ended
@@ -19,8 +20,8 @@ from pullback_runners.measurement.worker_process import (
     Draw,
     Surroundings,
     WorkerProcess,
-    interpreter,
     last_words,
+    module_command,
     worker_environment,
 )
 from pullback_runners.variants import TIERS
@@ -65,8 +66,11 @@ class Zygote:
             {"orders": each.worker_orders, "answers": each.worker_answers, "errors": each.errors.fileno()}
             for each in self._channels
         ]
+        subjects = [member.subject for member in members]
+        shared = subjects[0] if subjects.count(subjects[0]) == len(subjects) else None
         self._process = subprocess.Popen(  # noqa: S603 - the interpreter of an environment that we made
-            [*interpreter(members[0].subject), "-P", "-m", "pullback_runners.measurement.zygote"],
+            # Workers of several sides each enter their own, before they import anything of a commit.
+            module_command(shared or replace(subjects[0], side=None), "pullback_runners.measurement.zygote"),
             stdin=self._channel.worker_orders,
             stdout=self._channel.worker_answers,
             stderr=self._channel.errors,
@@ -79,8 +83,6 @@ class Zygote:
         )
         for channel in (self._channel, *self._channels):
             channel.close_worker_ends()
-        subjects = [member.subject for member in members]
-        shared = subjects[0] if subjects.count(subjects[0]) == len(subjects) else None
         self._channel.send(
             {
                 "modules": surroundings.modules,

@@ -50,8 +50,11 @@ def _look(device: str) -> dict[str, str | None]:
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
         return dict.fromkeys(names, f"looking for it failed ({last})")
-    found: dict[str, str | None] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    try:
+        found = json.loads(done.stdout.splitlines()[-1])
+        return {name: found[name] for name in names}
+    except (ValueError, LookupError, TypeError):  # an engine that prints, or ends the process by itself
+        return dict.fromkeys(names, "looking for it gave no answer")
 
 
 def main(device: str) -> int:

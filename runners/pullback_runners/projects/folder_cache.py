@@ -81,7 +81,7 @@ def _remove_oldest(root: Path, most_bytes: int) -> None:
     kept: list[tuple[float, int, Path]] = []
     for finished in root.glob("*.bytes"):
         with contextlib.suppress(FileNotFoundError):  # another process removes the oldest, too
-            kept.append((finished.stat().st_mtime, int(finished.read_text(encoding="ascii") or 0), finished))
+            kept.append((finished.stat().st_mtime, _stated_bytes(finished), finished))
     total = sum(size for _, size, _ in kept)
     for _, size, finished in sorted(kept):
         place = finished.with_suffix("")
@@ -92,6 +92,14 @@ def _remove_oldest(root: Path, most_bytes: int) -> None:
             total -= size
             finished.unlink(missing_ok=True)
             shutil.rmtree(place, ignore_errors=True)
+
+
+def _stated_bytes(finished: Path) -> int:
+    """The size in a file beside a folder; 0 of another content, which whoever builds here can write."""
+    try:
+        return int(finished.read_text(encoding="ascii"))
+    except ValueError:
+        return 0
 
 
 def _beside(place: Path, ending: str) -> Path:

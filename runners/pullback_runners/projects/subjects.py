@@ -72,6 +72,11 @@ class BuiltCommit:
             f"{', '.join(self.outside)}; let [build] commands write below the top of the commit alone"
         )
 
+    def on_side(self, folder: Path) -> "BuiltCommit":
+        """The commit with this folder as its side in a comparison: nothing else is written by what runs its code."""
+        objects = None if self.subject.objects is None else folder / "objects"
+        return replace(self, subject=replace(self.subject, side=folder, objects=objects))
+
     def compile_bytecode(self) -> None:
         """Compile its modules where it lies, which those that import it from a read-only folder cannot."""
         command = [str(self.environment.python), "-m", "compileall", "-q", *map(str, self.subject.paths)]

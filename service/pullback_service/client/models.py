@@ -140,7 +140,7 @@ class BackfillPolicy(Statement):
     depth: int | None = None
     """Number of commits of the branch to look at, from the newest one backwards."""
     priority: int | None = None
-    """Higher ones are given out first, among equals older ones."""
+    """Higher ones are given out first, among equals older ones; above 0 only before jobs of the same project."""
     timeout_s: float | None = None
     """Time limit in seconds, after which the work is ended."""
 
@@ -966,7 +966,7 @@ class JobChange(Statement):
     """Changes to a job."""
 
     priority: int
-    """Higher ones are given out first, among equals older ones."""
+    """Higher ones are given out first, among equals older ones; above 0 only before jobs of the same project."""
 
 
 class JobCommit(CommitStatement):
@@ -1056,7 +1056,7 @@ class JobRequest(Statement):
     reference: CommitStatement | None = None
     """Of the kind `compare`: the older of the two commits."""
     priority: int | None = None
-    """Higher ones are given out first, among equals older ones."""
+    """Higher ones are given out first, among equals older ones; above 0 only before jobs of the same project."""
     requires: dict[str, str | float | bool | list[str | float | bool | None] | None] | None = None
     """A job that names no `device` is for the CPU."""
     timeout_s: float | None = None

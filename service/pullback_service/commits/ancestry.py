@@ -71,12 +71,11 @@ def ancestry(parents: Mapping[str, Sequence[str]], sha: str) -> set[str]:
     return found
 
 
-def merge_base(
-    parents: Mapping[str, Sequence[str]], one: str, other: str, *, newest: Mapping[str, datetime]
-) -> MergeBase:
+def merge_base(parents: Mapping[str, Sequence[str]], one: str, other: str, *, newest: Mapping[str, float]) -> MergeBase:
     """The best common ancestor of two commits: one that no other common ancestor descends from.
 
-    Of several (criss-cross merges) the one that stands latest is taken, by hash where that is not known either.
+    Of several (criss-cross merges) the one that stands latest is taken, by hash where that is not known either. `newest` are the places
+    of commits in seconds since the epoch.
     """
     of_one, of_other = ancestry(parents, one), ancestry(parents, other)
     common = of_one & of_other
@@ -87,7 +86,7 @@ def merge_base(
         if sha not in beneath:
             beneath.add(sha)
             waiting.extend(parents.get(sha, ()))
-    best = sorted(common - beneath, key=lambda sha: (newest[sha].timestamp() if sha in newest else 0.0, sha))
+    best = sorted(common - beneath, key=lambda sha: (newest.get(sha, 0.0), sha))
     if best and best[-1] in {one, other}:
         return MergeBase(best[-1], ())  # the one descends from the other, whatever else lies between them
     unknown = [sha for sha in (of_one | of_other) - common if not parents.get(sha)]

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, LiteralString
 
+import orjson
 from sqlalchemy import ColumnElement, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -93,7 +94,9 @@ WITH RECURSIVE reach AS (
        WHERE p.commit_id = reach.id
       OFFSET 0) parent
 )
-SELECT sha, ordered_at, ARRAY (SELECT parent_sha FROM commit_parent WHERE commit_id = found.id ORDER BY position)
+SELECT coalesce(json_agg(json_build_array(
+         sha, extract(epoch FROM ordered_at),
+         ARRAY (SELECT parent_sha FROM commit_parent WHERE commit_id = found.id ORDER BY position))), '[]')::text
   FROM (SELECT * FROM reach LIMIT %(limit)s) found
 """
 _ALONG_A_BRANCH = """
@@ -403,15 +406,17 @@ async def find_merge_base(session: AsyncSession, project_id: ProjectId, one: str
     if await _is_along_a_branch(session, first.id, second.id):
         older = min(first, second, key=lambda commit: (commit.ordered_at, commit.id))
         return MergeBase(older.sha, ())
-    rows = await statements.rows(
+    found = await statements.row(
         session, _ANCESTORS, {"project": project_id, "shas": [one, other], "limit": MOST_ANCESTORS}
     )
+    return await aside(_merge_base_in, found[0] if found else "[]", one, other)
 
-    def find() -> MergeBase:
-        told = {sha: parents for sha, _, parents in rows}
-        return merge_base(told, one, other, newest={sha: ordered_at for sha, ordered_at, _ in rows})
 
-    return await aside(find)
+def _merge_base_in(written: str, one: str, other: str) -> MergeBase:
+    """The merge base in a graph as it is written, which may have `MOST_ANCESTORS` commits: read and walked beside the event loop."""
+    graph = orjson.loads(written)
+    parents = {sha: known for sha, _, known in graph}
+    return merge_base(parents, one, other, newest={sha: ordered_s for sha, ordered_s, _ in graph})
 
 
 async def _is_along_a_branch(session: AsyncSession, one: int, other: int) -> bool:

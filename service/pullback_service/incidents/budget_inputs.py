@@ -1,33 +1,43 @@
 """Queries for budgets and missing results: the series of budgets, and what reports of a suite no longer have."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
-from typing import Final, LiteralString
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, LiteralString, NamedTuple
 
+import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.budgets import over_budget
-from pullback_service.incidents.changes import Change
+from pullback_service.incidents.changes import Change, Places
 from pullback_service.incidents.detection_inputs import Pair, Trunk, columns_of
 from pullback_service.incidents.missing import ABSENT, Suite, Tracked, missing_of
 from pullback_service.incidents.trunk_changes import MOST_READINGS
 from pullback_service.reports.schemas import FORMAT
 from pullback_service.rules.budgets import BudgetedSeries, BudgetReading, spent_of
 from pullback_service.rules.matching import Rule, Subject, rule_for
-from pullback_service.rules.queries import rules_of
+from pullback_service.rules.queries import rules_of, threads_for
 
 MOST_ON_BRANCHES: Final = 50
 """The newest readings of a series among which that of the trunk is searched: others are of branches."""
 
 _NAMED: Final[LiteralString] = """
-SELECT series.id, series.case_id, series.machine_id, series.variant, series.metric, series.exact,
-       "case".workload, "case".label, machine.name
+SELECT count(*), coalesce(json_agg(json_build_array(
+         series.id, series.case_id, series.machine_id, series.variant, series.metric, series.exact,
+         "case".workload, "case".label, machine.name)), '[]')::text
+"""
+_OF_PAIRS: Final[LiteralString] = f"""{_NAMED}
   FROM unnest(%(cases)s::bigint[], %(machines)s::bigint[]) wanted (case_id, machine_id)
   JOIN series USING (case_id, machine_id)
   JOIN "case" ON "case".id = series.case_id
   JOIN machine ON machine.id = series.machine_id
+"""
+_OF_PROJECT: Final[LiteralString] = f"""{_NAMED}
+  FROM series
+  JOIN "case" ON "case".id = series.case_id
+  JOIN machine ON machine.id = series.machine_id
+ WHERE series.project_id = %(project)s
 """
 # Of each stretch of readings over a budget, or within it, the first and the last, with the number of readings that were looked at.
 _SPENT: Final[LiteralString] = """
@@ -135,48 +145,81 @@ _Variant = tuple[int, int, str]
 
 
 async def budget_changes(
-    session: AsyncSession,
-    project_id: ProjectId,
-    trunk: Trunk,
-    pairs: Collection[Pair],
-    *,
-    stored: Iterable[Change] | None = None,
-    rules: Sequence[Rule] | None = None,
+    session: AsyncSession, project_id: ProjectId, trunk: Trunk, pairs: Collection[Pair], stored: Iterable[Change] | None
 ) -> list[Change]:
-    """Changes of cases on machines that are over the budget of a rule: of the project's rules, unless `rules` are given.
+    """Changes of cases on machines that are over the budget of a rule of the project.
 
     Given the changes that are `stored`, the newest `MOST_READINGS` readings of a series are read, and what is stored of older ones goes on.
     Index: uq_rule_project_id_place, uq_series_case_id_variant_metric_machine_id, ix_reading_series_history, pk_branch_commit.
     """
-    every = await rules_of(session, project_id) if rules is None else rules
-    budgets = [rule for rule in every if rule.budget is not None]
+    budgets = [rule for rule in await rules_of(session, project_id) if rule.budget is not None]
     if not budgets or not pairs:
         return []
-    budgeted = []
-    for *series, workload, case, machine in await statements.rows(session, _NAMED, columns_of(pairs)):
+    ((_, written),) = await statements.rows(session, _OF_PAIRS, columns_of(pairs))
+    budgeted = _budgeted(written, budgets)
+    spent = await _spent(session, budgeted, trunk, None if stored is None else MOST_READINGS)
+    return _over(budgeted, spent, trunk.places, stored or ())
+
+
+async def every_budget_change(
+    session: AsyncSession, project_id: ProjectId, trunk: Trunk, rules: Sequence[Rule]
+) -> list[Change]:
+    """Changes of all cases of a project that these rules would find over a budget; all but the statements is done beside the event loop.
+
+    Index: ix_series_project_id, ix_reading_series_history, pk_branch_commit.
+    """
+    budgets = [rule for rule in rules if rule.budget is not None]
+    if not budgets:
+        return []
+    ((count, written),) = await statements.rows(session, _OF_PROJECT, {"project": project_id})
+    threads = threads_for(budgets, count)
+    budgeted = await threads(_budgeted, written, budgets)
+    return await threads(_over, budgeted, await _spent(session, budgeted, trunk, None), trunk.places)
+
+
+class _Spent(NamedTuple):
+    """The first and the last readings of stretches over budgets and within them; of a series at most the newest `most`."""
+
+    rows: Sequence[tuple[Any, ...]]
+    most: int | None
+
+
+def _budgeted(written: str, budgets: Sequence[Rule]) -> Mapping[int, BudgetedSeries]:
+    """Series with budgets, by their ids."""
+    found = {}
+    for *series, workload, case, machine in orjson.loads(written):
         variant, metric = series[3], series[4]
         rule = rule_for(budgets, Subject(workload, case, variant, metric, machine), "budget")
         if rule is not None and rule.budget is not None:
-            budgeted.append(BudgetedSeries._make((*series, rule.budget)))
-    if not budgeted:
-        return []
+            found[series[0]] = BudgetedSeries._make((*series, rule.budget))
+    return found
+
+
+async def _spent(
+    session: AsyncSession, budgeted: Mapping[int, BudgetedSeries], trunk: Trunk, most: int | None
+) -> _Spent:
     values = {
-        "series": [each.series_id for each in budgeted],
-        "budgets": [each.budget for each in budgeted],
-        "times": [each.metric == "time" for each in budgeted],
+        "series": list(budgeted),
+        "budgets": [each.budget for each in budgeted.values()],
+        "times": [each.metric == "time" for each in budgeted.values()],
         "branch": trunk.branch_id,
-        "most": None if stored is None else MOST_READINGS,
+        "most": most,
     }
-    of_series = {each.series_id: each for each in budgeted}
+    return _Spent(await statements.rows(session, _SPENT, values, binary=True) if budgeted else [], most)
+
+
+def _over(
+    budgeted: Mapping[int, BudgetedSeries], found: _Spent, places: Places, stored: Iterable[Change] = ()
+) -> list[Change]:
     spent: dict[int, list[BudgetReading]] = defaultdict(list)
     is_all: dict[int, bool] = {}
-    for series_id, *row, number in await statements.rows(session, _SPENT, values, binary=True):
-        is_all[series_id] = number != values["most"]
-        if row[0] in trunk.places and (found := spent_of(of_series[series_id], *row)) is not None:
-            spent[series_id].append(found)
+    for series_id, *row, number in found.rows:
+        is_all[series_id] = number != found.most
+        if row[0] in places and (reading := spent_of(budgeted[series_id], *row)) is not None:
+            spent[series_id].append(reading)
     before: dict[int, list[Change]] = defaultdict(list)
-    for change in stored or ():
-        is_there = change.commit_id in trunk.places and change.reference_id in trunk.places
+    for change in stored:
+        is_there = change.commit_id in places and change.reference_id in places
         if (
             change.evidence == "budget"
             and change.series_id is not None
@@ -187,7 +230,7 @@ async def budget_changes(
     return [
         change
         for series_id, readings in spent.items()
-        for change in over_budget(of_series[series_id], readings, trunk.places, before[series_id])
+        for change in over_budget(budgeted[series_id], readings, places, before[series_id])
     ]
 
 

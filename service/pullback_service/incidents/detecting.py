@@ -176,7 +176,7 @@ async def keep_incidents(
         least=least,
     )
     known = [each.located.change for each in stored] if _is_at_the_end(upload, trunk) else None
-    budgets = await budget_changes(session, project_id, trunk, sorted(looked_at), stored=known)
+    budgets = await budget_changes(session, project_id, trunk, sorted(looked_at), known)
     unseen = Counter((*found, *budgets, *missing))
     asked_for = set(pairs)
     kept: list[_Stored] = []

@@ -1,7 +1,7 @@
 """Preview of rules: the incidents of the last 90 days as they would have been announced."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, LiteralString
 
 from sqlalchemy import func, select
@@ -10,9 +10,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.announcing import ANNOUNCED_KINDS, BEGINNINGS
-from pullback_service.incidents.budget_inputs import budget_changes
+from pullback_service.incidents.budget_inputs import every_budget_change
 from pullback_service.incidents.changes import Places
-from pullback_service.incidents.detection_inputs import pairs_of, read_trunk
+from pullback_service.incidents.detection_inputs import read_trunk
 from pullback_service.incidents.grouping import Located, group
 from pullback_service.incidents.queries import Detail, NamedChange, details_of, named_changes
 from pullback_service.incidents.ruling import decision_on, subject_of
@@ -20,6 +20,7 @@ from pullback_service.incidents.sentences import sentence
 from pullback_service.models.incidents import Incident, IncidentEvent
 from pullback_service.models.projects import Project
 from pullback_service.rules.matching import Rule, rule_for
+from pullback_service.rules.queries import threads_for
 from pullback_service.rules.schemas import ForeseenIncident
 
 DAYS: Final = 90
@@ -38,7 +39,7 @@ HAVING min(report.received_at) >= greatest(project.detected_from, now() - make_i
 async def preview_incidents(session: AsyncSession, project: Project, rules: Sequence[Rule]) -> list[ForeseenIncident]:
     """Incidents that were or would have been announced, newest first; those that only budgets would have made come last.
 
-    Index: ix_incident_project_id, ix_incident_event_incident_id, ix_report_commit_id; as `details_of` and `budget_changes`.
+    Index: ix_incident_project_id, ix_incident_event_incident_id, ix_report_commit_id; as `details_of` and `every_budget_change`.
     """
     since = func.now() - func.make_interval(0, 0, 0, DAYS)
     of_project = select(Incident).where(Incident.project_id == project.id, Incident.found_at >= since)
@@ -53,8 +54,21 @@ async def preview_incidents(session: AsyncSession, project: Project, rules: Sequ
     for incident_id, told in rows:
         began[incident_id].append(told)
     over, places = await _over_budget(session, project, rules)
+    details = await details_of(session, [incident for incident in incidents if incident.id in began])
+    threads = threads_for(rules, sum(len(detail.changes) for detail in details))
+    return await threads(_foreseen, project.name, rules, details, began, over, places)
+
+
+def _foreseen(
+    project: str,
+    rules: Sequence[Rule],
+    details: Sequence[Detail],
+    began: Mapping[int, Sequence[bool]],
+    over: Sequence[Sequence[NamedChange]],
+    places: Places,
+) -> list[ForeseenIncident]:
     found = []
-    for detail in await details_of(session, [incident for incident in incidents if incident.id in began]):
+    for detail in details:
         others = [each for each in detail.changes if each.change.evidence != "budget"]
         broken = [part for part in over if _meets(part, detail, places)]
         over = [part for part in over if part not in broken]
@@ -83,15 +97,20 @@ async def _over_budget(
     trunk = await read_trunk(session, project_id) if any(rule.budget is not None for rule in rules) else None
     if trunk is None or trunk.branch_id is None:
         return [], {}
-    changes = await budget_changes(session, project_id, trunk, await pairs_of(session, project_id), rules=rules)
+    changes = await every_budget_change(session, project_id, trunk, rules)
     values = {
         "project": project_id, "commits": statements.array_of({change.commit_id for change in changes}), "days": DAYS,
     }  # fmt: skip
     lately = {row[0] for row in await statements.rows(session, _LATELY, values)} if changes else set()
-    named = {each.change: each for each in await named_changes(session, [c for c in changes if c.commit_id in lately])}
-    located = [Located(each.change, each.workload) for each in named.values() if _is_watched(rules, each)]
-    parts = [[named[each.change] for each in part] for part in group(located, trunk.places)]
-    return [part for part in parts if decision_on(rules, part).tells], trunk.places
+    named = await named_changes(session, [change for change in changes if change.commit_id in lately])
+    return await threads_for(rules, len(named))(_announced, rules, named, trunk.places), trunk.places
+
+
+def _announced(rules: Sequence[Rule], named: Sequence[NamedChange], places: Places) -> list[list[NamedChange]]:
+    by_change = {each.change: each for each in named}
+    located = [Located(each.change, each.workload) for each in named if _is_watched(rules, each)]
+    parts = [[by_change[each.change] for each in part] for part in group(located, places)]
+    return [part for part in parts if decision_on(rules, part).tells]
 
 
 def _meets(part: Sequence[NamedChange], detail: Detail, places: Places) -> bool:
@@ -106,10 +125,10 @@ def _meets(part: Sequence[NamedChange], detail: Detail, places: Places) -> bool:
     )
 
 
-def _sentence(project: Project, part: Sequence[NamedChange]) -> str:
+def _sentence(project: str, part: Sequence[NamedChange]) -> str:
     first = part[0]
     made = Incident(kind="worse", state="confirmed")
-    return sentence(Detail(made, project.name, first.reference, first.commit, None, part, None))
+    return sentence(Detail(made, project, first.reference, first.commit, None, part, None))
 
 
 def _is_watched(rules: Sequence[Rule], each: NamedChange) -> bool:

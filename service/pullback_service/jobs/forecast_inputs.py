@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.jobs.forecasting import Bench, Forecast, WaitingJob, Work, forecast, remaining_s
+from pullback_service.jobs.leases import FAIR_WITHIN_S, MOST_COUNTED
 from pullback_service.models.agents import SILENT_AFTER_S
 
 MOST_WAITING = 2_000
@@ -20,7 +21,7 @@ _LOOK_BACK = 200
 
 _QUEUE: LiteralString = """
 SELECT id, project_id, suite, kind, requires, machine_id, trust = 'trusted', approved_at IS NOT NULL,
-       greatest(extract(epoch FROM not_before - now())::float8, 0)
+       greatest(extract(epoch FROM not_before - now())::float8, 0), priority
   FROM job WHERE state = 'queued' ORDER BY priority DESC, attempts, id LIMIT %(most)s
 """
 _AGENTS: LiteralString = """
@@ -42,6 +43,18 @@ SELECT m.id, j.project_id, j.suite, j.kind,
   JOIN job j ON j.id = t.job_id
  WHERE t.state = 'done'
  GROUP BY m.id, j.project_id, j.suite, j.kind
+"""
+# As `leases.claim` counts it.
+_USED: LiteralString = """
+SELECT m.id, j.project_id, sum(extract(epoch FROM t.ended_at - greatest(t.leased_at, hour.began)))::float8
+  FROM (SELECT now() - make_interval(secs => %(within_s)s) AS began) hour,
+       (SELECT DISTINCT machine_id AS id FROM agent) m
+ CROSS JOIN LATERAL (
+       SELECT job_id, leased_at, coalesce(ended_at, now()) AS ended_at
+         FROM attempt WHERE machine_id = m.id ORDER BY id DESC LIMIT %(most)s) t
+  JOIN job j ON j.id = t.job_id
+ WHERE t.ended_at > hour.began
+ GROUP BY m.id, j.project_id
 """
 
 
@@ -72,12 +85,16 @@ async def outlook(session: AsyncSession) -> Outlook:
             elapsed_s=elapsed_s, takes_s=takes_s, done=int(done), total=int(total)
         )
     queue = [
-        WaitingJob(job_id, (project_id, suite, kind), requires, machine_id, trusted, approved, pauses_s)
-        for job_id, project_id, suite, kind, requires, machine_id, trusted, approved, pauses_s in await statements.rows(
-            session, _QUEUE, {"most": MOST_WAITING}
-        )
+        WaitingJob(job_id, (project_id, suite, kind), *rest)
+        for job_id, project_id, suite, kind, *rest in await statements.rows(session, _QUEUE, {"most": MOST_WAITING})
     ]
-    return Outlook(forecast(queue, await _benches(session, busy), durations), left, durations)
+    used_s = {
+        (machine_id, project_id): seconds
+        for machine_id, project_id, seconds in await statements.rows(
+            session, _USED, {"within_s": FAIR_WITHIN_S, "most": MOST_COUNTED}
+        )
+    }
+    return Outlook(forecast(queue, await _benches(session, busy), durations, used_s), left, durations)
 
 
 async def _benches(session: AsyncSession, busy: Mapping[int, float | None]) -> list[Bench]:

@@ -1,20 +1,25 @@
 """Forecasts of the queue: when waiting jobs begin, how long they take, and why they wait. Pure: queue and machines in, words out.
 
-The queue is played through: whenever a machine is free it takes the first job that it may have, as a claim does, and has
-it for as long as earlier jobs of the same suite took there. Where one of these is not known nothing is said: a machine
+The queue is played through: whenever a machine is free it takes the first job that it may have, in the order of a claim (projects
+take turns), and has it for as long as earlier jobs of the same suite took there. Where one of these is not known nothing is said: a machine
 with an unknown end takes no further part, and what only it could do has no time. What is said is a forecast all the same:
 fresh jobs with a higher priority go first.
 """
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from types import MappingProxyType
 from typing import Any, Literal
 
 from pullback_service.jobs.labels import contains_strangers, suits, with_device
 
 Work = tuple[int, str, str]
 """Project, suite and kind of a job: jobs that have these in common take about the same time on one machine."""
+_UNKNOWN_S = 60.0
+"""The time that a job is taken to last when turns are counted and its like was not done there."""
 Reason = Literal["approval", "nobody", "refused", "silent", "labels", "trust", "pause", "turn"]
 
 
@@ -30,6 +35,7 @@ class WaitingJob:
     approved: bool = True
     pauses_s: float = 0.0
     """The time that is left until an agent may have it, because an attempt failed."""
+    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,27 +77,32 @@ def remaining_s(*, elapsed_s: float, takes_s: float | None, done: int = 0, total
 
 
 def forecast(
-    queue: Sequence[WaitingJob], benches: Sequence[Bench], durations: Mapping[tuple[int, Work], float]
+    queue: Sequence[WaitingJob],
+    benches: Sequence[Bench],
+    durations: Mapping[tuple[int, Work], float],
+    used_s: Mapping[tuple[int, int], float] = MappingProxyType({}),
 ) -> dict[int, Forecast]:
-    """A forecast for every job of a queue, which comes in the order in which jobs are given out."""
+    """A forecast for every job of a queue, which comes in the order of priority, attempts and age.
+
+    `used_s` are the seconds that each machine worked lately for each project.
+    """
     takers = _takers(queue, benches)
     wanted = [(job, _why(job, benches, takers[job.id])) for job in queue]
     fitting: dict[int, list[WaitingJob]] = {bench.machine_id: [] for bench in benches}
     for job, kept in wanted:
         for machine_id in takers[job.id] if kept is None else ():
             fitting[machine_id].append(job)
+    fitting = {machine_id: [*_by_turns(machine_id, jobs, durations, used_s)] for machine_id, jobs in fitting.items()}
     planned = _play(benches, fitting, durations)
     names = {bench.machine_id: bench.name for bench in benches}
-    before: dict[int, int] = dict.fromkeys(names, 0)
+    places = {machine_id: {job.id: place for place, job in enumerate(jobs)} for machine_id, jobs in fitting.items()}
     told = {}
     for job, kept in wanted:
         if kept is not None:
             told[job.id] = kept
             continue
         mine = takers[job.id]
-        ahead = max(before[machine_id] for machine_id in mine)
-        for machine_id in mine:
-            before[machine_id] += 1
+        ahead = max(places[machine_id][job.id] for machine_id in mine)
         starts_in_s, place = _expected(job, mine, planned)
         takes_s = None if place is None else durations.get((place, job.work))
         machine = None if place is None else names[place]
@@ -127,6 +138,32 @@ def _takers(queue: Sequence[WaitingJob], benches: Sequence[Bench]) -> Mapping[in
             known[wish] = [bench.machine_id for bench in benches if may_take(job, bench)]
         found[job.id] = known[wish]
     return found
+
+
+def _by_turns(
+    machine_id: int,
+    queue: Sequence[WaitingJob],
+    durations: Mapping[tuple[int, Work], float],
+    used_s: Mapping[tuple[int, int], float],
+) -> Iterator[WaitingJob]:
+    """Jobs in the order in which one machine is given them: the next is of the project that it worked least for.
+
+    As in `leases.claim`, a priority above the usual one counts among the jobs of its project alone.
+    """
+    used = {job.work[0]: used_s.get((machine_id, job.work[0]), 0.0) for job in queue}
+    for _, alike in groupby(enumerate(queue), key=lambda placed: min(placed[1].priority, 0)):
+        waiting: dict[int, deque[tuple[int, WaitingJob]]] = defaultdict(deque)
+        for placed in alike:
+            waiting[placed[1].work[0]].append(placed)
+        heads = [(used[project], *jobs.popleft()) for project, jobs in waiting.items()]
+        heapq.heapify(heads)
+        while heads:
+            _, _, job = heapq.heappop(heads)
+            yield job
+            project = job.work[0]
+            used[project] += durations.get((machine_id, job.work), _UNKNOWN_S)
+            if waiting[project]:
+                heapq.heappush(heads, (used[project], *waiting[project].popleft()))
 
 
 def _play(

@@ -20,7 +20,7 @@ from datetime import timedelta
 from typing import Any, Literal
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, Select, and_, cast, func, literal, or_, select, text, update
+from sqlalchemy import CTE, ColumnElement, Select, and_, cast, func, literal, or_, select, text, update
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.sql.functions import now
@@ -42,6 +42,9 @@ GRACE_S = 60
 ATTEMPTS = 3
 MOST_LOST_AGENTS = 2
 """The number of agents lost while running a job after which it waits for a person: what it runs may be what ends them."""
+FAIR_WITHIN_S = 3600
+MOST_COUNTED = 200
+"""The newest attempts of a machine that are looked at for who had it within the last hour."""
 PAUSES_GROW = 4
 LONGEST_PAUSE_S = 3600.0
 MOST_EXPIRED_AT_ONCE = 100
@@ -88,35 +91,40 @@ async def claim(
 ) -> Lease | None:
     """The best waiting job that these labels, the kinds the agent knows and the machine's trust allow, or None.
 
+    Of projects with jobs of one kind of urgency the one that had the machine least within the last hour is first (`_used_lately`).
     An agent whose answer got lost on the way asks again and gets the same lease, as long as it has not begun.
-    Index: uq_attempt_machine_active, ix_job_queue.
+    Index: uq_attempt_machine_active, ix_job_queue, ix_attempt_machine_id.
     """
     async with seeing_all_projects(session):  # what the machine does may be for another project
         held = await _active_on(session, machine_id)
     if held is not None:
         return await _give_again(session, held, agent_id, lease_s)
-    candidate = (
-        select(Job.id)
-        .where(
-            text(CLAIMABLE),
-            text(DUE),
-            column_with_device(Job.requires).contained_by(cast(with_device(labels), JSONB)),
-            Job.kind.in_(kinds),
-            or_(Job.machine_id.is_(None), Job.machine_id == machine_id),
-            # Read with the machine's row locked when it counts: who lowers or raises it waits for this claim.
-            or_(
-                Job.trust == "trusted",
-                and_(
-                    literal(contains_strangers(labels)),
-                    select(Machine.accepts).where(Machine.id == machine_id).scalar_subquery() == "untrusted",
-                ),
+    by_age = (Job.priority.desc(), Job.attempts, Job.id)
+    fitting = select(Job.id).where(
+        text(CLAIMABLE),
+        text(DUE),
+        column_with_device(Job.requires).contained_by(cast(with_device(labels), JSONB)),
+        Job.kind.in_(kinds),
+        or_(Job.machine_id.is_(None), Job.machine_id == machine_id),
+        # Read with the machine's row locked when it counts: who lowers or raises it waits for this claim.
+        or_(
+            Job.trust == "trusted",
+            and_(
+                literal(contains_strangers(labels)),
+                select(Machine.accepts).where(Machine.id == machine_id).scalar_subquery() == "untrusted",
             ),
-        )
-        .order_by(Job.priority.desc(), Job.attempts, Job.id)
-        .limit(1)
+        ),
     )
-    if await session.scalar(candidate) is None:
+    if await session.scalar(fitting.order_by(*by_age).limit(1)) is None:
         return None
+    used = _used_lately(machine_id)
+    best = (
+        fitting.outerjoin(used, used.c.project_id == Job.project_id)
+        # A priority above the usual one counts among the jobs of its project: anybody who may queue jobs may name one.
+        .order_by(func.least(Job.priority, 0).desc(), func.coalesce(used.c.seconds, 0), *by_age)
+        .limit(1)
+        .with_for_update(skip_locked=True, of=Job)
+    )
     # Agents of one machine take turns from here on; the unique index would refuse the second one anyway.
     await session.execute(select(Machine.id).where(Machine.id == machine_id).with_for_update(key_share=True))
     async with seeing_all_projects(session):
@@ -125,7 +133,7 @@ async def claim(
     row = (
         await session.execute(
             update(Job)
-            .where(Job.id == candidate.with_for_update(skip_locked=True).scalar_subquery())
+            .where(Job.id == best.scalar_subquery())
             .values(state="leased", attempts=Job.attempts + 1)
             .returning(Job.id, Job.attempts)
         )
@@ -145,6 +153,27 @@ async def claim(
     )
     await session.flush()
     return Lease(JobId(row.id), row.attempts, token)
+
+
+def _used_lately(machine_id: MachineId) -> CTE:
+    """The seconds that projects have had a machine within the last hour, as far as its newest attempts tell."""
+    since = now() - timedelta(seconds=FAIR_WITHIN_S)
+    newest = (
+        select(Attempt.job_id, Attempt.leased_at, func.coalesce(Attempt.ended_at, now()).label("ended_at"))
+        .where(Attempt.machine_id == machine_id)
+        .order_by(Attempt.id.desc())
+        .limit(MOST_COUNTED)
+        .subquery()
+    )
+    taken = func.sum(func.extract("epoch", newest.c.ended_at - func.greatest(newest.c.leased_at, since)))
+    return (
+        select(Job.project_id, taken.label("seconds"))
+        .join(newest, newest.c.job_id == Job.id)
+        .where(newest.c.ended_at > since)
+        .group_by(Job.project_id)
+        .cte("used")
+        .prefix_with("MATERIALIZED")  # or it may be counted once for each job that waits
+    )
 
 
 async def refuse_unknown(session: AsyncSession, job_id: JobId, number: int, token: UUID) -> None:

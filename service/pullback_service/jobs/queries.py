@@ -205,7 +205,7 @@ def jobs_at(project_id: ProjectId, commit_id: int, *, limit: int) -> Query[list[
 
 
 async def waiting_jobs(session: AsyncSession, choice: JobChoice, *, skip: int, limit: int) -> Sequence[StoredJob]:
-    """Jobs that wait, in the order in which they are given out. Index: ix_job_state."""
+    """Jobs that wait, by priority, attempts and age; among those projects take turns. Index: ix_job_state."""
     statement = _chosen(_select(), replace(choice, states=("queued",)))
     statement = statement.order_by(Job.priority.desc(), Job.attempts, Job.id).offset(skip).limit(limit)
     return [StoredJob(*row) for row in await session.execute(statement)]

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Final, LiteralString, NamedTuple
 
+import orjson
 from sqlalchemy import delete, insert, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -23,7 +24,8 @@ _COLUMNS: Final[LiteralString] = (
 )
 _RULES: Final[LiteralString] = f"SELECT {_COLUMNS} FROM rule WHERE project_id = %(project)s ORDER BY place"  # noqa: S608 - our own words
 _SUBJECTS: Final[LiteralString] = """
-SELECT series.id, "case".workload, "case".label, series.variant, series.metric, machine.name, series.direction
+SELECT count(*), coalesce(json_agg(json_build_array(
+         "case".workload, "case".label, series.variant, series.metric, machine.name, series.direction)), '[]')::text
   FROM series
   JOIN "case" ON "case".id = series.case_id
   JOIN machine ON machine.id = series.machine_id
@@ -61,9 +63,19 @@ UPDATE incident SET rules = NULL
 class Series(NamedTuple):
     """A series by its names, and by its better direction."""
 
-    id: int
     subject: Subject
     direction: str
+
+
+class EverySeries(NamedTuple):
+    """All series of a project: there may be a hundred thousand, so they are read beside the event loop."""
+
+    number: int
+    written: str
+
+    def read(self) -> list[Series]:
+        """Read them."""
+        return [Series(Subject(*names), direction) for *names, direction in orjson.loads(self.written)]
 
 
 class Replaced(NamedTuple):
@@ -79,10 +91,15 @@ async def rules_of(session: AsyncSession, project_id: int) -> Sequence[Rule]:
     return [Rule._make(row) for row in await statements.rows(session, _RULES, {"project": project_id})]
 
 
-async def series_of(session: AsyncSession, project_id: int) -> Sequence[Series]:
+async def series_of(session: AsyncSession, project_id: int) -> EverySeries:
     """All series of a project by their names. Index: ix_series_project_id."""
-    rows = await statements.rows(session, _SUBJECTS, {"project": project_id})
-    return [Series(row[0], Subject(*row[1:6]), row[6]) for row in rows]
+    ((number, written),) = await statements.rows(session, _SUBJECTS, {"project": project_id})
+    return EverySeries(number, written)
+
+
+def threads_for(rules: Sequence[Rule], series: int) -> Aside:
+    """The threads in which rules are held against so many series."""
+    return aside_alone if len(rules) * series > MANY_PAIRS else aside
 
 
 async def replace_rules(session: AsyncSession, project: Project, said: RulesStatement, *, dry_run: bool) -> Replaced:
@@ -141,15 +158,15 @@ async def _is_another_look_due(
     if not any(rule.budget is not None or rule.watch is not None for rule in (*held, *new)):
         return False
     series = await series_of(session, project_id)
-    return await _apart([*held, *new], series)(_sets_otherwise, held, new, series)
+    return await threads_for([*held, *new], series.number)(_sets_otherwise, held, new, series)
 
 
-def _sets_otherwise(held: Sequence[Rule], new: Sequence[Rule], series: Sequence[Series]) -> bool:
+def _sets_otherwise(held: Sequence[Rule], new: Sequence[Rule], series: EverySeries) -> bool:
     def sets(rules: Sequence[Rule], subject: Subject) -> tuple[object, ...]:
         budget, watch = rule_for(rules, subject, "budget"), rule_for(rules, subject, "watch")
         return budget and budget.budget, watch is None or watch.watch
 
-    return any(sets(held, each.subject) != sets(new, each.subject) for each in series)
+    return any(sets(held, each.subject) != sets(new, each.subject) for each in series.read())
 
 
 def anchor_by(project: Project, said: RulesStatement) -> tuple[str | None, str | None]:
@@ -182,7 +199,7 @@ async def _refuse_what_means_nothing(session: AsyncSession, project: Project, ru
         return
     series = await series_of(session, project.id)
     channels = set(await session.scalars(select(Channel.name).where(Channel.project_id == project.id)))
-    wrong = await _apart(rules, series)(_errors_of, rules, series, channels)
+    wrong = await threads_for(rules, series.number)(_errors_of, rules, series, channels)
     if wrong:
         raise InvalidInputError(
             f"The rules of {project.name!r} were rejected; the previous rules remain in force: {wrong[0]['message']}",
@@ -190,13 +207,9 @@ async def _refuse_what_means_nothing(session: AsyncSession, project: Project, ru
         )
 
 
-def _apart(rules: Sequence[Rule], series: Sequence[Series]) -> Aside:
-    """The threads in which rules are held against series."""
-    return aside_alone if len(rules) * len(series) > MANY_PAIRS else aside
-
-
-def _errors_of(rules: Sequence[Rule], series: Sequence[Series], channels: Collection[str]) -> list[FieldError]:
+def _errors_of(rules: Sequence[Rule], every: EverySeries, channels: Collection[str]) -> list[FieldError]:
     wrong: list[FieldError] = []
+    series = every.read()
     for rule in rules:
         wrong += _dead_globs(rule, series)
         if rule.budget is not None and any(

@@ -64,6 +64,17 @@ def test_of_what_others_wrote_into_the_file_little_is_read(holder, folder, writt
         pass
 
 
+def test_the_holders_name_is_shown_with_marks_for_what_nobody_sees_and_no_longer_than_is_read(holder, folder):
+    written = {"pid": 7, "command": "a\x1b]0;b\u202egnp\n\u200bc" + "x" * 10_000, "since": "now"}
+    (folder / f"pullback-{UUID}.lock").write_text(json.dumps(written))
+    with pytest.raises(HeldDeviceError) as refused, device_lock(UUID):
+        pass
+    said = str(refused.value)
+    assert "held by process 7 (a␛]0;b⟨U+202E⟩gnp ⟨U+200B⟩cxxx" in said
+    assert "x…) since now; wait" in said
+    assert (len(said) < 800, said.isprintable()) == (True, True)
+
+
 def test_a_lock_is_given_back_with_its_block_and_devices_have_one_each(folder):
     for _ in range(2):
         with device_lock(UUID), device_lock("MIG-GPU-1/2/0"):

@@ -25,3 +25,11 @@ def test_an_answer_that_comes_too_late_is_not_taken_for_that_of_the_next_gradien
             oracle.check(CASE, gradient_in(tmp_path / "wrong.npy", 2))
         monkeypatch.setattr(oracle_process, "_TIMEOUT_S", 60.0)
         assert oracle.check(CASE, gradient_in(tmp_path / "right.npy", 1))["ok"]
+
+
+@pytest.mark.parametrize("answer", [b"{}\n", b"[]\n", b'{"checked": {}}\n', b'{"checked": {"ok": false}}\n'])
+def test_an_answer_of_another_form_is_no_check(tmp_path, monkeypatch, answer):
+    monkeypatch.setattr(oracle_process, "_line", lambda _: answer)
+    with OracleProcess() as oracle, pytest.raises(VariantError, match="cannot be checked outside of it") as refused:
+        oracle.check(CASE, gradient_in(tmp_path / "right.npy", 1))
+    assert refused.value.kind == "doubtful"

@@ -11,7 +11,7 @@ import pytest
 from pullback_runners.errors import UsageError, VariantError
 from pullback_runners.measurement.gradient_check import check_gradient
 from pullback_runners.peers import PEERS as NAMES
-from pullback_runners.peers import FormsPeer, find_peer
+from pullback_runners.peers import FormsPeer, devices, find_peer
 from pullback_runners.variants import open_variant
 from pullback_runners.workloads import Case, find_workload
 
@@ -199,3 +199,10 @@ def test_peers_do_not_import_their_engines_to_be_listed():
     )
     listed = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
     assert listed.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("written", ["", "no device\n", "[]\n", "{}\n"])
+def test_an_engine_that_ends_the_search_for_a_device_by_itself_sees_none(monkeypatch, written):
+    done = subprocess.CompletedProcess([], 0, stdout=written, stderr="")
+    monkeypatch.setattr(devices.subprocess, "run", lambda *_, **__: done)
+    assert "looking for it gave no answer" in devices.why_no_device("cuda")

@@ -47,6 +47,11 @@ def test_what_was_not_used_for_longest_goes_unless_a_process_uses_it(tmp_path):
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"old", "new", "newer"}
 
 
+def test_a_size_that_is_no_number_counts_for_nothing(tmp_path):
+    (tmp_path / "other.bytes").write_bytes(b"\xff{")
+    assert kept_folder(tmp_path / "one", lambda folder: (folder / "x").touch(), 10_000).is_dir()
+
+
 def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(

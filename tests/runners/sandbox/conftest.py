@@ -36,7 +36,8 @@ asked = json.loads(sys.argv[1])
 data, repository = Path(asked["data"]), Path(asked["repository"])
 commit = {"sha": asked["sha"], "parents": [], "branch": "main", "author": "A", "authored_at": None, "title": "t", "dirty": False}
 lease = Lease(job_id="7", attempt=1, token="00000000-0000-4000-8000-000000000007", heartbeat_s=15.0)
-claim = Claim(Job("demo", commit, "trial", (), asked["timeout_s"], None), lease)
+reference = asked["reference"] and {**commit, "sha": asked["reference"]}
+claim = Claim(Job("demo", commit, "trial", (), asked["timeout_s"], reference), lease)
 with isolated(data, asked["level"], asked["user"], readable=[repository], limits=Limits(**asked["limits"]),
               builds=asked["builds"] and BuildNetwork(*asked["builds"])) as isolation:
     folder = JobFolder.create(data / "jobs", lease, "key", isolation.user)
@@ -49,8 +50,7 @@ with isolated(data, asked["level"], asked["user"], readable=[repository], limits
         answer["failure"] = [failure.kind, str(failure)]
     with folder.log.open(errors="replace") as log:
         answer["log"] = log.read(1 << 20)
-    said = folder.work / "said.txt"
-    answer["said"] = [json.loads(line) for line in said.read_text().splitlines()] if said.exists() else []
+    answer["said"] = [json.loads(line) for said in folder.work.rglob("said.txt") for line in said.read_text().splitlines()]
     answer["owner"] = folder.work.stat().st_uid
     answer["log_bytes"] = folder.log.stat().st_size
     folder.remove()
@@ -110,7 +110,7 @@ def repository(open_folder):
 def job(open_folder, data, repository, command):
     """Do a job of a commit, whose build runs a program if one is given, and return its end."""
 
-    def job(level, *, build=None, timeout_s=60.0, limits=None, builds=None, trusted=True):
+    def job(level, *, build=None, timeout_s=60.0, limits=None, builds=None, trusted=True, reference=None):
         if build is not None:
             repository.write("hostile.py", build)
             declared = (repository.folder / "pullback.toml").read_text()
@@ -121,7 +121,13 @@ def job(open_folder, data, repository, command):
         sha = repository.commit("a commit")
         user = USER if level != "none" and os.geteuid() == 0 else None
         asked = {"data": str(data), "repository": str(repository.folder), "sha": sha, "level": level, "user": user}
-        asked |= {"timeout_s": timeout_s, "limits": limits or {}, "builds": builds, "trusted": trusted}
+        asked |= {
+            "timeout_s": timeout_s,
+            "limits": limits or {},
+            "builds": builds,
+            "trusted": trusted,
+            "reference": reference,
+        }
         arguments, environment = command
         done = subprocess.run(
             [*arguments, json.dumps(asked)],

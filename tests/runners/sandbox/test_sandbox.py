@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.runners.measurement.test_sides import needs_landlock
 from tests.runners.sandbox.conftest import USER
 
 from pullback_runners.errors import UsageError
@@ -347,6 +348,61 @@ def test_object_code_that_a_build_writes_is_gone_when_commits_are_measured(job, 
     answer = job("sandbox", build=PLANT)
     assert answer["failure"] is None, answer
     assert answer["said"][:2] == [[], []]  # of the build, and of the first process that measures
+
+
+BESIDE = """
+import json, os
+from pathlib import Path
+
+home, objects = Path(os.environ["HOME"]), Path(os.environ["PULLBACK_CACHE_DIR"])
+reference = home.with_name("reference")
+
+def attempt(what):
+    try:
+        what()
+    except OSError as error:
+        return type(error).__name__
+    return "done"
+
+def others():
+    return [int(each) for each in os.listdir("/proc") if each.isdecimal() and os.getsid(int(each)) != os.getsid(0)]
+
+if home.name == "candidate":
+    (objects / "native").mkdir(exist_ok=True)
+    said = {
+        "own": attempt(lambda: (objects / "native" / "own.object").write_text("code")),
+        "objects": attempt(lambda: (reference / "objects" / "planted.object").write_text("code")),
+        "home": attempt(lambda: (reference / "planted").write_text("code")),
+        "work": attempt(lambda: (home.parent / "planted").write_text("code")),
+        "memory": sorted({attempt(lambda: open(f"/proc/{each}/mem", "r+b").close()) for each in others()}),
+        "processes": sorted({attempt(lambda: os.kill(each, 0)) for each in others()}),
+    }
+    with open(home / "said.txt", "a") as file:
+        file.write(json.dumps(said) + "\\n")
+"""
+
+
+@needs_landlock
+def test_of_two_commits_that_are_compared_none_writes_what_the_other_one_loads(job, repository):
+    reference = repository.commit("the reference")
+    source = (repository.folder / "src/waves.py").read_text()
+    repository.write("src/waves.py", f"{BESIDE}\n{source}")
+    answer = job("sandbox", reference=reference, timeout_s=120)
+    assert answer["failure"] is None, answer
+    assert {row["candidate"] for row in answer["report"]["comparisons"]} == {repository.git("rev-parse", "HEAD")}
+    assert [row for row in answer["report"]["comparisons"] if row["outcome"] == "failed"] == []
+    _, *said = answer["said"]  # the first one chose the cases, before the other side was there
+    assert said
+    refused = "PermissionError"
+    expected = {
+        "own": "done",
+        "objects": refused,
+        "home": refused,
+        "work": refused,
+        "memory": [refused],
+        "processes": [refused],
+    }
+    assert [each for each in said if each != expected] == []
 
 
 def test_a_report_that_is_a_link_to_a_secret_is_not_sent(job, data):

@@ -69,7 +69,7 @@ PARENTS = {"b": ["a"], "c": ["b"], "d": ["b"], "e": ["d"], "m": ["c", "e"], "n":
     [("c", "e", "b"), ("e", "c", "b"), ("c", "c", "c"), ("a", "m", "a"), ("m", "e", "e"), ("m", "n", "e")],
 )
 def test_the_merge_base_is_the_newest_common_ancestor(one, other, base):
-    newest = {sha: DAY + timedelta(days=ord(sha)) for sha in PARENTS}
+    newest = {sha: float(ord(sha)) for sha in PARENTS}
     found = merge_base(PARENTS, one, other, newest=newest)
     assert (found.sha, found.unknown) == (base, ())
 

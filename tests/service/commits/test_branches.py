@@ -1,12 +1,12 @@
 """Branches stand in the order of their first parents, whatever arrives when."""
 
+import json
 import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from pullback_service.commits import queries
-from pullback_service.commits.ancestry import merge_base
 
 pytestmark = pytest.mark.anyio
 
@@ -164,19 +164,20 @@ async def test_the_merge_base_across_a_gap_is_looked_for_in_the_graph(tell, say,
     assert answer == {"merge_base": reports.sha(1), "certain": True, "parents_unknown": []}
 
 
-async def test_the_graph_is_walked_beside_the_event_loop(tell, say, client, reports, monkeypatch):
+async def test_the_graph_is_read_and_walked_beside_the_event_loop(tell, say, client, reports, monkeypatch):
     await tell(say(3), say(2), say(1))
     await tell(say(9, 8), say(8, 2), branch="topic")
-    threads = []
+    noted, find = [], queries._merge_base_in
 
-    def noted(*given, **named):
-        threads.append(threading.current_thread())
-        return merge_base(*given, **named)
+    def find_noted(written, *commits):
+        noted.append((threading.current_thread(), len(json.loads(written))))
+        return find(written, *commits)
 
-    monkeypatch.setattr(queries, "merge_base", noted)
+    monkeypatch.setattr(queries, "_merge_base_in", find_noted)
     query = {"project": "demo", "one": reports.sha(9), "other": reports.sha(3)}
     assert (await client.get(f"{API}/merge-base", params=query)).json()["merge_base"] == reports.sha(2)
-    assert [thread is threading.current_thread() for thread in threads] == [False]
+    ((thread, commits),) = noted
+    assert (thread is threading.current_thread(), commits) == (False, 5)
 
 
 async def test_the_merge_base_is_found_and_doubt_is_said(tell, say, client, reports):

@@ -122,12 +122,15 @@ def state_of(client):
 
 @pytest.fixture
 def let_pass(database):
-    """Let time pass for all leases, as if their agents had been silent for so long."""
+    """Let time pass for all attempts, as if their agents had been silent for so long."""
 
     async def let_pass(seconds):
         async with database.writing.begin() as session:
             await session.execute(
-                text("UPDATE attempt SET lease_expires_at = lease_expires_at - :age, leased_at = leased_at - :age"),
+                text(
+                    "UPDATE attempt SET lease_expires_at = lease_expires_at - :age, leased_at = leased_at - :age, "
+                    "ended_at = ended_at - :age"
+                ),
                 {"age": timedelta(seconds=seconds)},
             )
 

@@ -25,6 +25,21 @@ def test_one_machine_does_one_job_after_the_other():
     assert told[3].why == "2 jobs are before it."
 
 
+def test_projects_take_turns_and_negative_priorities_come_behind_all():
+    other = (2, "quick", "run")
+    queue = [
+        job(1, priority=9),
+        job(2),
+        job(3),
+        job(4, other),
+        job(5, other),
+        job(6, (3, "quick", "run"), priority=-100),
+    ]
+    told = forecast(queue, [bench(7)], {(7, QUICK): 60, (7, other): 100}, {(7, 1): 30.0})
+    assert sorted(told, key=lambda number: told[number].ahead) == [4, 1, 2, 5, 3, 6]
+    assert [told[n].starts_in_s for n in (4, 1, 2, 5, 3, 6)] == [0, 100, 160, 220, 320, 380]
+
+
 def test_machines_take_what_fits_them_whenever_they_are_free():
     gpu = bench(8, [{"gpu": "h200", "device": "cuda"}], free_in_s=5)
     queue = [job(1), job(2, requires={"device": "cuda"}), job(3, requires=CPU)]

@@ -65,6 +65,30 @@ async def test_jobs_are_taken_by_priority_then_age(enroll, queue):
     assert taken == [high["id"], also_high["id"], low["id"]]
 
 
+async def test_projects_take_turns_on_a_machine_however_many_jobs_one_of_them_queues(client, enroll, queue, let_pass):
+    flood = [await queue(number, priority=1000) for number in (1, 2, 3, 4)]
+    asked, again = await queue(5, project="other"), await queue(6, project="other")
+    behind = await queue(7, project="other", priority=-100)
+    agent = await enroll(machine="shared")
+    taken = []
+    for took_s in (600, 60, 60, 600, 60, 60, 60):  # the first hour: 600 s of one, 120 s and then 720 s of the other
+        lease = await agent.take()
+        taken.append(lease.claim["job"]["id"])
+        await let_pass(took_s)
+        await lease.fail("workload")
+    each = [job["id"] for job in (flood[0], asked, again, flood[1], flood[2], flood[3], behind)]
+    assert taken == each
+
+
+async def test_what_a_project_had_of_a_machine_an_hour_ago_is_forgotten(enroll, queue, let_pass):
+    await queue(1)
+    agent = await enroll(machine="shared")
+    await (await agent.take()).fail("workload")
+    await let_pass(2 * 3600)  # before what comes
+    first, _ = await queue(2), await queue(3, project="other")
+    assert (await agent.take()).claim["job"]["id"] == first["id"]
+
+
 async def test_a_job_is_given_only_to_agents_with_the_labels_it_requires(enroll, queue):
     await queue(requires={"gpu": "h200"})
     assert (await (await enroll()).claim()).status_code == 204

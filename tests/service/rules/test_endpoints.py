@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from pullback_service.rules.matching import Rule
+from pullback_service.rules.queries import EverySeries
 
 pytestmark = pytest.mark.anyio
 
@@ -93,15 +94,18 @@ async def test_a_rule_that_means_nothing_is_refused_with_all_others(client, put,
     assert held["at_least"] == 0.1
 
 
-async def test_rules_are_held_against_series_beside_the_event_loop(put, uploaded, monkeypatch):
-    threads, matches = set(), Rule.matches
+@pytest.mark.parametrize("dry_run", [False, True])
+async def test_rules_are_held_against_series_beside_the_event_loop(put, uploaded, monkeypatch, dry_run):
+    threads, matches, read = set(), Rule.matches, EverySeries.read
 
     def noted(rule, subject):
         threads.add(threading.current_thread())
         return matches(rule, subject)
 
     monkeypatch.setattr(Rule, "matches", noted)
-    assert (await put({"metric": "time", "budget": 0.5}, {"watch": False}))["changed"]
+    monkeypatch.setattr(EverySeries, "read", lambda series: (threads.add(threading.current_thread()), read(series))[1])
+    budget = {"metric": "time", "budget": 0.5}
+    assert (await put(budget, {"variant": "fused", "watch": True}, dry_run=dry_run))["changed"]
     assert threads
     assert threading.current_thread() not in threads
 
