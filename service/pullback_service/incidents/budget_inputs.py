@@ -12,7 +12,7 @@ from pullback_service.ids import ProjectId
 from pullback_service.incidents.budgets import over_budget
 from pullback_service.incidents.changes import Change, Places
 from pullback_service.incidents.detection_inputs import Pair, Trunk, columns_of
-from pullback_service.incidents.missing import ABSENT, Suite, Tracked, missing_of
+from pullback_service.incidents.missing import ABSENT, SURE, Suite, Tracked, missing_of
 from pullback_service.incidents.trunk_changes import MOST_READINGS
 from pullback_service.reports.schemas import FORMAT
 from pullback_service.rules.budgets import BudgetedSeries, BudgetReading, spent_of
@@ -125,15 +125,23 @@ SELECT DISTINCT case_id, machine_id, variant
   FROM change
  WHERE project_id = %(project)s AND kind = 'missing' AND machine_id = ANY (%(machines)s::bigint[])
 """
+# Of each series the newest readings; `since` is null where these are all, else from there on no commit of the variant is left out.
 _MEASURED: Final[LiteralString] = f"""
-SELECT DISTINCT ON (series.case_id, series.machine_id, series.variant, reading.commit_id)
-       series.case_id, series.machine_id, series.variant, reading.commit_id,
-       {_SUITE}
+SELECT DISTINCT ON (series.case_id, series.machine_id, series.variant, newest.commit_id)
+       series.case_id, series.machine_id, series.variant, newest.commit_id, newest.suite,
+       max(newest.since) OVER (PARTITION BY series.case_id, series.machine_id, series.variant)
   FROM unnest(%(cases)s::bigint[], %(machines)s::bigint[], %(variants)s::text[]) wanted (case_id, machine_id, variant)
-  JOIN series USING (case_id, machine_id, variant)
-  JOIN reading ON reading.series_id = series.id
-  JOIN branch_commit ON branch_commit.commit_id = reading.commit_id AND branch_commit.branch_id = %(branch)s
-  JOIN report ON report.id = reading.report_id
+  JOIN series USING (case_id, machine_id, variant), LATERAL (
+       SELECT each.*, CASE count(*) OVER () WHEN %(most)s THEN min(position) OVER () END AS since
+         FROM (
+              SELECT reading.commit_id, branch_commit.position, {_SUITE} AS suite
+                FROM reading
+                JOIN branch_commit ON branch_commit.commit_id = reading.commit_id AND branch_commit.branch_id = %(branch)s
+                JOIN report ON report.id = reading.report_id
+               WHERE reading.series_id = series.id
+               ORDER BY reading.ordered_at DESC, reading.commit_id DESC
+               LIMIT %(most)s) each) newest
+ ORDER BY series.case_id, series.machine_id, series.variant, newest.commit_id, series.id
 """  # noqa: S608 - our own words
 _FAILED: Final[LiteralString] = """
 SELECT DISTINCT wanted.case_id, wanted.machine_id, wanted.variant, failure.commit_id
@@ -235,10 +243,16 @@ def _over(
 
 
 async def missing_changes(
-    session: AsyncSession, project_id: ProjectId, trunk: Trunk, pairs: Collection[Pair]
+    session: AsyncSession,
+    project_id: ProjectId,
+    trunk: Trunk,
+    pairs: Collection[Pair],
+    *,
+    stored: Collection[Change] | None = None,
 ) -> tuple[Sequence[Pair], Sequence[Change]]:
     """Changes of all that is missing, or was, of some cases on some machines and of others on these machines where that is new.
 
+    Given the changes that are `stored`, the newest `MOST_READINGS` readings of a series are searched, and what is stored of older ones stays.
     The pairs of both come first. Index: ix_report_machine, ix_series_project_id, ix_reading_series_history, pk_branch_commit,
     ix_change_project_id, uq_series_case_id_variant_metric_machine_id, ix_failure_case_history.
     """
@@ -248,14 +262,19 @@ async def missing_changes(
     values = {"project": project_id, "branch": trunk.branch_id, "machines": statements.array_of(machines)}
     absent = await statements.rows(session, _ABSENT, values | {"absent": ABSENT, "most": MOST_ON_BRANCHES})
     elsewhere = [each for each in absent if each[:2] not in set(pairs)]
-    new = await _missing(session, project_id, trunk, elsewhere)
+    new = await _missing(session, project_id, trunk, elsewhere, stored)
     wanted = {*pairs, *((change.case_id, change.machine_id) for change in new if change.ended_id is None)}
     known = {*absent, *await statements.rows(session, _STORED, values)}
-    return sorted(wanted), await _missing(session, project_id, trunk, [each for each in known if each[:2] in wanted])
+    affected = [each for each in known if each[:2] in wanted]
+    return sorted(wanted), await _missing(session, project_id, trunk, affected, stored)
 
 
 async def _missing(
-    session: AsyncSession, project_id: ProjectId, trunk: Trunk, variants: Collection[_Variant]
+    session: AsyncSession,
+    project_id: ProjectId,
+    trunk: Trunk,
+    variants: Collection[_Variant],
+    stored: Collection[Change] | None,
 ) -> list[Change]:
     if not variants:
         return []
@@ -265,10 +284,15 @@ async def _missing(
         "machines": statements.array_of(machine for _, machine, _ in ordered),
         "variants": statements.array_of_texts(variant for _, _, variant in ordered),
         "branch": trunk.branch_id,
+        "most": None if stored is None else MOST_READINGS + SURE,
     }
     measured: dict[_Variant, dict[int, str]] = defaultdict(dict)
-    for case_id, machine_id, variant, commit_id, suite in await statements.rows(session, _MEASURED, values):
+    since: dict[_Variant, int | None] = {}
+    for case_id, machine_id, variant, commit_id, suite, place in await statements.rows(
+        session, _MEASURED, values, binary=True
+    ):
         measured[case_id, machine_id, variant][commit_id] = suite
+        since[case_id, machine_id, variant] = place
     failed: dict[_Variant, set[int]] = defaultdict(set)
     for case_id, machine_id, variant, commit_id in await statements.rows(session, _FAILED, values):
         failed[case_id, machine_id, variant].add(commit_id)
@@ -280,5 +304,5 @@ async def _missing(
     reported: dict[Suite, set[int]] = defaultdict(set)
     for machine_id, suite, commit_id, _ in await statements.rows(session, _ALIKE, alike):
         reported[machine_id, suite].add(commit_id)
-    tracked = [Tracked(*each, measured[each], failed[each]) for each in ordered]
-    return missing_of(tracked, reported, trunk.places)
+    tracked = [Tracked(*each, measured[each], failed[each], since.get(each)) for each in ordered]
+    return missing_of(tracked, reported, trunk.places, stored or ())

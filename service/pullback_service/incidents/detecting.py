@@ -161,8 +161,9 @@ async def keep_incidents(
         return
     followed = await follow_rewritten(session, project_id, trunk)
     reported = await reported_up_to(session, project_id, trunk) if trunk.rewritten else None
-    pairs, missing = await missing_changes(session, project_id, trunk, pairs)
     stored = await _stored(session, project_id)
+    known = [each.located.change for each in stored] if _is_at_the_end(upload, trunk) else None
+    pairs, missing = await missing_changes(session, project_id, trunk, pairs, stored=known)
     least: dict[int, list[NoiseSize]] = defaultdict(list)
     for series_id, size, until in await statements.rows(session, _NOISE, {"project": project_id}):
         least[series_id].append(NoiseSize(AFTER_NOISE * size, trunk.places.get(until)))
@@ -175,7 +176,6 @@ async def keep_incidents(
         upload=upload,
         least=least,
     )
-    known = [each.located.change for each in stored] if _is_at_the_end(upload, trunk) else None
     budgets = await budget_changes(session, project_id, trunk, sorted(looked_at), known)
     unseen = Counter((*found, *budgets, *missing))
     asked_for = set(pairs)

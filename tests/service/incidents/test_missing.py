@@ -5,6 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import text
 
+from pullback_service import statements
+from pullback_service.incidents import budget_inputs, missing
 from pullback_service.incidents.missing import ABSENT, PRESENT, Tracked, missing_of
 
 PLACES = {commit: commit for commit in range(60)}
@@ -57,6 +59,23 @@ def test_every_stretch_is_long_enough_and_holds_no_measurement(measured, reporte
     assert [each for each in found_at if each[2] is None] == found_at[-1:] or all(each[2] for each in found_at)
 
 
+@given(reports, reports, reports)
+def test_the_newest_measurements_find_what_all_of_them_find(measured, reported, failed):
+    few = 5
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(missing, "SURE", PRESENT)
+        stored = []
+        for end in range(1, 42):
+            known = sorted(commit for commit in measured if commit < end)
+            quick = {(1, "quick"): {commit for commit in reported | measured if commit < end}}
+            absent = frozenset(commit for commit in failed - measured if commit < end)
+            all_of_them = Tracked(1, 1, "fused", dict.fromkeys(known, "quick"), absent)
+            since = known[-few] if len(known) >= few else None
+            newest = all_of_them._replace(measured=dict.fromkeys(known[-few:], "quick"), since=since)
+            stored = missing_of([newest], quick, PLACES, stored)
+            assert stored == missing_of([all_of_them], quick, PLACES)
+
+
 @given(reports, reports)
 def test_reports_of_other_suites_and_machines_say_nothing(measured, others):
     tracked = Tracked(1, 1, "fused", dict.fromkeys(measured, "quick"))
@@ -91,6 +110,29 @@ async def test_a_case_that_vanishes_is_told_once_and_ended_when_it_is_back(histo
     await history.upload(*await whole(history, (9, 10)), look=True)
     (only,) = await history.incidents()
     assert (only.incident.state, only.ended.sha) == ("resolved", reports.sha(9))
+    assert [event for _, event in await history.told()] == ["confirmed", "resolved"]
+
+
+@pytest.mark.anyio
+async def test_what_was_missing_once_lets_no_upload_read_more_than_the_newest_readings(history, reports, monkeypatch):
+    monkeypatch.setattr(budget_inputs, "MOST_READINGS", 4)
+    for module in (budget_inputs, missing):
+        monkeypatch.setattr(module, "SURE", PRESENT)
+    await history.upload(*await whole(history, (1, 2, 3)), *await whole(history, (4, 5, 6), without=True), look=True)
+    await history.upload(*await whole(history, range(7, 20)), look=True)
+    read = []
+    rows = statements.rows
+
+    async def counted(session, statement, *values, **how):
+        found = await rows(session, statement, *values, **how)
+        read.extend(found if statement == budget_inputs._MEASURED else ())
+        return found
+
+    monkeypatch.setattr(statements, "rows", counted)
+    await history.upload(*await whole(history, (20,)), look=True)
+    assert 0 < len(read) <= (4 + PRESENT) * 2  # of two variants
+    (only,) = await history.incidents()
+    assert (only.commit.sha, only.ended.sha) == (reports.sha(4), reports.sha(7))
     assert [event for _, event in await history.told()] == ["confirmed", "resolved"]
 
 
