@@ -532,5 +532,5 @@ _NO_TICK = Tick()
 def _tick(result: Mark | Failure) -> Tick:
     if isinstance(result, Failure):
         return Tick(failed=True)
-    nothing = result.ratio.log_ratio is None and result.value <= 0 and result.outcome is not None
-    return Tick(result.ratio, nothing=nothing)
+    ratio = result.ratio
+    return Tick(ratio, False, ratio.log_ratio is None and result.value <= 0 and result.outcome is not None)
