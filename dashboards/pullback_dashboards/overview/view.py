@@ -82,9 +82,9 @@ class Cell(factors.RatioNumbers):
         """The tone of that change."""
         return "failed" if self.tone == "failed" else "plain" if self.move is None else self.move.tone
 
-    @property
+    @cached_property
     def strip(self) -> str:
-        """The newest commits as squares."""
+        """The newest commits as squares, drawn once however often the cell is shown."""
         return squares(self.recent)
 
     @cached_property
