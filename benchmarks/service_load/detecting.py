@@ -17,6 +17,8 @@ from benchmarks.service_load.thresholds import Figure, Percentiles
 from benchmarks.service_load.turns import ask_in_turns
 from benchmarks.service_load.uploading import post_small
 
+from pullback_service.rule_version import RULE
+
 LOOKED_AT = 300
 """The newest readings of a series, which the detector may look at."""
 INCIDENTS = 10_000
@@ -175,9 +177,10 @@ _INCIDENTS = """
 WITH machine_of AS (SELECT id FROM machine ORDER BY id LIMIT 1),
      made AS (INSERT INTO project (name) VALUES (%(name)s) RETURNING id),
      commits AS (
-     INSERT INTO commit (project_id, sha, branch, title, authored_at, ordered_at)
+     INSERT INTO commit (project_id, sha, branch, title, authored_at, ordered_at, projected, judged_by)
      SELECT made.id, encode(sha256(convert_to(%(name)s || number, 'UTF8')), 'hex')::char(40), 'main', 'Change ' || number,
-            now() - make_interval(hours => 10000 - number), now() - make_interval(hours => 10000 - number)
+            now() - make_interval(hours => 10000 - number), now() - make_interval(hours => 10000 - number),
+            true, %(rule)s -- as an upload leaves them: pages count commits that are not judged yet
        FROM made, generate_series(0, %(incidents)s) number
      RETURNING id, project_id),
      numbered AS (SELECT id, project_id, row_number() OVER (ORDER BY id) AS place FROM commits),
@@ -209,7 +212,7 @@ SELECT incidents.project_id, incidents.id, of_case.id, machine_of.id, series_of.
 def _many_incidents(service: Service, database: "psycopg.Connection[Any]") -> Iterator[Figure]:
     """A list of incidents and one of them, over the API and as pages."""
     name = f"incidents-{time.time_ns()}"
-    database.execute(_INCIDENTS, {"name": name, "incidents": INCIDENTS})
+    database.execute(_INCIDENTS, {"name": name, "incidents": INCIDENTS, "rule": RULE})
     database.execute("ANALYZE incident, change")
     ids = [
         row[0]

@@ -246,11 +246,14 @@ class History:
         return tuple(sorted({line.case for line in self.lines if line.workload == workload}, key=case_order))
 
     def steps(self, line: Line) -> Iterator[tuple[int, Result, Reading | None]]:
-        """Every result of a line, with its place and the reading it follows."""
+        """Every result of a line that holds all of them, with its place and the reading it follows."""
+        nearest: list[Reading | None] = []  # that of each place, or else the one that it would follow
         for place, result in enumerate(line.results):
+            before = self.before(place)
+            followed = nearest[before] if before >= 0 else None
+            nearest.append(result if isinstance(result, Reading) else followed)
             if result is not None:
-                known = place in line.previous
-                yield place, result, line.previous[place] if known else self.reading_before(line, place)[1]
+                yield place, result, line.previous.get(place, followed)
 
     def reading_before(self, line: Line, place: int) -> tuple[int, Reading | None]:
         """The reading of a line that the one at a place follows, and where: the nearest that did not fail."""
@@ -283,7 +286,7 @@ class History:
 
     def move(self, line: Line, before: Reading | None, now: Reading) -> Judgement | None:
         """The likely outcome of a value that was measured at two times; None where nothing is, and of counts."""
-        if self.verdicts is None or before is None or line.metric.exact:
+        if not self.verdicts or before is None or line.metric.exact:
             return None
         judged = self.verdicts.get(pair_of(line, before, now))
         return judged if judged and judged.evidence in UNPAIRED and judged.outcome in factors.LIKELY else None
@@ -384,5 +387,5 @@ def against_count(reading: Reading, base: float, baseline: str) -> Reading:
 def outcome_against(count: Reading | Mark, base: float) -> tuple[str, Ratio]:
     """The outcome and the ratio of a count and the baseline's; of one that is not alike in every call nobody knows."""
     outcome, log_ratio = outcome_of_counts(count.value, base)
-    ratio = count.ratio._replace(log_ratio=log_ratio, low=log_ratio, high=log_ratio)
+    ratio = Ratio(log_ratio, log_ratio, log_ratio, count.ratio.n)
     return "ambiguous" if count.outcome == "ambiguous" else outcome, ratio

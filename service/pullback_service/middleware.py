@@ -3,6 +3,7 @@
 Plain ASGI, because Starlette's own base class for middleware breaks up streaming and the notice of a closed connection.
 """
 
+import asyncio
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -17,6 +18,7 @@ from pullback_service.browsers import refusal
 from pullback_service.logs import logger
 from pullback_service.metrics import Metrics
 from pullback_service.problems import problem, unexpected
+from pullback_service.process_memory import collect_between_requests
 from pullback_service.turns import RequestTurns
 from pullback_service.work import Work, serve
 
@@ -93,6 +95,7 @@ class Observing:
                 duration_ms=round(1000 * duration_s, 1),
                 work_ms=round(1000 * work.seconds, 1),
             )
+            asyncio.get_running_loop().call_soon(collect_between_requests)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, headers: Mapping[bytes, bytes]) -> None:
         # Who asks is not looked up yet: by what it shows, where that named somebody lately, or by where it comes from.

@@ -170,6 +170,19 @@ def text_of(expression: ClauseElement) -> tuple[LiteralString, Mapping[str, Any]
     return str(compiled), values
 
 
+def texts_of(
+    expressions: Mapping[str, ClauseElement],
+) -> tuple[dict[str, LiteralString], dict[str, Any]]:
+    """Expressions as SQL by their names, and the values of all, named apart."""
+    texts: dict[str, LiteralString] = {}
+    together: dict[str, Any] = {}
+    for place, (name, expression) in enumerate(expressions.items()):
+        text, values = text_of(expression)
+        texts[name] = _named(text, f"e{place}")
+        together |= {f"e{place}_{key}": value for key, value in values.items()}
+    return texts, together
+
+
 def array_of(numbers: Iterable[int]) -> str:
     """Many whole numbers as a parameter that is cast to an array: the driver takes six times as long over the list."""
     return f"{{{','.join(map(str, numbers))}}}"

@@ -6,13 +6,23 @@ What is read off them is shape and height against the others; numbers stand besi
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
+from itertools import pairwise
+from typing import NamedTuple
 
-from pullback_dashboards.charts.static_chart import Curve, Spot
+from pullback_dashboards.charts.palette import Look
 
 WIDTH, HEIGHT = 280, 84
 _MARGIN = 4
 _MOST_SPOTS = 60  # of a curve; more are not told apart on so few pixels
+
+
+class SmallCurve(NamedTuple):
+    """One variant: its heights, and the places of their commits."""
+
+    name: str
+    look: Look
+    places: Sequence[int]
+    heights: Sequence[float]
 
 
 @dataclass(frozen=True)
@@ -27,20 +37,16 @@ class SharedScale:
 
     @classmethod
     def around(
-        cls, groups: Sequence[Sequence[Curve]], *, count: int, log: bool = False, baseline: float | None = None
+        cls, groups: Sequence[Sequence[SmallCurve]], *, count: int, log: bool = False, baseline: float | None = None
     ) -> "SharedScale":
         """A scale on which every curve of every group has its place."""
-        heights = [spot.height for curves in groups for curve in curves for spot in curve.spots if spot]
+        heights = [height for curves in groups for curve in curves for height in curve.heights]
         heights += [] if baseline is None else [baseline]
         if log:
             known = [height for height in heights if height > 0] or [1.0]
             return cls(count, min(known) / 1.1, max(known) * 1.1, log=True, baseline=baseline)
         low, high = min([0.0, *heights]) * 1.08, max([0.0, *heights]) * 1.08
         return cls(count, low, high if low < high else 1.0, baseline=baseline)
-
-    def holds(self, spot: Spot) -> bool:
-        """True if a value has a place there: zero and less have none on a logarithmic axis."""
-        return spot.height > 0 or not self.log
 
     def xs(self, places: Iterable[int]) -> list[float]:
         """The horizontal positions of commits."""
@@ -59,7 +65,7 @@ class SharedScale:
         return [foot - (height - low) / span * room for height in heights]
 
 
-def small(curves: Sequence[Curve], scale: SharedScale) -> str:
+def small(curves: Sequence[SmallCurve], scale: SharedScale) -> str:
     """The SVG element, coloured by the custom properties of the page."""
     return (
         f'<svg class="small" viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" aria-hidden="true" '
@@ -67,38 +73,37 @@ def small(curves: Sequence[Curve], scale: SharedScale) -> str:
     )
 
 
-def _marks(curves: Sequence[Curve], scale: SharedScale) -> Iterator[str]:
+def _marks(curves: Sequence[SmallCurve], scale: SharedScale) -> Iterator[str]:
     if scale.baseline is not None:
         (y,) = scale.ys([scale.baseline])
         yield f'<path class="small-base" d="M0 {y:.1f}H{WIDTH}"/>'
     for curve in curves:
-        for run in _runs([spot if spot and scale.holds(spot) else None for spot in curve.spots]):
-            points = list(zip(scale.xs(spot.place for spot in run), scale.ys(spot.height for spot in run), strict=True))
+        for begin, end in _runs(curve.heights, log=scale.log):
+            places, heights = _thinned(curve.places[begin:end], curve.heights[begin:end])
+            points = list(zip(scale.xs(places), scale.ys(heights), strict=True))
             if len(points) == 1:
                 points = [(points[0][0] - 2, points[0][1]), *points]
-            path = "M" + " ".join(f"{x:.0f} {y:.1f}" for x, y in points)
+            path = "M" + " ".join([f"{x:.0f} {y:.1f}" for x, y in points])
             yield f'<path d="{path}" fill="none" stroke="{curve.look.colour}"/>'
 
 
-def _runs(spots: Sequence[Spot | None]) -> Iterator[list[Spot]]:
-    """Stretches without a break, thinned to what a curve of this size can show: the last of each bucket, and its extremes."""
-    run: list[Spot] = []
-    for spot in (*spots, None):
-        if spot is not None:
-            run.append(spot)
-        elif run:
-            yield _thinned(run)
-            run = []
+def _runs(heights: Sequence[float], *, log: bool) -> Iterator[tuple[int, int]]:
+    """Beginning and end of stretches without a break: zero and less have no place on a logarithmic axis."""
+    breaks = [at for at, height in enumerate(heights) if height <= 0] if log else []
+    for before, after in pairwise([-1, *breaks, len(heights)]):
+        if before + 1 < after:
+            yield before + 1, after
 
 
-def _thinned(run: list[Spot]) -> list[Spot]:
-    if len(run) <= _MOST_SPOTS:
-        return run
-    buckets = _MOST_SPOTS // 3
-    height = itemgetter(Spot._fields.index("height"))
-    kept: dict[int, Spot] = {}
+def _thinned(places: Sequence[int], heights: Sequence[float]) -> tuple[Sequence[int], Sequence[float]]:
+    """A stretch thinned to what a curve of this size can show: the last of each bucket, and its extremes."""
+    count, buckets = len(heights), _MOST_SPOTS // 3
+    if count <= _MOST_SPOTS:
+        return places, heights
+    kept: set[int] = set()
     for number in range(buckets):
-        part = run[number * len(run) // buckets : (number + 1) * len(run) // buckets]
-        for spot in (min(part, key=height), max(part, key=height), part[-1]):
-            kept[spot.place] = spot
-    return [kept[place] for place in sorted(kept)]
+        begin, end = number * count // buckets, (number + 1) * count // buckets
+        part = heights[begin:end]
+        kept |= {begin + part.index(min(part)), begin + part.index(max(part)), end - 1}
+    shown = sorted(kept)
+    return [places[at] for at in shown], [heights[at] for at in shown]

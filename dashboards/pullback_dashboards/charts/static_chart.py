@@ -155,12 +155,20 @@ class _Frame:
         return cls(low, high, ticks, count, log=False, right=right)
 
     def x(self, place: int) -> float:
-        width = self.right - _LEFT
-        return _LEFT + (place / (self.count - 1) * width if self.count > 1 else width / 2)
+        return self.xs([place])[0]
 
     def y(self, height: float) -> float:
-        at = math.log(height) if self.log and height > 0 else self.bottom if self.log else height
-        return HEIGHT - _BOTTOM - (at - self.bottom) / (self.top - self.bottom) * (HEIGHT - _TOP - _BOTTOM)
+        return self.ys([height])[0]
+
+    def xs(self, places: Sequence[int]) -> list[float]:
+        width, last = self.right - _LEFT, self.count - 1
+        return [_LEFT + place / last * width for place in places] if last else [_LEFT + width / 2 for _ in places]
+
+    def ys(self, heights: Sequence[float]) -> list[float]:
+        bottom, span, foot, room = self.bottom, self.top - self.bottom, HEIGHT - _BOTTOM, HEIGHT - _TOP - _BOTTOM
+        if self.log:
+            heights = [math.log(height) if height > 0 else bottom for height in heights]
+        return [foot - (at - bottom) / span * room for at in heights]
 
 
 def _grid(frame: _Frame, axes: Axes, width: int, *, inline: bool) -> Iterator[str]:
@@ -195,19 +203,21 @@ def _curve(curve: Curve, frame: _Frame) -> Iterator[str]:
     colour = curve.look.colour
     for real, stretch in groupby(curve.spots, key=lambda spot: spot is not None):
         spots = [spot for spot in stretch if spot] if real else []
-        banded = [(frame.x(s.place), *s.ends) for s in spots if s.ends and s.ends[0] != s.ends[1]]
+        across = [f"{x:.1f}" for x in frame.xs([spot.place for spot in spots])]
+        banded = [(x, *s.ends) for x, s in zip(across, spots, strict=True) if s.ends and s.ends[0] != s.ends[1]]
         if len(banded) > 1:
-            upper = [(x, frame.y(high)) for x, _, high in banded]
-            lower = [(x, frame.y(low)) for x, low, _ in reversed(banded)]
-            yield f'<path d="{_path(upper + lower)}Z" fill="{curve.look.band}"/>'
+            there, lows, highs = zip(*banded, strict=True)
+            outline = _path([*there, *there[::-1]], frame.ys([*highs, *lows[::-1]]))
+            yield f'<path d="{outline}Z" fill="{curve.look.band}"/>'
         if len(spots) > 1:
             dashes = _DASHES[curve.look.dash]
             dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
-            line = _path([(frame.x(s.place), frame.y(s.height)) for s in spots])
+            line = _path(across, frame.ys([spot.height for spot in spots]))
             yield f'<path d="{line}" fill="none" stroke="{colour}" stroke-width="2" stroke-linejoin="round"{dashed}/>'
-    for spot in drawn if len(drawn) <= _MOST_MARKS else drawn[-1:]:
+    marked = drawn if len(drawn) <= _MOST_MARKS else drawn[-1:]
+    xs, ys = frame.xs([spot.place for spot in marked]), frame.ys([spot.height for spot in marked])
+    for spot, x, y in zip(marked, xs, ys, strict=True):
         inside = "var(--surface)" if spot.hollow else colour
-        x, y = frame.x(spot.place), frame.y(spot.height)
         yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{inside}" stroke="{colour}" stroke-width="1.5"/>'
 
 
@@ -247,8 +257,8 @@ def _round_step(least: float) -> float:
     return next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= least * 0.999)
 
 
-def _path(points: Sequence[tuple[float, float]]) -> str:
-    return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+def _path(xs: Sequence[str], ys: Sequence[float]) -> str:
+    return "M" + "L".join([f"{x} {y:.1f}" for x, y in zip(xs, ys, strict=True)])
 
 
 # The style sheet's tokens that a still uses, for files that stand alone.

@@ -168,12 +168,15 @@ def rows_of(found: Sequence[DrawnSeries], project: str) -> tuple[SeriesRow, ...]
 def _chart(
     value: str, metric: str, group: Sequence[DrawnSeries], places: Mapping[str, int], *, relative: bool
 ) -> Chart:
-    is_relative = relative and any(_has_ratio(point) for each in group for point in each.points)
-    drawable = [each for each in group if not is_relative or any(map(_has_ratio, each.points))]
+    is_relative = relative and any(map(_has_ratio, group))
+    drawable = [each for each in group if not is_relative or _has_ratio(each)]
     drawn = drawable[:MOST_CURVES]
     unit = drawn[0].stored.series.unit
-    heights = [point.reading.value for each in drawn for point in each.points]
-    scale = units.Scale(1.0, "×") if is_relative else units.scale_for(heights, unit)
+    scale = (
+        units.Scale(1.0, "×")
+        if is_relative
+        else units.scale_for([reading.value for each in drawn for reading, _ in each.points], unit)
+    )
     names = _names(drawn)
     strangers = tuple(dict.fromkeys(names))
     curves = tuple(
@@ -208,8 +211,8 @@ def _incidents(drawn: Sequence[DrawnSeries], places: Mapping[str, int]) -> list[
     return [(place, told) for (place, _), told in found.items()]
 
 
-def _has_ratio(point: DrawnPoint) -> bool:
-    return point.reading.ratio.log_ratio is not None
+def _has_ratio(each: DrawnSeries) -> bool:
+    return any(reading.ratio.log_ratio is not None for reading, _ in each.points)
 
 
 def _look(each: DrawnSeries, name: str, strangers: tuple[str, ...], names: Sequence[str]) -> Look:
@@ -233,8 +236,8 @@ def _spots(
 
 def _places(found: Sequence[DrawnSeries]) -> dict[str, int]:
     """All commits of all series in the order of history."""
-    order = {point.reading.place: point.commit for each in found for point in each.points}
-    return {order[place]: number for number, place in enumerate(sorted(order))}
+    order = {commit: reading for each in found for reading, commit in each.points}
+    return {commit: number for number, commit in enumerate(sorted(order, key=lambda commit: order[commit].place))}
 
 
 def _names(group: Sequence[DrawnSeries]) -> list[str]:

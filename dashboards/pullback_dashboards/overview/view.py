@@ -82,9 +82,9 @@ class Cell(factors.RatioNumbers):
         """The tone of that change."""
         return "failed" if self.tone == "failed" else "plain" if self.move is None else self.move.tone
 
-    @property
+    @cached_property
     def strip(self) -> str:
-        """The newest commits as squares."""
+        """The newest commits as squares, drawn once however often the cell is shown."""
         return squares(self.recent)
 
     @cached_property
@@ -532,5 +532,5 @@ _NO_TICK = Tick()
 def _tick(result: Mark | Failure) -> Tick:
     if isinstance(result, Failure):
         return Tick(failed=True)
-    nothing = result.ratio.log_ratio is None and result.value <= 0 and result.outcome is not None
-    return Tick(result.ratio, nothing=nothing)
+    ratio = result.ratio
+    return Tick(ratio, False, ratio.log_ratio is None and result.value <= 0 and result.outcome is not None)

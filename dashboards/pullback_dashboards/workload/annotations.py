@@ -81,6 +81,8 @@ def incident_marks(incidents: Iterable[CaseIncident], places: Mapping[int, int])
 
 def other_levels(history: History, lines: Iterable[Line]) -> Iterator[EventSentence]:
     """Commits from which on a case was measured with another text or another harness."""
+    if len(history.measured) < 2:  # nobody told of another
+        return
     for line in lines:
         for place, now, before in history.steps(line):
             reason = None if before is None else other_level(history.measured_of(before), history.measured_of(now))

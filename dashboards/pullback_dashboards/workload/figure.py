@@ -386,13 +386,15 @@ def _amount(mark: Mark, metric: Metric) -> str:
 
 def upper_height(mark: Mark) -> float | None:
     """The upper end of the factor's interval."""
-    bound = mark.log_ratio if mark.high is None else mark.high
+    ratio = mark.ratio
+    bound = ratio.log_ratio if ratio.high is None else ratio.high
     return None if bound is None else _rounded(math.exp(bound))
 
 
 def lower_height(mark: Mark) -> float | None:
     """The lower end of the factor's interval."""
-    bound = mark.log_ratio if mark.low is None else mark.low
+    ratio = mark.ratio
+    bound = ratio.log_ratio if ratio.low is None else ratio.low
     return None if bound is None else _rounded(math.exp(bound))
 
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from pullback_dashboards import links
 from pullback_dashboards.charts.palette import look_of
-from pullback_dashboards.charts.small_multiples import SharedScale, small
-from pullback_dashboards.charts.static_chart import Curve, Spot
+from pullback_dashboards.charts.small_multiples import SharedScale, SmallCurve, small
 from pullback_dashboards.history import TIERS, Metric, in_reading_order
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.workload.scales import is_log
@@ -62,11 +61,13 @@ def side_by_side(
     scale = units.scale_for([value for sketch in sketches for value in sketch.values], metric.unit)
     variants = in_reading_order({sketch.variant for sketch in sketches})
     strangers = tuple(variant for variant in variants if variant not in TIERS)
-    of_machine: dict[int, list[Curve]] = {machine_id: [] for machine_id in names}
+    of_machine: dict[int, list[SmallCurve]] = {machine_id: [] for machine_id in names}
     for sketch in sorted(sketches, key=lambda sketch: variants.index(sketch.variant)):
-        if spots := tuple(_spots(sketch, scale, relative=relative)):
-            of_machine[sketch.machine_id].append(Curve(sketch.variant, look_of(sketch.variant, strangers), spots))
-    heights = [[spot.height for spot in curve.spots if spot] for curves in of_machine.values() for curve in curves]
+        places, values = _drawn(sketch, scale, relative=relative)
+        if values:
+            curve = SmallCurve(sketch.variant, look_of(sketch.variant, strangers), places, values)
+            of_machine[sketch.machine_id].append(curve)
+    heights = [curve.heights for curves in of_machine.values() for curve in curves]
     log = is_log(state.scale, [*heights, [1.0]] if relative else heights)
     count = 1 + max(place for sketch in sketches for place in sketch.places)
     shared = SharedScale.around([*of_machine.values()], count=count, log=log, baseline=1.0 if relative else None)
@@ -92,19 +93,16 @@ def side_by_side(
     )
 
 
-def _spots(sketch: Sketch, scale: units.Scale, *, relative: bool) -> Iterator[Spot]:
-    if relative:
-        pairs = zip(sketch.places, sketch.log_ratios, strict=True)
-        return (Spot(place, math.exp(ratio)) for place, ratio in pairs if ratio is not None)
-    return (Spot(place, value / scale.divisor) for place, value in zip(sketch.places, sketch.values, strict=True))
+def _drawn(sketch: Sketch, scale: units.Scale, *, relative: bool) -> tuple[Sequence[int], Sequence[float]]:
+    """The places of a curve, and its heights there."""
+    if not relative:
+        return sketch.places, [value / scale.divisor for value in sketch.values]
+    known = [(place, ratio) for place, ratio in zip(sketch.places, sketch.log_ratios, strict=True) if ratio is not None]
+    return [place for place, _ in known], [math.exp(ratio) for _, ratio in known]
 
 
-def _newest(curves: Sequence[Curve], unit: str) -> Iterator[Newest]:
+def _newest(curves: Sequence[SmallCurve], unit: str) -> Iterator[Newest]:
     for curve in curves:
-        last = next(spot for spot in reversed(curve.spots) if spot)
-        text = (
-            factors.factor(math.log(last.height))
-            if unit == "×" and last.height > 0
-            else f"{units.significant(last.height)}{unit}"
-        )
+        last = curve.heights[-1]
+        text = factors.factor(math.log(last)) if unit == "×" and last > 0 else f"{units.significant(last)}{unit}"
         yield Newest(curve.name, text, curve.look.slot)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pullback_dashboards.charts.badge import badge
 from pullback_dashboards.charts.palette import look_of
 from pullback_dashboards.charts.static_chart import WIDTH, Axes, Curve, Note, Spot, standalone, still
-from pullback_dashboards.history import TIERS
+from pullback_dashboards.history import TIERS, Failure, Result
 from pullback_dashboards.wording import units
 from pullback_dashboards.workload.figure import lower_height, upper_height
 from pullback_dashboards.workload.view import (
@@ -103,13 +103,14 @@ def _curves(view: WorkloadView, plot: Plot) -> tuple[Curve, ...]:
 
 def _spots(view: WorkloadView, marks: tuple[Mark, ...], divisor: float, *, log: bool) -> Iterator[Spot | None]:
     """The marks of a curve, of many of them those that are not to be seen apart left out; None breaks the line."""
+    is_absolute, against = view.state.y == "absolute", view.against
     for mark in sparse(marks):
-        if mark.failure:
+        if isinstance(mark.result, Failure):
             yield None
-        elif view.state.y == "absolute":
-            if mark.value is not None and not (log and mark.value <= 0):
-                yield Spot(mark.place, mark.value / divisor)
-        elif view.against:
+        elif is_absolute:
+            if not (log and mark.result.value <= 0):
+                yield Spot(mark.place, mark.result.value / divisor)
+        elif against:
             change = view.change_of(mark)
             yield None if change is None else Spot(mark.place, change, hollow=mark.outcome == "ambiguous")
         elif (height := relative_height(mark, log=log)) is not None:
@@ -124,16 +125,19 @@ def sparse(marks: Sequence[Mark]) -> list[Mark]:
     """At most so many marks that the page stays light: failures, and of each bucket the least, the most and the last."""
     if len(marks) <= _MOST_DRAWN:
         return list(marks)
-    kept: dict[int, Mark] = {mark.place: mark for mark in marks if mark.failure}
+    heights = [_height(mark.result) for mark in marks]
+    kept = {at for at, height in enumerate(heights) if height is None}
     buckets = _MOST_DRAWN // 3
     for number in range(buckets):
-        part = [
-            m for m in marks[number * len(marks) // buckets : (number + 1) * len(marks) // buckets] if not m.failure
-        ]
-        for mark in (min(part, key=_height), max(part, key=_height), part[-1]) if part else ():
-            kept[mark.place] = mark
-    return [kept[place] for place in sorted(kept)]
+        begin, end = number * len(marks) // buckets, (number + 1) * len(marks) // buckets
+        part = [height for height in heights[begin:end] if height is not None]
+        if part:
+            last = next(at for at in reversed(range(begin, end)) if heights[at] is not None)
+            kept |= {heights.index(min(part), begin, end), heights.index(max(part), begin, end), last}
+    return [marks[at] for at in sorted(kept)]
 
 
-def _height(mark: Mark) -> float:
-    return mark.log_ratio if mark.log_ratio is not None else (mark.value or 0.0)
+def _height(result: Result) -> float | None:
+    if isinstance(result, Failure):
+        return None
+    return result.value if result.ratio.log_ratio is None else result.ratio.log_ratio

@@ -71,19 +71,38 @@ CHOICES: dict[str, tuple[str, ...]] = {
 class Mark(NamedTuple):
     """One variant at one commit in one metric: the numbers, and the words for them.
 
-    Words are made when somebody asks for them: a plot of a hundred commits draws a thousand marks, and the page puts a
-    fifth of them into words.
+    Words are made when somebody asks for them, and so is what the history says of it: a plot of a hundred commits draws a
+    thousand marks, and the page puts a fifth of them into words.
     """
 
     place: int
-    sha: str
     line: Line
     result: Result
     before: Reading | None
-    measured: tuple[Measured, Measured]
-    """The code of `before` and of this one."""
-    unsure: str = ""
-    moved: Judgement | None = None
+    history: History
+
+    @property
+    def sha(self) -> str:
+        """Of which commit."""
+        return self.history.commits[self.place].sha
+
+    @property
+    def measured(self) -> tuple[Measured, Measured]:
+        """The code of `before` and of this one."""
+        return self.history.measured_of(self.before), self.history.measured_of(self.result)
+
+    @property
+    def unsure(self) -> str:
+        """Why a change since `before` claims nothing; empty where it may."""
+        now, before, line = self.reading, self.before, self.line
+        if now is None:
+            return ""
+        return doubt_of_count(self.history.verdict(line, before, now)) or _disturbed(now, before, line.metric)
+
+    @property
+    def moved(self) -> Judgement | None:
+        """The likely change of the value since `before`."""
+        return None if self.reading is None else self.history.move(self.line, self.before, self.reading)
 
     @property
     def variant(self) -> str:
@@ -257,6 +276,15 @@ class TableRow:
     events: tuple[Event, ...] = ()
 
 
+class Column(NamedTuple):
+    """A column of the table: the key of its marks in a row, its variant, its name on a phone, and the class of the first of a metric."""
+
+    key: str
+    variant: str
+    label: str
+    edge: str
+
+
 @dataclass(frozen=True)
 class NewestResult:
     """The newest commit's result of a variant, in words; an older one has its commit beside it."""
@@ -349,11 +377,12 @@ class WorkloadView:
     @property
     def leaves_out_what_has_no_ratio(self) -> bool:
         """True if plots of factors lack something that was measured, since one side is zero or less, or was not paired."""
+        baseline = self.baseline
         return self.state.y == "relative" and any(
-            mark.value is not None and relative_height(mark, log=False) is None
+            mark.ratio.log_ratio is None and mark.value is not None and relative_height(mark, log=False) is None
             for plot in self.plots
             for track in plot.tracks
-            if track.variant != self.baseline
+            if track.variant != baseline
             for mark in track.marks
         )
 
@@ -368,9 +397,19 @@ class WorkloadView:
         return " and ".join(plot.metric.label for plot in self.plots).capitalize()
 
     @property
-    def columns(self) -> int:
-        """The number of the table's columns behind the commits."""
-        return sum(len(plot.variants) for plot in self.plots)
+    def columns(self) -> tuple["Column", ...]:
+        """The table's columns behind the commits."""
+        several = len(self.plots) > 1
+        return tuple(
+            Column(
+                key(variant, plot.metric.name),
+                variant,
+                f"{plot.metric.label} {variant}" if several else variant,
+                "" if number else " edge",
+            )
+            for plot in self.plots
+            for number, variant in enumerate(plot.variants)
+        )
 
     @property
     def shown(self) -> tuple[TableRow, ...]:
@@ -432,7 +471,7 @@ def _heights(plot: Plot, y: Against) -> Iterator[list[float]]:
         if y == "absolute":
             yield [mark.value for mark in track.marks if mark.value is not None]
         else:
-            heights = (relative_height(mark, log=False) for mark in track.marks if not mark.failure)
+            heights = (relative_height(mark, log=False) for mark in track.marks)
             yield [height for height in heights if height is not None]
 
 
@@ -446,9 +485,12 @@ def _log_of(reading: Reading | None) -> float | None:
 
 def relative_height(mark: Mark, *, log: bool) -> float | None:
     """The factor; a count of zero has no ratio, but on a linear axis its place is plain."""
-    if mark.log_ratio is not None:
-        return math.exp(mark.log_ratio)
-    return 0.0 if mark.value == 0 and mark.outcome == "less" and not log else None
+    result = mark.result
+    if isinstance(result, Failure):
+        return None
+    if result.ratio.log_ratio is not None:
+        return math.exp(result.ratio.log_ratio)
+    return 0.0 if result.value == 0 and result.outcome == "less" and not log else None
 
 
 def _compares(plots: Sequence[Plot]) -> bool:
@@ -474,12 +516,7 @@ def _track(history: History, case: str, variant: str, metric: Metric) -> Track:
 
 def _marks(line: Line, history: History) -> Iterator[Mark]:
     for place, result, before in history.steps(line):
-        unsure, moved = "", None
-        if isinstance(result, Reading):
-            unsure = doubt_of_count(history.verdict(line, before, result)) or _disturbed(result, before, line.metric)
-            moved = history.move(line, before, result)
-        measured = history.measured_of(before), history.measured_of(result)
-        yield Mark(place, history.commits[place].sha, line, result, before, measured, unsure, moved)
+        yield Mark(place, line, result, before, history)
 
 
 def _disturbed(now: Reading, before: Reading | None, metric: Metric) -> str:
@@ -537,8 +574,9 @@ def _difference(mark: Mark) -> float | None:
     now, before = mark.reading, mark.before
     if before is None or now is None:
         return None
-    if mark.moved is not None:
-        return mark.moved.ratio.log_ratio
+    moved = mark.moved
+    if moved is not None:
+        return moved.ratio.log_ratio
     if mark.line.metric.exact:
         return now.value - before.value
     older, newer = before.ratio.log_ratio, now.ratio.log_ratio
@@ -551,7 +589,8 @@ def _since_tone(mark: Mark) -> str:
     if before is None or now is None or not may_differ_by_the_commit(*mark.measured):
         return ""
     if not metric.exact:
-        return factors.tone(mark.moved.outcome, bigger_is_better=metric.bigger_is_better) if mark.moved else ""
+        moved = mark.moved
+        return factors.tone(moved.outcome, bigger_is_better=metric.bigger_is_better) if moved else ""
     if now.value == before.value:
         return ""
     return factors.tone("less" if now.value < before.value else "more", bigger_is_better=metric.bigger_is_better)
@@ -570,8 +609,9 @@ def _rows(
     by_place: dict[int, dict[str, Mark]] = {}
     for plot in plots:
         for track in plot.tracks:
+            named = key(track.variant, plot.metric.name)
             for mark in track.marks:
-                by_place.setdefault(mark.place, {})[key(track.variant, plot.metric.name)] = mark
+                by_place.setdefault(mark.place, {})[named] = mark
     for place in sorted(by_place, reverse=True):
         commit = history.commits[place]
         results = [result for line in lines if (result := line.results[place]) is not None]

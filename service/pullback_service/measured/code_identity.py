@@ -18,6 +18,8 @@ EQUAL_CODE: Final = "Equal code: the commit changed nothing that is measured."
 
 def other_level(reference: Measured, candidate: Measured) -> str | None:
     """Why two numbers are of two levels, whatever the commits are; None where they compare."""
+    if (reference.workload, reference.harness) == (candidate.workload, candidate.harness):
+        return None
     reasons = list(_reasons(reference, candidate))
     return (
         f"Another level: {' and '.join(reasons)} changed between the two, so the commits do not compare."

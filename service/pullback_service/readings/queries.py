@@ -73,11 +73,7 @@ def newest_readings(series_ids: Collection[int], *, last: int) -> Query[list[Rea
 def newest_marks(series_ids: Collection[int], *, last: int) -> Query[list[Mark]]:
     """As `newest_readings`, with the columns that charts draw, which are all in the index."""
     values = {"series": statements.array_of(series_ids), "last": last}
-    return Query(_NEWEST_MARKS, values, _marks, width=MARK_WIDTH)
-
-
-def _marks(rows: Rows) -> list[Mark]:
-    return [*map(Mark.of, rows)]
+    return Query(_NEWEST_MARKS, values, Mark.of, width=MARK_WIDTH)
 
 
 def marks_since(series_ids: Collection[int], place: Place, *, most: int) -> Query[list[Mark]]:
@@ -85,7 +81,7 @@ def marks_since(series_ids: Collection[int], place: Place, *, most: int) -> Quer
     values = {
         "series": statements.array_of(series_ids), "ordered_at": place[0], "commit": place[1], "most": most,
     }  # fmt: skip
-    return Query(_MARKS_SINCE, values, _marks, width=MARK_WIDTH)
+    return Query(_MARKS_SINCE, values, Mark.of, width=MARK_WIDTH)
 
 
 async def reports_behind(

@@ -2,25 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Final, LiteralString
 
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Join,
-    Select,
-    Text,
-    and_,
-    cast,
-    func,
-    literal,
-    select,
-    true,
-    union_all,
-)
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import InstrumentedAttribute
 
 from pullback_service.membership import among
 from pullback_service.models.incidents import StoredSeriesState
@@ -28,6 +13,7 @@ from pullback_service.models.machines import Machine
 from pullback_service.models.projects import Project
 from pullback_service.models.series import Case, Series
 from pullback_service.series.filters import DIMENSIONS, PARAM, SeriesChoice, conditions
+from pullback_service.statements import rows, text_of, texts_of
 
 MOST_FACET_VALUES = 100
 
@@ -106,27 +92,41 @@ async def series_by_ids(session: AsyncSession, ids: Sequence[int]) -> Mapping[in
     return {row[0].id: StoredSeries(*row) for row in rows}
 
 
-_OF_SERIES = {name: column for name, column in DIMENSIONS.items() if column.class_ in (Series, Machine)}
-_OF_CASE = {name: column for name, column in DIMENSIONS.items() if name not in _OF_SERIES}
-
-
-def _counted(
-    dimension: ColumnElement[str], value: ColumnElement[Any] | InstrumentedAttribute[Any], count: ColumnElement[int]
-) -> Select[str, str, int]:
-    """A row of facets: values that no series has under the choice are none."""
-    series = cast(func.coalesce(func.sum(count), 0), BigInteger)
-    rows = select(dimension.label("dimension"), cast(value, Text).label("value"), series.label("series"))
-    return rows.where(value.is_not(None)).having(func.sum(count) > 0)
-
-
-def _parameters(cases: Join, counts: Mapping[str, ColumnElement[int]]) -> Iterator[Select[str, str, int]]:
-    """Values of parameters: of each that is chosen with its own count, of all others with that of "" (nothing left out)."""
-    param = func.jsonb_each_text(cast(Case.params, JSONB)).table_valued("key", "value").render_derived("param")
-    chosen = [name.removeprefix(PARAM) for name in counts if name]
-    for name, count in counts.items():
-        of_these = param.c.key == name.removeprefix(PARAM) if name else param.c.key.not_in(chosen)
-        counted = _counted(literal(PARAM) + param.c.key, param.c.value, count)
-        yield counted.select_from(cases.join(param, true())).where(of_these).group_by(param.c.key, param.c.value)
+_COLUMNS: Final[Mapping[str, LiteralString]] = {
+    name: text_of(column.expression)[0] for name, column in DIMENSIONS.items()
+}
+_OF_SERIES: Final = tuple(name for name, column in DIMENSIONS.items() if column.class_ in (Series, Machine))
+_OF_CASE: Final = tuple(name for name in DIMENSIONS if name not in _OF_SERIES)
+_FACETS: Final[LiteralString] = """
+  WITH known AS (
+       SELECT series.case_id, {known}
+         FROM series
+         JOIN "case" ON "case".id = series.case_id AND "case".project_id = series.project_id -- or a planner reads those of all projects
+         JOIN machine ON machine.id = series.machine_id
+         JOIN project ON project.id = series.project_id
+        WHERE {always}),
+       by_case AS (SELECT case_id, {of_case} FROM known GROUP BY case_id),
+       by_rest AS (SELECT {names}, {of_rest} FROM known GROUP BY {names}),
+       every (dimension, value, series) AS ({every}),
+       ranked AS (
+       SELECT *, row_number() OVER (PARTITION BY dimension ORDER BY series DESC, value) AS rank,
+              count(*) OVER (PARTITION BY dimension) AS values_in_all
+         FROM every)
+SELECT dimension, value, series, values_in_all FROM ranked WHERE rank <= %(most)s ORDER BY dimension, rank
+"""
+_EVERYTHING: Final[LiteralString] = "SELECT '', '', sum(without_0)::bigint FROM by_case HAVING sum(without_0) > 0"
+# Values that no series has under the choice are none.
+_VALUES: Final[LiteralString] = """
+SELECT {dimension}, {value}::text, sum({count})::bigint
+  FROM {of}
+ WHERE {value} IS NOT NULL AND {which}
+ GROUP BY {by}
+HAVING sum({count}) > 0
+"""
+_CASES: Final[LiteralString] = """
+by_case JOIN "case" ON "case".id = by_case.case_id JOIN project ON project.id = "case".project_id
+"""
+_PARAMETERS: Final[LiteralString] = _CASES + """, jsonb_each_text("case".params) param (key, value)"""
 
 
 async def facets(session: AsyncSession, choice: SeriesChoice) -> Facets:
@@ -138,62 +138,56 @@ async def facets(session: AsyncSession, choice: SeriesChoice) -> Facets:
 
     Reads series and cases and no points. Index: ix_series_project_id.
     """
-    where = await conditions(session, choice)
-    always = [where.pop(name) for name in ("project", "case", "branch", "text") if name in where]
-    fits = {name: condition.label(f"fits_{place}") for place, (name, condition) in enumerate(where.items())}
-    known = (
-        select(Series.case_id, *(column.label(name) for name, column in _OF_SERIES.items()), *fits.values())
-        .select_from(Series)
-        # Of one project, or a planner reads the cases of all.
-        .join(Case, and_(Case.id == Series.case_id, Case.project_id == Series.project_id))
-        .join(Machine, Machine.id == Series.machine_id)
-        .join(Project, Project.id == Series.project_id)
-        .where(*always)
-        .cte("known")
-    )
-
+    conditions_of, values = texts_of(await conditions(session, choice))
+    always = [conditions_of.pop(name) for name in ("project", "case", "branch", "text") if name in conditions_of]
+    fits = {name: f"fits_{place}" for place, name in enumerate(conditions_of)}
     chosen = [name for name in fits if name.startswith(PARAM)]
     without = {name: f"without_{place}" for place, name in enumerate(("", *DIMENSIONS, *chosen))}
 
-    def leaving_out(name: str) -> ColumnElement[int]:
-        others = (known.c[label.name] for other, label in fits.items() if other != name)
-        return func.count().filter(and_(true(), *others)).label(without[name])
+    def counts(*names: str) -> LiteralString:
+        """The count of each name, which leaves out what is chosen of it."""
+        return ", ".join(
+            f"count(*) FILTER (WHERE {' AND '.join(fit for other, fit in fits.items() if other != name) or 'true'}) AS {without[name]}"
+            for name in names
+        )
 
-    by_case = (
-        select(known.c.case_id, *map(leaving_out, ("", *_OF_CASE, *chosen))).group_by(known.c.case_id).cte("by_case")
-    )
-    others = [known.c[name] for name in _OF_SERIES]
-    by_rest = select(*others, *map(leaving_out, _OF_SERIES)).group_by(*others).cte("by_rest")
-    cases = by_case.join(Case, Case.id == by_case.c.case_id).join(Project, Project.id == Case.project_id)
-    every = union_all(
-        _counted(literal(""), literal(""), by_case.c[without[""]]).select_from(by_case),
-        *(
-            _counted(literal(name), column, by_case.c[without[name]]).select_from(cases).group_by(column)
-            for name, column in _OF_CASE.items()
+    statement = _FACETS.format(
+        known=", ".join(
+            [f"{_COLUMNS[name]} AS {name}" for name in _OF_SERIES]
+            + [f"({condition}) AS {fits[name]}" for name, condition in conditions_of.items()]
         ),
-        *(
-            _counted(literal(name), by_rest.c[name], by_rest.c[without[name]]).group_by(by_rest.c[name])
-            for name in _OF_SERIES
-        ),
-        *_parameters(cases, {name: by_case.c[without[name]] for name in ("", *chosen)}),
-    ).subquery("every")
-    ranked = select(
-        every,
-        func.row_number()
-        .over(partition_by=every.c.dimension, order_by=(every.c.series.desc(), every.c.value))
-        .label("rank"),
-        func.count().over(partition_by=every.c.dimension).label("values_in_all"),
-    ).subquery("ranked")
-    rows = await session.execute(
-        select(ranked).where(ranked.c.rank <= MOST_FACET_VALUES).order_by(ranked.c.dimension, ranked.c.rank)
+        always=" AND ".join(always) or "true",
+        of_case=counts("", *_OF_CASE, *chosen),
+        names=", ".join(_OF_SERIES),
+        of_rest=counts(*_OF_SERIES),
+        every=" UNION ALL ".join([_EVERYTHING, *_values(without), *_values_of_parameters(without, chosen)]),
     )
+    named = {f"param_{place}": name.removeprefix(PARAM) for place, name in enumerate(chosen)}
+    asked = {**values, **named, "params": [*named.values()], "most": MOST_FACET_VALUES}
     found: dict[str, list[tuple[str, int]]] = {name: [] for name in DIMENSIONS}
     sizes: dict[str, int] = {}
     series = 0
-    for row in rows:
-        if not row.dimension:
-            series = row.series
+    for dimension, value, count, values_in_all in await rows(session, statement, asked):
+        if not dimension:
+            series = count
             continue
-        found.setdefault(row.dimension, []).append((row.value, row.series))
-        sizes[row.dimension] = row.values_in_all
-    return Facets(series, [Facet(name, values, sizes.get(name, 0)) for name, values in found.items()])
+        found.setdefault(dimension, []).append((value, count))
+        sizes[dimension] = values_in_all
+    return Facets(series, [Facet(name, listed, sizes.get(name, 0)) for name, listed in found.items()])
+
+
+def _values(without: Mapping[str, str]) -> Iterator[LiteralString]:
+    """Rows of every dimension."""
+    for name, column in _COLUMNS.items():
+        value, of = (column, _CASES) if name in _OF_CASE else (name, "by_rest")
+        yield _VALUES.format(dimension=f"'{name}'", value=value, count=without[name], of=of, which="true", by=value)
+
+
+def _values_of_parameters(without: Mapping[str, str], chosen: Sequence[str]) -> Iterator[LiteralString]:
+    """Rows of parameters: of each that is chosen with its own count, of all others with the one that leaves nothing out."""
+    of_each = [(name, f"param.key = %(param_{place})s") for place, name in enumerate(chosen)]
+    for name, which in [("", "param.key <> ALL (%(params)s::text[])"), *of_each]:
+        yield _VALUES.format(
+            dimension=f"'{PARAM}' || param.key", value="param.value", count=without[name], of=_PARAMETERS, which=which,
+            by="param.key, param.value",
+        )  # fmt: skip

@@ -34,7 +34,7 @@ def thin(traces: Sequence[Sequence[float | None]], at_most: int, *, keep: Collec
         begin, end = bucket * count // buckets, (bucket + 1) * count // buckets
         kept |= {begin, end - 1}
         for trace in traces:
-            known = [place for place in range(begin, end) if trace[place] is not None]
+            known = [value for value in trace[begin:end] if value is not None]
             if known:
-                kept |= {min(known, key=trace.__getitem__), max(known, key=trace.__getitem__)}  # type: ignore[arg-type] # no None is known
+                kept |= {trace.index(min(known), begin, end), trace.index(max(known), begin, end)}
     return sorted(kept)

@@ -18,7 +18,7 @@ from pullback_service.measured.queries import read_measured
 from pullback_service.quality import quality_of
 from pullback_service.ratio import Ratio
 from pullback_service.readings.queries import columns_of, reports_behind
-from pullback_service.readings.reading import COLUMNS, MARK_COLUMNS, WIDTH, Mark, Place, Reading
+from pullback_service.readings.reading import COLUMNS, MARK_COLUMNS, WIDTH, Place, Reading
 from pullback_service.series.drawing import thinned
 
 MOST_IN_WINDOW = 50_000
@@ -146,7 +146,7 @@ async def marks_in(
             "marks",
             f"This window has more than {MOST_IN_WINDOW} points: narrow it, for example with last={MOST_IN_WINDOW // 2}.",
         )
-    kept = thinned([*map(Mark.of, reversed(found))], at_most)
+    kept = thinned(found[::-1], at_most)
     statement = _SELECT + _from(window) + _kept_to(window)
     statement += " AND reading.commit_id = ANY (%(commits)s::bigint[])" + _OLDEST_FIRST
     values = _values(series_id, window) | {"commits": statements.array_of(mark.commit_id for mark in kept)}

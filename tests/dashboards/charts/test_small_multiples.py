@@ -3,12 +3,11 @@
 import pytest
 
 from pullback_dashboards.charts.palette import look_of
-from pullback_dashboards.charts.small_multiples import HEIGHT, SharedScale, small
-from pullback_dashboards.charts.static_chart import Curve, Spot
+from pullback_dashboards.charts.small_multiples import HEIGHT, SharedScale, SmallCurve, small
 
 
 def curve(*heights):
-    return Curve("fused", look_of("fused"), tuple(Spot(place, height) for place, height in enumerate(heights)))
+    return SmallCurve("fused", look_of("fused"), range(len(heights)), heights)
 
 
 @pytest.mark.parametrize("heights", [(-3.0, -5.0), (-3.0, 5.0), (0.0, -5.0), (0.0, 0.0), (1.0, 2.0)])

@@ -7,12 +7,11 @@ from tests.service.readings.making import mark
 from pullback_dashboards.explore.view import MOST_CURVES, DrawnSeries, charts_of, rows_of
 from pullback_service.models.machines import Machine
 from pullback_service.models.series import Case, Series
-from pullback_service.series.drawing import DrawnPoint
 from pullback_service.series.search import StoredSeries
 
 
 def point(place, value, ratio=None):
-    return DrawnPoint(mark(value, place, ratio), f"{place:040x}")
+    return mark(value, place, ratio), f"{place:040x}"
 
 
 def found(variant="fused", *, metric="time", machine="lab", n=8, workload="dense", points=None):

@@ -90,7 +90,7 @@ def test_values_without_a_ratio_are_said_to_be_left_out_of_plots_of_factors(buil
 def test_the_table_has_a_column_for_every_variant_in_every_metric(history):
     view = view_of(history)
     assert view.named == "Time and array bytes"
-    assert view.columns == sum(len(plot.variants) for plot in view.plots) == len(view.rows[0].marks)
+    assert len(view.columns) == sum(len(plot.variants) for plot in view.plots) == len(view.rows[0].marks)
 
 
 def test_the_sentence_says_speed_then_memory(history):
