@@ -35,7 +35,7 @@ from pullback.backends.llvm.writing.llvm_module import Module
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.linking import Loaded, load
 from pullback.backends.native.threads import counts
-from pullback.backends.native.threads.sharing import part_of_block, share
+from pullback.backends.native.threads.sharing import share
 from pullback_runners.peers import find_peer
 
 #: By row, the peers that have been its fastest; `--peers` asks others.
@@ -238,9 +238,9 @@ def in_registers(function: Function, pointers: Sequence[str], block: Index) -> N
 def over_memory(function: Function, pointers: Sequence[str], block: Index) -> None:
     """The sum of a part of an array."""
     type_ = "<8 x double>"
-    first, after = part_of_block(function, block, BLOCKS, NUMBERS // 8)
+    first = function.mul(block, NUMBERS // 8 // BLOCKS)
     total = function.slot(type_, "zeroinitializer")
-    with function.loop(first, after, at_least_once=True) as index:
+    with function.loop(first, function.add(first, NUMBERS // 8 // BLOCKS), at_least_once=True) as index:
         read = function.load(type_, function.element(pointers[0], index, type_), align=8)
         function.store(type_, function.value(f"fadd {type_} {function.load(type_, total)}, {read}"), total)
     function.store(type_, function.load(type_, total), function.element(pointers[1], block, type_), align=8)

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from pullback_runners.errors import UsageError
-from pullback_runners.report import read_report, write_report
+from pullback_runners.report import write_report
 from pullback_runners.runs import list_cases, run_suite
 from pullback_runners.suites import Suite
 
@@ -52,7 +52,7 @@ def test_two_groups_claim_less_on_a_busy_machine(faulty_workloads, tiny_suite, m
 def test_pyperf_reads_the_file_and_the_report_comes_back(report, tmp_path):
     path = tmp_path / "report.json"
     write_report(report, path)
-    assert read_report(path) == report
+    assert json.loads(path.read_text())["pullback"] == report
     done = subprocess.run([sys.executable, "-m", "pyperf", "stats", path], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "Total number of values: 8" in done.stdout
@@ -66,7 +66,7 @@ def test_pyperf_reads_the_file_and_the_report_comes_back(report, tmp_path):
 def test_a_report_without_a_single_time_is_written_too(report, tmp_path):
     report["cases"] = []
     write_report(report, tmp_path / "empty.json")
-    assert read_report(tmp_path / "empty.json")["cases"] == []
+    assert json.loads((tmp_path / "empty.json").read_text())["pullback"]["cases"] == []
 
 
 def test_a_file_that_cannot_be_written_is_named(report, tmp_path):

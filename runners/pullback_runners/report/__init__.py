@@ -7,7 +7,7 @@ from pullback_runners.report.attribution import (
     belonging_of_workloads,
 )
 from pullback_runners.report.document import CaseResult, absences, case_document
-from pullback_runners.report.pyperf_file import read_report, write_report
+from pullback_runners.report.pyperf_file import write_report
 
 __all__ = [
     "ENGINE_PROJECT",
@@ -17,6 +17,5 @@ __all__ = [
     "belonging_of_engine",
     "belonging_of_workloads",
     "case_document",
-    "read_report",
     "write_report",
 ]

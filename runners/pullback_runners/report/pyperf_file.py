@@ -25,13 +25,6 @@ def write_report(report: dict[str, Any], path: Path) -> None:
     write_text(json.dumps(content, separators=(",", ":")) + "\n", path)
 
 
-def read_report(path: Path) -> dict[str, Any]:
-    """Return the report of a file that `write_report` wrote, or of a bare report."""
-    content = json.loads(path.read_text(encoding="utf-8"))
-    report: dict[str, Any] = content.get(KEY, content)
-    return report
-
-
 def _pyperf_document(report: dict[str, Any]) -> dict[str, Any]:
     """Every variant's time as a benchmark of pyperf: one run a process, one value a slice."""
     environment = {

@@ -90,11 +90,6 @@ def unpack(body: bytes, limit: int) -> bytes:
     return b"".join(pieces)
 
 
-def compress(body: bytes) -> bytes:
-    """A zstd frame."""
-    return zstd.compress(body)
-
-
 def _too_large(limit: int) -> TooLargeError:
     """The refusal of a body that grows beyond the limit."""
     return TooLargeError(

@@ -21,8 +21,6 @@ MOST_ASKED = 2
 """The number of times that a suspicion is measured again."""
 IN_TURNS: frozenset[Evidence] = frozenset({"paired", "anchor"})
 """The evidence of changes that both commits in the same groups show."""
-TOLD: frozenset[State] = frozenset({"confirmed", "likely"})
-"""States in which people are told of an incident."""
 
 
 class Control(NamedTuple):

@@ -16,7 +16,7 @@ from pullback_service.regression.changes import NORMAL_95, Change
 from pullback_service.regression.classification import told_by
 from pullback_service.regression.counts import CountWatcher
 from pullback_service.regression.levels import find_levels
-from pullback_service.regression.online_detection import FEWEST, Event, LevelWatcher, Mark, resolution_of
+from pullback_service.regression.online_detection import FEWEST, Event, LevelWatcher, Mark
 from pullback_service.regression.residuals import Noise, Values
 
 DETECTOR: Final = "levels"
@@ -64,26 +64,6 @@ def find_changes(
         return found
     gaps = [place - number for number, place in enumerate(np.flatnonzero(~np.isfinite(series)).tolist())]
     return [_counted(change, gaps) for change in found]
-
-
-def resolution(
-    values: Sequence[float],
-    *,
-    low: Sequence[float | None] | None = None,
-    high: Sequence[float | None] | None = None,
-    exact: bool = False,
-    floor: float | None = None,
-) -> float:
-    """The smallest step (natural log) behind the end of a series that would be suspected within three commits."""
-    if exact:
-        return 0.0
-    series = np.asarray(values, dtype=np.float64)
-    taken = np.isfinite(series)
-    if taken.sum() < FEWEST:
-        return float("inf")
-    logs, inner = _logs(series, _array(low, series), _array(high, series))
-    levels = find_levels(logs[taken], None if inner is None else inner[taken], floor)
-    return resolution_of(levels.noise, len(levels.values) - (levels.cuts[-1] if levels.cuts else 0))
 
 
 class Watcher:

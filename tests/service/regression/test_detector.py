@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pullback_service.regression import Watcher, find_changes, resolution
+from pullback_service.regression import Watcher, find_changes
 
 QUICK = settings(max_examples=12, deadline=None)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -272,7 +272,7 @@ def test_the_resolution_is_a_step_that_is_suspected_within_three_commits():
     seen = missed = 0
     for seed in range(12):
         values = noise(seed, 100)
-        step = resolution(values)
+        step = lived(values)[1].resolution
         for factor in (1.5, 0.5):
             behind = np.exp(
                 math.log(values.mean()) + factor * step + 0.01 * np.random.default_rng(-seed % 99).normal(size=3)
@@ -286,7 +286,7 @@ def test_the_resolution_is_a_step_that_is_suspected_within_three_commits():
 
 
 def test_nothing_is_resolved_in_a_series_without_history():
-    assert resolution([1.0, 1.1]) == math.inf
+    assert lived([1.0, 1.1])[1].resolution == math.inf
     assert Watcher().resolution == math.inf
     assert Watcher(exact=True).resolution == 0.0
 
@@ -318,5 +318,4 @@ def test_a_series_that_strays_often_resolves_what_stands_out_of_two_neighbours()
     """No step of it is suspected within three commits, for three outliers in a row are nothing new."""
     values = [value * (1.1 if place % 12 == 5 else 1.0) for place, value in enumerate(noise(11, 120).tolist())]
     _, watcher = lived(values)
-    assert resolution(values) == math.inf
     assert 0.02 < watcher.resolution < 0.1

@@ -5,9 +5,6 @@ different memory (`noalias`), and those that are only read `readonly`, so that r
 disk, among the objects of native programs.
 """
 
-import re
-from collections.abc import Sequence
-
 import llvmlite
 import llvmlite.binding as llvm
 
@@ -98,8 +95,3 @@ def arguments(kernel: Kernel) -> str:
     """The arguments of a phase, by the names that the functions around phases give them."""
     pointers = [f"ptr %p{number}" for number in range(len(kernel.parameters))]
     return ", ".join([*pointers, "ptr %shared", f"{kernel.index_type} %thread", f"{kernel.index_type} %block"])
-
-
-def entries(ptx: str) -> Sequence[str]:
-    """The names of the kernels in PTX."""
-    return re.findall(r"\.entry (\w+)", ptx)

@@ -3,7 +3,7 @@
     blocks = blocks_of(estimated_ns(flops=2 * m * n * k, bytes_moved=...), rows)
     share(emission, key, "convolution", pointers, blocks, build)    build(function, pointers, block)
 
-with `part_of_block` giving the rows of a block inside of `build`. A kernel is cut into blocks by its work alone, never by how many threads there are: what is computed is then the same to the
+A kernel is cut into blocks by its work alone, never by how many threads there are: what is computed is then the same to the
 last bit on any number of threads, as long as blocks do not depend on each other. One block is an ordinary call.
 """
 
@@ -73,16 +73,6 @@ def _of_block(emission: Emission, key: Hashable, name: str, pointers: int, build
     loaded = [function.load("ptr", function.element("%context", position, "ptr")) for position in range(pointers)]
     build(function, loaded, "%block")
     return function
-
-
-def part_of_block(function: Function, block: Index, blocks: int, parts: int) -> tuple[Index, Index]:
-    """First part of a block and the first after it; blocks differ by one part at most."""
-
-    def first_of(number: Index) -> Index:
-        product = function.mul(number, parts)
-        return product // blocks if isinstance(product, int) else function.value(f"udiv i64 {product}, {blocks}")
-
-    return first_of(block), first_of(function.add(block, 1))
 
 
 @contextmanager
