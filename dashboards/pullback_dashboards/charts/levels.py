@@ -17,6 +17,7 @@ HEIGHT = 220
 _TOP, _BOTTOM, _LEFT = 24, 28, 62
 _LEAST_SPAN = 0.04  # of the largest height
 _LETTER = 7.2
+_MOST_TICKS = 5
 
 
 class Dot(NamedTuple):
@@ -74,10 +75,10 @@ def levels(chart: LevelChart, width: int = WIDE) -> str:
     )
 
 
-def ticks_between(low: float, high: float, most: int = 5) -> tuple[float, ...]:
+def ticks_between(low: float, high: float) -> tuple[float, ...]:
     """Round heights from low to high, which is above it."""
-    power = 10.0 ** (math.floor(math.log10((high - low) / most)))
-    step = next(factor * power for factor in (1, 2, 2.5, 5, 10, 20) if (high - low) / (factor * power) <= most)
+    power = 10.0 ** (math.floor(math.log10((high - low) / _MOST_TICKS)))
+    step = next(factor * power for factor in (1, 2, 2.5, 5, 10, 20) if (high - low) / (factor * power) <= _MOST_TICKS)
     return tuple(number * step for number in range(math.ceil(low / step), math.floor(high / step) + 1))
 
 

@@ -68,9 +68,9 @@ class Spool:
         path.replace(kept)
         kept.with_suffix(".reason").write_text(reason + "\n", encoding="utf-8")
 
-    def forget_old(self, *, now_s: float | None = None) -> int:
+    def forget_old(self) -> int:
         """Delete sent deliveries past their time; returns how many."""
-        horizon_s = (time.time() if now_s is None else now_s) - SENT_KEPT_S
+        horizon_s = time.time() - SENT_KEPT_S
         old = [path for path in self._sent.glob("*.json") if path.stat().st_mtime < horizon_s]
         for path in old:
             path.unlink(missing_ok=True)

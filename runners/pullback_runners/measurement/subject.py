@@ -58,6 +58,6 @@ INSTALLED = Subject()
 """The engine that is installed beside the runners."""
 
 
-def engine_subject(engine: Path, objects: Path | None = None) -> Subject:
+def engine_subject(engine: Path) -> Subject:
     """The engine in a folder that holds the package `pullback`."""
-    return Subject(paths=(engine,), objects=objects)
+    return Subject(paths=(engine,))

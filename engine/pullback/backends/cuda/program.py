@@ -280,7 +280,7 @@ class _Writer:
         self.moved_bytes = 0
         self.fallbacks = list(reasons)
         self.there = _on_device(self.graph, on_device)
-        self.found = Kernels((), Views({}, {}))
+        self.found = Kernels((), Views({}))
         """The kernels of the part that is written."""
         self.read_last: dict[Atom, Kernel] = {}
         """By value of memory, the last of them that reads it."""

@@ -125,10 +125,10 @@ def _emit_in_registers(emission: Emission, memory: Memory, inputs: Sequence[Stor
     emission.kernel(key, "registers", pointers, build, can_fail=may_decline(graph))
 
 
-def emit_program(memory: Memory, vector_bits: int, name: str = "program") -> Module:
+def emit_program(memory: Memory, vector_bits: int) -> Module:
     """The module of a graph with `@program` in it."""
     module = Module(vector_bits)
-    function = module.function(name, [("ptr", "table")], returns="i64", internal=False)
+    function = module.function("program", [("ptr", "table")], returns="i64", internal=False)
     count = len(memory.kernels.kernels)
     if memory.in_registers or count <= MOST_CALLS:
         emit_graph(Emission(module, function), memory, *_from_table(function, memory))

@@ -13,7 +13,7 @@ def run_passes(
     graph: Graph, passes: Iterable[tuple[str, Callable[[Kernels], Kernels]]]
 ) -> Iterator[tuple[str, Kernels]]:
     """The kernels of a graph after each pass; the first pass is given none."""
-    checks, kernels = is_checking(), Kernels((), Views({}, {}))
+    checks, kernels = is_checking(), Kernels((), Views({}))
     for name, run in passes:
         kernels = run(kernels)
         if checks:

@@ -57,12 +57,12 @@ class Access:
 class Views:
     """The accesses of a graph's values, entered in the order of its nodes.
 
-    What is given to the graph is in C order but where `layouts` have other strides; what is `placed` in the memory of another
+    What is given to the graph is in C order but where `layouts` have other strides; what `place` moves to the memory of another
     value is made there.
     """
 
-    def __init__(self, layouts: Layouts, placed: Mapping[Var, Access]) -> None:
-        self._of: dict[Var, Access] = {var: Access(var, 0, strides) for var, strides in layouts.items()} | {**placed}
+    def __init__(self, layouts: Layouts) -> None:
+        self._of: dict[Var, Access] = {var: Access(var, 0, strides) for var, strides in layouts.items()}
 
     def access(self, atom: Atom) -> Access:
         """The access of a value: if it is neither a view nor placed elsewhere, all of its memory, in C order."""
@@ -101,9 +101,9 @@ class Views:
                 moved.append(node.outputs[0])
 
 
-def views_of(graph: Graph, layouts: Layouts, placed: Mapping[Var, Access] | None = None) -> Views:
+def views_of(graph: Graph, layouts: Layouts) -> Views:
     """The accesses of all values."""
-    views = Views(layouts, placed or {})
+    views = Views(layouts)
     for node in graph.nodes:
         if is_view(node):
             views.enter(node)
@@ -112,7 +112,7 @@ def views_of(graph: Graph, layouts: Layouts, placed: Mapping[Var, Access] | None
 
 def holding_views(graph: Graph, layouts: Layouts) -> Views:
     """The accesses of all values, with those of the layouts by which every view of a value is one."""
-    held, views = dict(layouts), Views(layouts, {})
+    held, views = dict(layouts), Views(layouts)
     for node in graph.nodes:
         if is_view(node):
             try:

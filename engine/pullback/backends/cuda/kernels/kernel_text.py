@@ -70,7 +70,7 @@ def write_kernels(nest: Nest, places: Sequence[Place], name: str = "nest") -> Ke
     return _Writer(nest, places, name).write()
 
 
-def write_together(nests: Sequence[tuple[Nest, Sequence[Place]]], name: str = "nests") -> Kernels:
+def write_together(nests: Sequence[tuple[Nest, Sequence[Place]]]) -> Kernels:
     """One kernel of nests that reduce nothing, whose operands lie at these places; each has blocks of its own.
 
     No two of them may write the same element, and none may read what another one writes.
@@ -80,7 +80,7 @@ def write_together(nests: Sequence[tuple[Nest, Sequence[Place]]], name: str = "n
     written = {places[one.pointer].parameter for nest, places in small for one in nest.writes}
     parameters = tuple(Parameter(piece, piece in read, piece in written) for piece in sorted(read | written))
     own = {one.piece: number for number, one in enumerate(parameters)}
-    module, kernel = Module(_VECTOR_BITS, max(_index_type(nest) for nest, _ in small)), f"{name}_0"
+    module, kernel = Module(_VECTOR_BITS, max(_index_type(nest) for nest, _ in small)), "nests_0"
     writers = [
         PhaseWriter(module, kernel, nest, grid_of(nest), [_in_parameters(place, own) for place in places], ())
         for nest, places in small

@@ -6,9 +6,9 @@ from pullback.backends.llvm.elementary.log import at_border, of_sum, one_plus, q
 from pullback.backends.llvm.writing.lanes import Lanes
 
 
-def _shrunk(lanes: Lanes, x: str, *, careful: bool = True) -> str:
+def _shrunk(lanes: Lanes, x: str) -> str:
     """e^-|x|."""
-    return exp(lanes, lanes.neg(lanes.absolute(x)), careful=careful, above=False)
+    return exp(lanes, lanes.neg(lanes.absolute(x)), careful=True, above=False)
 
 
 def sigmoid(lanes: Lanes, x: str) -> str:
