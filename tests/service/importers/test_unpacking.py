@@ -153,8 +153,8 @@ def test_of_members_without_end_none_is_fed_the_whole_rest(pack, monkeypatch):
 def test_zeros_may_follow_gzip_and_a_seek_table_zstd():
     assert unpacking.decompress(gzip.compress(b"a") + bytes(5000) + gzip.compress(b"b") + b"\0", LIMIT) == b"ab"
     table = b"\x5e\x2a\x4d\x18" + (9).to_bytes(4, "little") + bytes(9)
-    assert unpacking.decompress(compression.compress(b"a") + table, LIMIT) == b"a"
-    for packed in (gzip.compress(b"a"), compression.compress(b"a")):
+    assert unpacking.decompress(zstd.compress(b"a") + table, LIMIT) == b"a"
+    for packed in (gzip.compress(b"a"), zstd.compress(b"a")):
         with pytest.raises(UnreadableBodyError, match="Data follows"):
             unpacking.decompress(packed + b"junk", LIMIT)
 
