@@ -12,7 +12,7 @@ from pullback_service.errors import BusyError, TooLargeError, TooManyRequestsErr
 from pullback_service.work import current
 
 MOST_BYTES: Final = 1024 * 1024
-"""The longest body of JSON, unless its operation takes more."""
+"""The longest body, unless its operation takes more."""
 MOST_HELD_BYTES: Final = 512 * 1024 * 1024
 """Bytes of all bodies that a process has read, in whole or in part, and not yet answered; or of one report of the longest, if that is more."""
 SHARES: Final = 4

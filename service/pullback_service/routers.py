@@ -18,8 +18,13 @@ from pullback_service.bodies import MOST_BYTES, Bodies
 from pullback_service.importers.unpacking import refuse_too_many_values
 from pullback_service.runtime import runtime_of
 
-MOST_BYTES_OF: Final[Mapping[str, int]] = {"tell_log": 16 * 1024 * 1024}
-"""The longest bodies of operations that take more JSON: 5,000 commits with titles of 2,000 characters. Reports and logs of jobs are read by their endpoints."""
+MOST_BYTES_OF: Final[Mapping[str, int | None]] = {
+    "tell_log": 16 * 1024 * 1024,
+    "upload_report": None,
+    "report_result": None,
+    "append_log": None,
+}
+"""The longest bodies of operations that take more: 5,000 commits with titles of 2,000 characters. Reports and logs of jobs are read, and bounded, by their endpoints."""
 
 
 class LateRoute(APIRoute):
@@ -47,7 +52,7 @@ class LateRoute(APIRoute):
         """Serve callers who may ask, with a body within its bounds."""
         handle = super().get_route_handler()
         is_json = self.body_field is not None
-        most_bytes = MOST_BYTES_OF.get(self.name, MOST_BYTES) if is_json else None
+        most_bytes = MOST_BYTES_OF.get(self.name, MOST_BYTES)
 
         async def serve(request: Request) -> Response:
             with runtime_of(request.app).get(Bodies).holding(request, most_bytes) as held:

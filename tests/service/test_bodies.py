@@ -4,12 +4,15 @@ import asyncio
 import json
 import re
 
+import httpx
 import pytest
 
+from pullback_cli.app import create_app
 from pullback_service import bodies
 from pullback_service.bodies import COME_AGAIN_S, MOST_BYTES
 from pullback_service.routers import MOST_BYTES_OF
 from pullback_service.runtime import runtime_of
+from pullback_service.settings import Settings
 
 pytestmark = pytest.mark.anyio
 
@@ -53,6 +56,18 @@ async def test_a_body_is_refused_where_it_is_longer_than_any_that_is_meant(clien
     refused = await client.post(f"{API}/jobs", content=body(), headers=JSON)
     assert (refused.status_code, refused.json()["type"]) == (413, "urn:pullback:problem:too-large")
     assert f"over the limit of {MOST_BYTES} bytes" in refused.json()["detail"]
+    assert sum(taken) <= MOST_BYTES + PIECE
+
+
+async def test_a_form_is_read_no_further_than_json_whatever_length_was_declared(database_url, tmp_path, long):
+    body, taken = long
+    headers = {"content-type": "application/x-www-form-urlencoded", "content-length": "10"}
+    (tmp_path / "token").write_text("the secret of this test")
+    app = create_app(Settings(database_url=database_url, auth="token", token_file=tmp_path / "token"))
+    async with app.router.lifespan_context(app):
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
+            refused = await client.post("/login", content=body(), headers=headers)
+    assert refused.status_code == 413
     assert sum(taken) <= MOST_BYTES + PIECE
 
 
