@@ -13,7 +13,7 @@ from pullback_service.regression import find_changes
 from pullback_service.statements import Query, Rows
 
 NEWEST: Final = 100
-"""The newest readings of a series among which a page looks for them."""
+"""The newest readings of a series among which a page looks for them; those of other branches than the trunk are left out."""
 MOST_SERIES: Final = 3
 """The most series of a case that a page looks at: times first, peers last, and the tier that came last before others."""
 KINDS: Final = frozenset({"spike", "drift", "noisier"})
@@ -27,13 +27,15 @@ SELECT series.id, series.variant, series.metric, newest.commit_id, newest.sha, n
         WHERE case_id = %(case)s AND machine_id = %(machine)s AND NOT exact AND metric <> ALL (%(unwatched)s::text[])
         ORDER BY metric <> 'time', variant_kind = 'peer', id DESC
         LIMIT %(most_series)s) series, LATERAL (
-       SELECT reading.ordered_at, reading.commit_id, commit.sha, reading.value, reading.log_ratio, reading.low, reading.high
-         FROM reading
+       SELECT reading.*, commit.sha
+         FROM (
+              SELECT ordered_at, commit_id, value, log_ratio, low, high
+                FROM reading
+               WHERE series_id = series.id
+               ORDER BY ordered_at DESC, commit_id DESC
+               LIMIT %(newest)s) reading
          JOIN branch_commit ON branch_commit.branch_id = branch.id AND branch_commit.commit_id = reading.commit_id
-         JOIN commit ON commit.id = reading.commit_id
-        WHERE reading.series_id = series.id
-        ORDER BY reading.ordered_at DESC, reading.commit_id DESC
-        LIMIT %(newest)s) newest
+         JOIN commit ON commit.id = reading.commit_id) newest
  ORDER BY series.id, newest.ordered_at, newest.commit_id
 """  # noqa: S608 - our own words
 

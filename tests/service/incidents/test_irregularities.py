@@ -67,5 +67,5 @@ async def test_the_newest_readings_of_the_trunk_alone_are_read(history, reports,
         found = await answer(session, newest_of_case(project, series.case_id, series.machine_id))
     assert {(each.variant, each.metric) for each in found} == {("fused", "time"), ("unfused", "time")}
     for each in found:
-        assert [each.shas[one.commit_id] for one in each.readings] == [reports.sha(number) for number in (4, 5, 6)]
+        assert [each.shas[one.commit_id] for one in each.readings] == [reports.sha(number) for number in (5, 6)]
         assert all((one.log_ratio is None) == (each.variant == "unfused") for one in each.readings)
