@@ -54,7 +54,7 @@ async def _read(
                 raise refused[0][1] from None
             raise
         try:
-            return await case_at(session, project_id, project, place, machine=state.machine)
+            return await case_at(session, project_id, project, place, machine=state.machine, with_irregularities=True)
         except GoneError as error:
             refused.append((place.here, error))
 

@@ -7,6 +7,7 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links, sources
+from pullback_dashboards.case.irregularities import lines_of_case
 from pullback_dashboards.case.view import CaseView, ReportEntry, Step, case_view
 from pullback_dashboards.history import Commit
 from pullback_dashboards.incident_marks import marks_of
@@ -14,6 +15,7 @@ from pullback_service import statements
 from pullback_service.errors import GoneError, Missing, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.accuracy import resolutions_of
+from pullback_service.incidents.irregularities import newest_of_case
 from pullback_service.incidents.queries import incident_changes_at
 from pullback_service.models.reports import Report
 from pullback_service.reports.case_reports import CasePlace, CaseReport, StoredCase
@@ -25,7 +27,13 @@ from pullback_service.work import in_thread
 
 
 async def case_at(
-    session: AsyncSession, project_id: ProjectId, project: str, place: CasePlace, *, machine: str | None = None
+    session: AsyncSession,
+    project_id: ProjectId,
+    project: str,
+    place: CasePlace,
+    *,
+    machine: str | None = None,
+    with_irregularities: bool = False,
 ) -> CaseView:
     """The case as a report tells it, beside what one of the commit before told; addresses have the `machine` that was asked for.
 
@@ -39,10 +47,13 @@ async def case_at(
         resolutions = ask(resolutions_of(place.case.id, here.machine_id))
         said = ask(incident_changes_at(project_id, here.machine_id, [here.commit.id], case_id=place.case.id))
         series = ask(steps_of_case(place.case.id, here.machine_id, here.commit.id, earlier.commit.id if earlier else 0))
+        newest = ask(newest_of_case(project_id, place.case.id, here.machine_id)) if with_irregularities else None
     of_here = [part for (report_id, _), part in zip(asked, parts.value, strict=True) if report_id == here.report_id]
     # Much of the time of this page is unpacking two files, which two threads do.
-    now, before = await gather(
-        _told(here, of_here, place.case), _told_before(earlier, parts.value[len(of_here) :], place.case)
+    now, before, irregularities = await gather(
+        _told(here, of_here, place.case),
+        _told_before(earlier, parts.value[len(of_here) :], place.case),
+        in_thread(lines_of_case, project, newest.value if newest is not None else ()),
     )
     return case_view(
         now,
@@ -64,6 +75,7 @@ async def case_at(
                 (one.incident_id, one.kind, one.state) for one in said.value if one.commit_id == here.commit.id
             ),
         ),
+        irregularities=irregularities,
         claims=[sources.claim_of(one, place=0) for one in news.value if one.is_claim],
     )
 

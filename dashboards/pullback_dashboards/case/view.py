@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from pullback_dashboards import links
 from pullback_dashboards.case.differences import Difference, Line, differing_facts, program_lines
+from pullback_dashboards.case.irregularities import IrregularityLine
 from pullback_dashboards.case.provenance import MeasuredFact, measured_facts
 from pullback_dashboards.charts.strip import Groups
 from pullback_dashboards.history import Claim, Commit, doubt_of_count, in_reading_order, metric_label
@@ -30,6 +31,7 @@ from pullback_dashboards.wording.busyness import busy_words
 from pullback_service.claims import BASELINE, COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.judging import UNPAIRED
 from pullback_service.comparisons.queries import SeriesComparison
+from pullback_service.incidents.irregularities import MOST_SERIES, NEWEST
 from pullback_service.measured.code_identity import EQUAL_CODE
 from pullback_service.quality import CLEAN, quality_of
 from pullback_service.ratio import NO_RATIO, Bounded, Ratio, value_before
@@ -181,6 +183,13 @@ class CaseView:
     baseline: str
     incidents: tuple[IncidentMark, ...] = ()
     """Those of the case that begin at the commit."""
+    irregularities: tuple[IrregularityLine, ...] = ()
+    """Spikes, drift and noisier stretches of its series."""
+
+    @property
+    def looked_at(self) -> tuple[int, int]:
+        """The most results of a series, and the most series, among which these are looked for."""
+        return NEWEST, MOST_SERIES
 
     @property
     def compares(self) -> bool:
@@ -234,6 +243,7 @@ def case_view(
     claims: Sequence[Claim] = (),
     resolutions: Mapping[tuple[str, str], float] | None = None,
     incidents: tuple[IncidentMark, ...] = (),
+    irregularities: tuple[IrregularityLine, ...] = (),
 ) -> CaseView:
     """The view. `steps` are the commits measured before and after, `claims` what may be said where uploads compare.
 
@@ -269,6 +279,7 @@ def case_view(
         reproduce=reproduce_command(now.document, commit, only=now.entry),
         baseline=baseline_of(now.entry),
         incidents=incidents,
+        irregularities=irregularities,
     )
 
 

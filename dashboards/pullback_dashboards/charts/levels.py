@@ -48,7 +48,7 @@ class Level:
 class LevelChart:
     """Observations around a change. `since` is the band of commits that may have caused it; `marks` are signs above commits.
 
-    `heights` are the labels of the axis, by height; `ends` the names of the first and the last commit.
+    `heights` are the labels of the axis, by height; `ends` the names of the first and the last commit; `notes` are signs below commits.
     """
 
     title: str
@@ -59,6 +59,7 @@ class LevelChart:
     heights: tuple[tuple[float, str], ...]
     ends: tuple[str, str]
     count: int
+    notes: tuple[tuple[int, str], ...] = ()
 
     @property
     def drawings(self) -> tuple[tuple[str, str], ...]:
@@ -140,6 +141,8 @@ def _marks(chart: LevelChart, frame: _Frame) -> Iterator[str]:
             )
     for place, sign, tone in chart.marks:
         yield f'<text class="{tone}-ink levels-mark" x="{frame.x(place):.1f}" y="16" text-anchor="middle">{escape(sign)}</text>'
+    for place, sign in chart.notes:
+        yield f'<text class="levels-note" x="{frame.x(place):.1f}" y="{foot - 4}" text-anchor="middle">{escape(sign)}</text>'
     first, last = chart.ends
     yield f'<text class="levels-tick" x="{_LEFT}" y="{HEIGHT - 8}">{escape(first)}</text>'
     yield f'<text class="levels-tick" x="{frame.right}" y="{HEIGHT - 8}" text-anchor="end">{escape(last)}</text>'

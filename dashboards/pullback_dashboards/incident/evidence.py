@@ -6,6 +6,7 @@ from math import exp, isfinite
 from statistics import median
 
 from pullback_dashboards import links
+from pullback_dashboards.case.irregularities import IrregularityLine, line_of
 from pullback_dashboards.charts.forest import Forest
 from pullback_dashboards.charts.levels import Dot, Level, LevelChart, bounds_of, ticks_between
 from pullback_dashboards.history import metric_label
@@ -13,8 +14,10 @@ from pullback_dashboards.incidents.view import EVIDENCE, TONES
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.plurals import counted
 from pullback_service.incidents.evidence import Observation, PairedComparison, UnchangedSeries
+from pullback_service.incidents.irregularities import Irregularity, irregularities_of
 from pullback_service.incidents.queries import Detail, NamedChange
 from pullback_service.incidents.sentences import SHORT, lead_of, place_of_metric
+from pullback_service.incidents.trunk_changes import Observed
 from pullback_service.plain_rows import filled
 from pullback_service.ratio import Ratio
 
@@ -23,6 +26,7 @@ MOST_CHANGES = 100
 MOST_CHARTS = 4
 _OF_A_LEVEL = 20  # observations before a change, of which its level is taken
 _LEAST_RATIOS = 0.7  # of all observations: then ratios are drawn, and values else
+_MEASURED = {"levels", "paired", "anchor"}  # evidence of what is not counted
 _STANDINGS = {
     "suspected": "suspected",
     "borne_out": "supported by later commits",
@@ -144,6 +148,8 @@ class SeriesChart:
     chart: LevelChart
     summary: str
     """The chart for those who do not see it."""
+    irregularities: tuple[IrregularityLine, ...] = ()
+    """Spikes, drift and noisier stretches among what is drawn, which the chart marks."""
 
 
 def rows_of(
@@ -249,16 +255,18 @@ def drawn_series(detail: Detail) -> tuple[NamedChange, ...]:
     return tuple(drawn.values())[:MOST_CHARTS]
 
 
-def charts_of(detail: Detail, observed: Sequence[Observation]) -> tuple[SeriesChart, ...]:
+def charts_of(project: str, detail: Detail, observed: Sequence[Observation]) -> tuple[SeriesChart, ...]:
     """Charts of some series around an incident; of a series that was not observed along the trunk there is none."""
     by_series: dict[int, list[Observation]] = {}
     for one in observed:
         by_series.setdefault(one.series_id, []).append(one)
-    made = (_chart(detail, each, by_series.get(each.change.series_id or 0, ())) for each in drawn_series(detail))
+    made = (
+        _chart(project, detail, each, by_series.get(each.change.series_id or 0, ())) for each in drawn_series(detail)
+    )
     return tuple(chart for chart in made if chart is not None)
 
 
-def _chart(detail: Detail, each: NamedChange, observed: Sequence[Observation]) -> SeriesChart | None:
+def _chart(project: str, detail: Detail, each: NamedChange, observed: Sequence[Observation]) -> SeriesChart | None:
     known = [one for one in observed if isfinite(one.value)]
     order = {position: place for place, position in enumerate(sorted({one.position for one in known}))}
     at = {one.commit_id: order[one.position] for one in known}
@@ -266,7 +274,7 @@ def _chart(detail: Detail, each: NamedChange, observed: Sequence[Observation]) -
     if reference is None or commit is None or reference >= commit:
         return None
     ratios = [one for one in known if one.ratio.log_ratio is not None]
-    by_ratio = each.change.evidence in {"levels", "paired", "anchor"} and len(ratios) >= _LEAST_RATIOS * len(known)
+    by_ratio = each.change.evidence in _MEASURED and len(ratios) >= _LEAST_RATIOS * len(known)
     dots = tuple(_dot(one, order[one.position], by_ratio=by_ratio) for one in (ratios if by_ratio else known))
     ended = at.get(each.change.ended_id) if each.change.ended_id is not None else None
     unit = each.unit or ""
@@ -282,6 +290,7 @@ def _chart(detail: Detail, each: NamedChange, observed: Sequence[Observation]) -
     ticks = ticks_between(low, high)
     labels = [f"{tick:.6g}×" for tick in ticks] if by_ratio else units.quantities(ticks, unit)
     shas = {order[one.position]: one.sha[:SHORT] for one in known}
+    irregular = tuple(_irregular(project, each, known)) if each.change.evidence in _MEASURED else ()
     quantity = f"{metric_label(each.metric or '')}{' against the baseline' if by_ratio else ''}"
     return SeriesChart(
         case=each.case,
@@ -298,9 +307,22 @@ def _chart(detail: Detail, each: NamedChange, observed: Sequence[Observation]) -
             heights=tuple(zip(ticks, labels, strict=True)),
             ends=(shas[0], shas[max(shas)]),
             count=len(order),
+            notes=tuple((at[one.first_id], line.sign) for one, line in irregular),
         ),
         summary=f"{quantity}: " + "; ".join(level.words for level in levels) + f"; {counted(len(dots), 'observation')}",
+        irregularities=tuple(line for _, line in irregular),
     )
+
+
+def _irregular(
+    project: str, each: NamedChange, observed: Sequence[Observation]
+) -> Iterator[tuple[Irregularity, IrregularityLine]]:
+    shas = {one.commit_id: one.sha for one in observed}
+    readings = [
+        Observed(one.commit_id, one.value, *one.ratio[:3], (one.ratio.log_ratio is not None,)) for one in observed
+    ]
+    for found in irregularities_of(readings):
+        yield found, line_of(project, each.change.variant or "", each.metric or "", found, shas)
 
 
 def _dot(one: Observation, place: int, *, by_ratio: bool) -> Dot:

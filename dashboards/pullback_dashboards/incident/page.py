@@ -103,7 +103,7 @@ async def _read(project: str, incident_id: KnownId, session: ReadSession, caller
         can_bisect=can_bisect(detail),
         seen=incident.seen,
         rules=rules_of(detail),
-        charts=charts_of(detail, observed.value),
+        charts=charts_of(project, detail, observed.value),
         changes=rows,
         left_out=len(detail.changes) - len(rows),
         against=against,

@@ -126,6 +126,8 @@ SELECT DISTINCT case_id, machine_id, variant
  WHERE project_id = %(project)s AND kind = 'missing' AND machine_id = ANY (%(machines)s::bigint[])
 """
 # Of each series the newest readings; `since` is null where these are all, else from there on no commit of the variant is left out.
+# The place is looked up reading by reading, newest first, and the search ends with enough of them: as a join it begins with the whole trunk
+# where the planner has no statistics.
 _MEASURED: Final[LiteralString] = f"""
 SELECT DISTINCT ON (series.case_id, series.machine_id, series.variant, newest.commit_id)
        series.case_id, series.machine_id, series.variant, newest.commit_id, newest.suite,
@@ -134,13 +136,20 @@ SELECT DISTINCT ON (series.case_id, series.machine_id, series.variant, newest.co
   JOIN series USING (case_id, machine_id, variant), LATERAL (
        SELECT each.*, CASE count(*) OVER () WHEN %(most)s THEN min(position) OVER () END AS since
          FROM (
-              SELECT reading.commit_id, branch_commit.position, {_SUITE} AS suite
-                FROM reading
-                JOIN branch_commit ON branch_commit.commit_id = reading.commit_id AND branch_commit.branch_id = %(branch)s
-                JOIN report ON report.id = reading.report_id
-               WHERE reading.series_id = series.id
-               ORDER BY reading.ordered_at DESC, reading.commit_id DESC
-               LIMIT %(most)s) each) newest
+              SELECT few.commit_id, few.position, {_SUITE} AS suite
+                FROM (
+                     SELECT *
+                       FROM (
+                            SELECT commit_id, report_id, (
+                                   SELECT position FROM branch_commit
+                                    WHERE branch_id = %(branch)s AND branch_commit.commit_id = reading.commit_id) AS position
+                              FROM reading
+                             WHERE series_id = series.id
+                             ORDER BY ordered_at DESC, commit_id DESC
+                            OFFSET 0) every
+                      WHERE position IS NOT NULL
+                      LIMIT %(most)s) few
+                JOIN report ON report.id = few.report_id) each) newest
  ORDER BY series.case_id, series.machine_id, series.variant, newest.commit_id, series.id
 """  # noqa: S608 - our own words
 _FAILED: Final[LiteralString] = """

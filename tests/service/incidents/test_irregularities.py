@@ -1,0 +1,71 @@
+"""Spikes, drift and noisier stretches of a series, which pages show."""
+
+from math import log
+
+import numpy as np
+import pytest
+from sqlalchemy import select
+
+from pullback_service.incidents import irregularities
+from pullback_service.incidents.irregularities import irregularities_of, newest_of_case
+from pullback_service.incidents.trunk_changes import Observed
+from pullback_service.models import Project
+from pullback_service.models.series import Series
+from pullback_service.statements import answer
+
+
+def observed(values, *, level=(), begin=0):
+    return [Observed(begin + place, value, None, None, None, level) for place, value in enumerate(values)]
+
+
+def noise(n, seed=1, spread=0.01):
+    return np.exp(spread * np.random.default_rng(seed).normal(size=n))
+
+
+def test_two_results_that_stand_out_are_a_spike():
+    values = noise(120)
+    values[60:62] *= 1.2
+    (spike,) = irregularities_of(observed(values))
+    assert (spike.kind, spike.first_id, spike.last_id, spike.commits) == ("spike", 60, 61, 2)
+    assert spike.size == pytest.approx(log(1.2), abs=0.02)
+
+
+def test_many_small_steps_are_one_drift():
+    values = noise(120) * np.exp(np.clip(np.arange(120) - 40, 0, 40) / 40 * log(1.1))
+    (drift,) = irregularities_of(observed(values))
+    assert drift.kind == "drift"
+    assert drift.commits == drift.last_id - drift.first_id + 1 == pytest.approx(40, abs=15)
+    assert drift.size == pytest.approx(log(1.1), abs=0.02)
+
+
+def test_more_scatter_is_a_noisier_stretch():
+    values = np.concatenate([noise(60), noise(60, 2, 0.04)])
+    (noisier,) = irregularities_of(observed(values))
+    assert (noisier.kind, noisier.first_id) == ("noisier", pytest.approx(60, abs=10))
+    assert noisier.size == pytest.approx(log(4), abs=0.5)
+
+
+def test_steps_and_returns_are_for_incidents_and_readings_against_the_baseline_are_another_level_than_values():
+    values = noise(120)
+    values[60:] *= 1.2
+    values[90:] /= 1.2
+    assert irregularities_of(observed(values)) == []
+    assert irregularities_of([*observed(noise(40)), *observed(noise(40, 3, 0.2), level=(1,), begin=40)]) == []
+
+
+@pytest.mark.anyio
+async def test_the_newest_readings_of_the_trunk_alone_are_read(history, reports, database, monkeypatch):
+    monkeypatch.setattr(irregularities, "NEWEST", 3)
+    for number in range(1, 7):
+        await history.client.post("/api/v1/reports", json=history.commit(number))
+    other = history.commit(7)
+    other["commit"]["branch"] = "feature"
+    await history.client.post("/api/v1/reports", json=other)
+    async with database.reading() as session:
+        (project,) = await session.scalars(select(Project.id))
+        series = (await session.scalars(select(Series).where(Series.metric == "time"))).first()
+        found = await answer(session, newest_of_case(project, series.case_id, series.machine_id))
+    assert {(each.variant, each.metric) for each in found} == {("fused", "time"), ("unfused", "time")}
+    for each in found:
+        assert [each.shas[one.commit_id] for one in each.readings] == [reports.sha(number) for number in (5, 6)]
+        assert all((one.log_ratio is None) == (each.variant == "unfused") for one in each.readings)
