@@ -12,7 +12,7 @@ from pullback_runners.measurement.device import measured_device
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.sequential_sampling import FEWEST_GROUPS
 from pullback_runners.measurement.subject import Subject
-from pullback_runners.measurement.subject_cases import Chosen, choose_for
+from pullback_runners.measurement.subject_cases import CaseSelection, choose_for
 from pullback_runners.measurement.worker_process import StoppedError
 from pullback_runners.progress import GroupSteps, Progress, Steps, ignore_progress
 from pullback_runners.projects.subjects import BuiltCommit
@@ -65,7 +65,7 @@ def compare_commits(
     with measured_device(device, is_held=holds_device) as found:
         with begin_run(choice, found, timeout_s, stop, on_progress, checks_outside=choice.of_engine) as (
             run,
-            surroundings,
+            settings,
         ):
             comparisons: list[Comparison] = []
             steps = Steps(len(pairs) * (1 + chosen.groups), on_progress)
@@ -90,7 +90,7 @@ def compare_commits(
                     most_s = (ends - time.monotonic()) / (len(pairs) - number)
                     try:
                         compare_members(
-                            comparison, chosen, surroundings, group_steps.begin, min(most_s, chosen.comparison_s)
+                            comparison, chosen, settings, group_steps.begin, min(most_s, chosen.comparison_s)
                         )
                     except NoRoomError as error:  # the others may have room
                         comparisons.pop()
@@ -189,7 +189,7 @@ def _choose_for_both(
     patterns: Sequence[str],
     files: Sequence[Path],
     device: str,
-) -> tuple[Chosen, tuple[Subject, Subject], list[str]]:
+) -> tuple[CaseSelection, tuple[Subject, Subject], list[str]]:
     """The cases that both have, their subjects with the modules that have to be theirs, and what cannot be had."""
     try:
         choice = choose_for(candidate.subject, suite, patterns, files, device)

@@ -6,6 +6,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 CHANNEL = "pullback_jobs"
 
 
-async def ring(session: AsyncSession) -> None:
+async def notify_waiting_agents(session: AsyncSession) -> None:
     """Ring when this transaction is stored."""
     await session.execute(text("SELECT pg_notify(:channel, '')"), {"channel": CHANNEL})

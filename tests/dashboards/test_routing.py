@@ -67,7 +67,7 @@ async def test_every_name_has_its_pages_and_their_twins(database_url):
             for address in (links.workload(project, workload), links.case(project, "a" * 40, label)):
                 page = await client.get(address, headers={"accept": "text/html"})
                 assert (page.status_code, page.headers["content-type"][:9]) == (200, "text/html"), address
-                twin = await client.get(links.twin(address, "", "json"))
+                twin = await client.get(links.in_format(address, "", "json"))
                 assert twin.status_code == 200, address
                 told = twin.json()
                 assert workload in {told.get("workload"), told.get("view", {}).get("workload")}, address

@@ -17,7 +17,7 @@ from pullback_service.incidents.evidence import Observation, PairedComparison, U
 from pullback_service.incidents.irregularities import Irregularity, irregularities_of
 from pullback_service.incidents.queries import Detail, NamedChange
 from pullback_service.incidents.sentences import SHORT, lead_of, place_of_metric
-from pullback_service.incidents.trunk_changes import Observed
+from pullback_service.incidents.trunk_changes import TrunkReading
 from pullback_service.plain_rows import filled
 from pullback_service.ratio import Ratio
 
@@ -319,7 +319,7 @@ def _irregular(
 ) -> Iterator[tuple[Irregularity, IrregularityLine]]:
     shas = {one.commit_id: one.sha for one in observed}
     readings = [
-        Observed(one.commit_id, one.value, *one.ratio[:3], (one.ratio.log_ratio is not None,)) for one in observed
+        TrunkReading(one.commit_id, one.value, *one.ratio[:3], (one.ratio.log_ratio is not None,)) for one in observed
     ]
     for found in irregularities_of(readings):
         yield found, line_of(project, each.change.variant or "", each.metric or "", found, shas)

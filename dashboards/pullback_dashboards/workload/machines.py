@@ -15,7 +15,7 @@ from pullback_service.series.sketching import Sketch
 
 
 @dataclass(frozen=True)
-class Newest:
+class VariantLine:
     """The newest result of a variant on a machine."""
 
     variant: str
@@ -24,13 +24,13 @@ class Newest:
 
 
 @dataclass(frozen=True)
-class OnMachine:
+class MachineChart:
     """One small multiple."""
 
     machine: str
     href: str
     current: bool
-    newest: tuple[Newest, ...]
+    newest: tuple[VariantLine, ...]
     drawing: str
 
 
@@ -40,7 +40,7 @@ class Machines:
 
     title: str
     span: str
-    drawn: tuple[OnMachine, ...]
+    drawn: tuple[MachineChart, ...]
     others: tuple[tuple[str, str], ...] = ()
 
 
@@ -80,7 +80,7 @@ def side_by_side(
         title=f"{metric.label}, variant ÷ {baseline}" if relative else metric.label,
         span=f"all from {shared.bottom:.3g}{unit} to {shared.top:.3g}{unit}{', logarithmic' if log else ''}",
         drawn=tuple(
-            OnMachine(
+            MachineChart(
                 machine=name,
                 href=address(name),
                 current=name == current,
@@ -101,8 +101,8 @@ def _drawn(sketch: Sketch, scale: units.Scale, *, relative: bool) -> tuple[Seque
     return [place for place, _ in known], [math.exp(ratio) for _, ratio in known]
 
 
-def _newest(curves: Sequence[SmallCurve], unit: str) -> Iterator[Newest]:
+def _newest(curves: Sequence[SmallCurve], unit: str) -> Iterator[VariantLine]:
     for curve in curves:
         last = curve.heights[-1]
         text = factors.factor(math.log(last)) if unit == "×" and last > 0 else f"{units.significant(last)}{unit}"
-        yield Newest(curve.name, text, curve.look.slot)
+        yield VariantLine(curve.name, text, curve.look.slot)

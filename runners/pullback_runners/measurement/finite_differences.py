@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pullback_runners.measurement.gradient_check import GradientCheck, array_of, parts_of
-from pullback_runners.workloads import Differentiated, Inputs
+from pullback_runners.workloads import Inputs, ValueAndGradients
 
 TOLERANCE = {"f4": 2e-2, "f8": 1e-6}
 DIRECTIONS = 3
@@ -38,7 +38,7 @@ class Differences:
     )
     """The signs of the first gradients, the change of the value along them and its error."""
 
-    def check(self, found: Differentiated) -> GradientCheck:
+    def check(self, found: ValueAndGradients) -> GradientCheck:
         """Hold the gradients against the differences along a few random directions."""
         value, gradients = found
         if set(gradients) != set(self.wrt):

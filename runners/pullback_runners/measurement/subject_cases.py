@@ -32,7 +32,7 @@ _TIMEOUT_S = 300
 
 
 @dataclass(frozen=True)
-class Chosen:
+class CaseSelection:
     """The cases and variants of a subject that will be measured."""
 
     cases: list[Case]
@@ -74,14 +74,14 @@ class Chosen:
 
 def choose_for(
     subject: Subject, suite: str, patterns: Sequence[str] = (), files: Sequence[Path] = (), device: str = "cpu"
-) -> Chosen:
+) -> CaseSelection:
     """Choose the cases that a subject has; UsageError says why there are none.
 
     An engine is measured by workloads that are installed beside it, which an old one may not be able to import.
     """
     if subject.has_engine:
         choice = choose_cases(suite, patterns, files, device)
-        return Chosen(
+        return CaseSelection(
             choice.cases, choice.files, choice.refused, choice.offers, known_variants(), subject.imports, of_engine=True
         )
     order = {
@@ -109,7 +109,7 @@ def choose_for(
         raise LoadError(f"{answer['failed']}{subject.hint}", answer["raised"])
     if "failed" in answer:
         raise UsageError(f"{answer['failed']}{subject.hint}")
-    return Chosen(
+    return CaseSelection(
         cases=[Case.of_document(each) for each in answer["cases"]],
         files=[Path(each) for each in answer["files"]],
         offers={name: _offer(each) for name, each in answer["offers"].items()},

@@ -8,7 +8,7 @@ from typing import Final, LiteralString, NamedTuple
 from pullback_service.claims import UNWATCHED
 from pullback_service.commits.trunk import TRUNK
 from pullback_service.ids import MachineId, ProjectId
-from pullback_service.incidents.trunk_changes import Observed, by_level, factor_of
+from pullback_service.incidents.trunk_changes import TrunkReading, by_level, factor_of
 from pullback_service.regression import find_changes
 from pullback_service.statements import Query, Rows
 
@@ -58,7 +58,7 @@ class NewestReadings(NamedTuple):
 
     variant: str
     metric: str
-    readings: Sequence[Observed]
+    readings: Sequence[TrunkReading]
     shas: dict[int, str]
 
 
@@ -75,7 +75,7 @@ def newest_of_case(project_id: ProjectId, case_id: int, machine_id: MachineId) -
     return Query(_NEWEST, values, _newest, width=9)
 
 
-def irregularities_of(readings: Sequence[Observed]) -> list[Irregularity]:
+def irregularities_of(readings: Sequence[TrunkReading]) -> list[Irregularity]:
     """Spikes, drift and noisier stretches in the readings of a series along the trunk, oldest first."""
     found = []
     for at_level in by_level(readings).values():
@@ -94,7 +94,7 @@ def _newest(rows: Rows) -> Sequence[NewestReadings]:
     for (_, variant, metric), of_one in groupby(rows, key=itemgetter(0, 1, 2)):
         newest = [row[3:] for row in of_one]
         readings = [
-            Observed(commit_id, value, ratio, low, high, (ratio is not None,))
+            TrunkReading(commit_id, value, ratio, low, high, (ratio is not None,))
             for commit_id, _, value, ratio, low, high in newest
         ]
         found.append(NewestReadings(variant, metric, readings, {row[0]: row[1] for row in newest}))

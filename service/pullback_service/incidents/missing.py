@@ -21,7 +21,7 @@ Suite: TypeAlias = tuple[int, str]
 """A machine, and a suite or the format of another tool with its device: reports of one such pair measure the same."""
 
 
-class Tracked(NamedTuple):
+class TrackedVariant(NamedTuple):
     """A variant of a case on a machine: commits of the trunk at which it was measured, each with its suite, and at which it failed.
 
     `since`: the place from which on these are all; commits before it are not among them.
@@ -36,7 +36,7 @@ class Tracked(NamedTuple):
 
 
 def missing_of(
-    tracked: Iterable[Tracked],
+    tracked: Iterable[TrackedVariant],
     reported: Mapping[Suite, Collection[int]],
     places: Places,
     stored: Iterable[Change] = (),
@@ -58,7 +58,7 @@ def missing_of(
     return found
 
 
-def _sure_since(each: Tracked, places: Places) -> int:
+def _sure_since(each: TrackedVariant, places: Places) -> int:
     """The place of the commit after which all stretches are found."""
     if each.since is None:
         return -1
@@ -66,7 +66,7 @@ def _sure_since(each: Tracked, places: Places) -> int:
     return within[min(SURE, len(within)) - 1]
 
 
-def _missing(each: Tracked, reported: Mapping[Suite, Collection[int]], places: Places) -> list[Change]:
+def _missing(each: TrackedVariant, reported: Mapping[Suite, Collection[int]], places: Places) -> list[Change]:
     found: dict[int, Change] = {}
     for suite in sorted(set(each.measured.values())):
         # If another suite measured it at a commit, it is not missing there.

@@ -13,7 +13,7 @@ from pullback_service.incidents.announcing import ANNOUNCED_KINDS, BEGINNINGS
 from pullback_service.incidents.budget_inputs import every_budget_change
 from pullback_service.incidents.changes import Places
 from pullback_service.incidents.detection_inputs import read_trunk
-from pullback_service.incidents.grouping import Located, group
+from pullback_service.incidents.grouping import LocatedChange, group
 from pullback_service.incidents.queries import Detail, NamedChange, details_of, named_changes
 from pullback_service.incidents.ruling import decision_on, subject_of
 from pullback_service.incidents.sentences import sentence
@@ -108,7 +108,7 @@ async def _over_budget(
 
 def _announced(rules: Sequence[Rule], named: Sequence[NamedChange], places: Places) -> list[list[NamedChange]]:
     by_change = {each.change: each for each in named}
-    located = [Located(each.change, each.workload) for each in named if _is_watched(rules, each)]
+    located = [LocatedChange(each.change, each.workload) for each in named if _is_watched(rules, each)]
     parts = [[by_change[each.change] for each in part] for part in group(located, places)]
     return [part for part in parts if decision_on(rules, part).tells]
 

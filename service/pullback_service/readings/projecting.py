@@ -23,7 +23,7 @@ from pullback_service.ids import CommitId, SeriesId
 from pullback_service.readings.queries import columns_of
 from pullback_service.readings.reading import COLUMNS, Reading, reading_of
 from pullback_service.readings.reading_text import INSERT_READINGS, beginning_of, ending_of, line
-from pullback_service.readings.report_pooling import LEVEL, MeasuredPoint, Pooled, counting, of_one_level, pool
+from pullback_service.readings.report_pooling import LEVEL, MeasuredPoint, PooledPoints, counting, of_one_level, pool
 from pullback_service.row_text import insert_lines
 
 POINTS_AT_ONCE = 20_000
@@ -247,7 +247,7 @@ def readings_of(rows: Iterable[Sequence[Any]]) -> Iterator[Reading]:
     return (reading_of(*each) for each in _pooled(rows))
 
 
-def _pooled(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[int, int, datetime, UUID, int, Pooled]]:
+def _pooled(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[int, int, datetime, UUID, int, PooledPoints]]:
     for (series_id, commit_id), group in groupby(rows, key=itemgetter(0, 1)):
         points = of_one_level(list(group))
         measured = [MeasuredPoint.of(point[4:-2]) for point in points]

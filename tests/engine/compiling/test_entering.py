@@ -730,8 +730,8 @@ def test_a_function_whose_code_or_defaults_are_exchanged_is_another_one():
 
 
 def test_where_dicts_are_laid_out_otherwise_names_are_looked_up(monkeypatch):
-    monkeypatch.setattr("pullback.backends.native.entry.held._dicts_are_known", lambda: False)
-    monkeypatch.setattr("pullback.backends.native.entry.held._functions_are_known", lambda: False)
+    monkeypatch.setattr("pullback.backends.native.entry.watched_memory._dicts_are_known", lambda: False)
+    monkeypatch.setattr("pullback.backends.native.entry.watched_memory._functions_are_known", lambda: False)
     parts = module_of(rate=2.0)
     plan = compiled(lambda x: x * parts.rate)
     plan(X)

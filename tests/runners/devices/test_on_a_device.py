@@ -20,8 +20,8 @@ from pullback_runners.comparing import compare_commits
 from pullback_runners.errors import NoRoomError, UsageError, VariantError
 from pullback_runners.machine.device_lock import device_lock
 from pullback_runners.machine.nvml import Clocks
-from pullback_runners.measurement import beside, comparison, slices, zygote_process
-from pullback_runners.measurement.beside import time_beside
+from pullback_runners.measurement import call_times, comparison, slices, zygote_process
+from pullback_runners.measurement.call_times import time_beside
 from pullback_runners.measurement.clocks import clock_of
 from pullback_runners.measurement.device import measured_device
 from pullback_runners.measurement.examination import Examination
@@ -30,7 +30,7 @@ from pullback_runners.measurement.lockstep import MOST_REPEATS, Timing, _take_tu
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.renewing import Renewal
 from pullback_runners.measurement.subject import INSTALLED
-from pullback_runners.measurement.worker_process import Draw, Surroundings, worker_environment
+from pullback_runners.measurement.worker_process import Draw, WorkerSettings, worker_environment
 from pullback_runners.peers import QueuedCall, find_peer
 from pullback_runners.projects.environments import OWN
 from pullback_runners.projects.subjects import BuiltCommit
@@ -114,7 +114,7 @@ def test_times_beside_the_walls_stop_where_they_say_and_the_cache_is_overwritten
 ):
     workload = find_workload(SMALL.workload)
     with open_variant("torch", workload, SMALL, workload.draw_inputs(SMALL)) as prepared:
-        with clocks(standin, monkeypatch, beside) as events:
+        with clocks(standin, monkeypatch, call_times) as events:
             time_beside(prepared.call, 1)
             host = ["event", "clock", *["kernel"] * 3, "clock", "event", "synchronize"]
             cold = ["write 2000", "synchronize", "clock", *CALL, "clock"]
@@ -131,7 +131,7 @@ def test_without_events_the_devices_own_time_is_not_known():
     taken = time_beside(call, 20)
     assert taken.device_time is None
     assert taken.host_time > 0
-    assert calls == ["queued", "awaited"] * 21 + ["cold", "queued", "awaited"] * beside.MOST_COLD_CALLS
+    assert calls == ["queued", "awaited"] * 21 + ["cold", "queued", "awaited"] * call_times.MOST_COLD_CALLS
 
 
 def test_a_run_on_a_device_has_the_peers_that_are_there(measured, tmp_path):
@@ -273,7 +273,7 @@ def compared_on(device, case=SMALL, variant="fused"):
     """A comparison of the installed engine with itself, made on a device by the quick suite."""
     members = [Member(variant, INSTALLED, role) for role in ("reference", "candidate")]
     compared = comparison.Comparison(case, *members, with_twin=True)
-    comparison.compare_members(compared, find_suite("quick"), Surroundings(device=device), lambda *_: None)
+    comparison.compare_members(compared, find_suite("quick"), WorkerSettings(device=device), lambda *_: None)
     return compared
 
 
@@ -295,7 +295,7 @@ def test_members_of_a_comparison_are_examined_alone_and_have_room_together_with_
 ):
     examined = []
 
-    def examine(case, members, surroundings, draw):
+    def examine(case, members, settings, draw):
         (member,) = members
         examined.append(member.name)
         device_memory = {"held": 3000, "free": 10_000 - 1000 * len(examined)}
@@ -429,7 +429,7 @@ def test_cases_of_a_device_have_the_arguments_of_the_cpu():
 def test_a_device_decides_clock_platform_and_forks():
     on_cpu = Case(SMALL.workload, SMALL.params, SMALL.dtype)
     assert (clock_of(on_cpu), clock_of(SMALL)) == ("cpu", "wall")
-    draw = Draw.of(Surroundings().rng)
+    draw = Draw.of(WorkerSettings().rng)
     assert [worker_environment(case, INSTALLED, draw)["JAX_PLATFORMS"] for case in (on_cpu, SMALL)] == ["cpu", "cuda"]
     assert worker_environment(SMALL, INSTALLED, draw)["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
     assert Renewal(lambda: pytest.fail("warmed a fork"), forks=False).renew()["renewed"] is False

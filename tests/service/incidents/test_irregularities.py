@@ -8,14 +8,14 @@ from sqlalchemy import select
 
 from pullback_service.incidents import irregularities
 from pullback_service.incidents.irregularities import irregularities_of, newest_of_case
-from pullback_service.incidents.trunk_changes import Observed
+from pullback_service.incidents.trunk_changes import TrunkReading
 from pullback_service.models import Project
 from pullback_service.models.series import Series
 from pullback_service.statements import answer
 
 
 def observed(values, *, level=(), begin=0):
-    return [Observed(begin + place, value, None, None, None, level) for place, value in enumerate(values)]
+    return [TrunkReading(begin + place, value, None, None, None, level) for place, value in enumerate(values)]
 
 
 def noise(n, seed=1, spread=0.01):

@@ -7,13 +7,13 @@ from sqlalchemy import text
 
 from pullback_service import statements
 from pullback_service.incidents import budget_inputs, missing
-from pullback_service.incidents.missing import ABSENT, PRESENT, Tracked, missing_of
+from pullback_service.incidents.missing import ABSENT, PRESENT, TrackedVariant, missing_of
 
 PLACES = {commit: commit for commit in range(60)}
 
 
 def found(measured, reported, failed=()):
-    tracked = Tracked(1, 1, "fused", dict.fromkeys(measured, "quick"), frozenset(failed))
+    tracked = TrackedVariant(1, 1, "fused", dict.fromkeys(measured, "quick"), frozenset(failed))
     return [
         (change.reference_id, change.commit_id, change.ended_id)
         for change in missing_of([tracked], {(1, "quick"): set(reported)}, PLACES)
@@ -39,7 +39,7 @@ def test_a_failure_is_no_absence():
 def test_another_suite_that_measures_it_still_has_it():
     measured = {1: "quick", 2: "quick", 5: "standard", 8: "standard"}
     reported = {(1, "quick"): set(range(1, 10)), (1, "standard"): {5, 8}}
-    assert missing_of([Tracked(1, 1, "fused", measured)], reported, PLACES) == []
+    assert missing_of([TrackedVariant(1, 1, "fused", measured)], reported, PLACES) == []
 
 
 reports = st.sets(st.integers(0, 40))
@@ -69,7 +69,7 @@ def test_the_newest_measurements_find_what_all_of_them_find(measured, reported, 
             known = sorted(commit for commit in measured if commit < end)
             quick = {(1, "quick"): {commit for commit in reported | measured if commit < end}}
             absent = frozenset(commit for commit in failed - measured if commit < end)
-            all_of_them = Tracked(1, 1, "fused", dict.fromkeys(known, "quick"), absent)
+            all_of_them = TrackedVariant(1, 1, "fused", dict.fromkeys(known, "quick"), absent)
             since = known[-few] if len(known) >= few else None
             newest = all_of_them._replace(measured=dict.fromkeys(known[-few:], "quick"), since=since)
             stored = missing_of([newest], quick, PLACES, stored)
@@ -78,7 +78,7 @@ def test_the_newest_measurements_find_what_all_of_them_find(measured, reported, 
 
 @given(reports, reports)
 def test_reports_of_other_suites_and_machines_say_nothing(measured, others):
-    tracked = Tracked(1, 1, "fused", dict.fromkeys(measured, "quick"))
+    tracked = TrackedVariant(1, 1, "fused", dict.fromkeys(measured, "quick"))
     alone = missing_of([tracked], {(1, "quick"): measured}, PLACES)
     assert (
         alone
