@@ -51,7 +51,7 @@ _AS_BROWSERS_DO = {"Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
 
 
 @dataclass(slots=True)
-class Seen:
+class AttackResult:
     """Results of an attack: seconds of each of its requests and their statuses, of /healthz meanwhile, and bytes of memory."""
 
     answers: list[tuple[int, float]] = field(default_factory=list)
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(any(figure["verdict"] == "missed" for figure in figures))
 
 
-def _figure(part: str, name: str, seen: Seen) -> dict[str, Any]:
+def _figure(part: str, name: str, seen: AttackResult) -> dict[str, Any]:
     """The limits of an attack, what was measured, and the verdict."""
     asked = {"answer_s": ANSWER_S[part]}
     if part != "connections":  # of which only the uploads beside them are asked
@@ -116,8 +116,8 @@ def _print(figure: dict[str, Any]) -> None:
 Attack = Callable[[Service], list[tuple[int, float]]]
 
 
-def _watched(service: Service, attack: Attack) -> Seen:
-    seen = Seen()
+def _watched(service: Service, attack: Attack) -> AttackResult:
+    seen = AttackResult()
     with _asking_for_health(service.port) as health, MemoryWatch(service) as memory:
         seen.answers = attack(service)
     seen.health_s = health()
@@ -244,8 +244,8 @@ def _heavy(report_id: str) -> list[str]:
     """Addresses of the answers that cost most."""
     here = "/projects/attacked"
     return [
-        *(f"{here}/commits/{SHA}{twin}" for twin in ("", ".md", ".json", ".csv")),
-        *(f"/reports/{report_id}{twin}" for twin in ("", ".md", ".json", ".csv")),
+        *(f"{here}/commits/{SHA}{suffix}" for suffix in ("", ".md", ".json", ".csv")),
+        *(f"/reports/{report_id}{suffix}" for suffix in ("", ".md", ".json", ".csv")),
         f"/reports/{report_id}?page=100",
         f"{here}/compare?base={SHA}&head={'b' * 40}",
         f"{here}/compare.md?base={SHA}&head={'b' * 40}&show=all",

@@ -61,10 +61,10 @@ pb.compile(pb.value_and_grad(lambda x: np.sum(np.sin(x) * x)), tier="native")(np
 print(time.process_time() - begun)
 """
 
-Made = tuple[Callable[..., Any], tuple[Any, ...]]
+Example = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
-def elementwise(np: Any, count: int) -> Made:
+def elementwise(np: Any, count: int) -> Example:
     """Sine, two products and a sum in each step."""
 
     def function(y: Any, a: Any, b: Any) -> Any:
@@ -76,7 +76,7 @@ def elementwise(np: Any, count: int) -> Made:
     return function, (rng.normal(size=100), rng.normal(size=100), 0.1 * rng.normal(size=100))
 
 
-def products(np: Any, count: int) -> Made:
+def products(np: Any, count: int) -> Example:
     """A product and tanh in each step."""
 
     def function(m: Any, y: Any) -> Any:
@@ -88,7 +88,7 @@ def products(np: Any, count: int) -> Made:
     return function, (0.2 * rng.normal(size=(20, 20)), rng.normal(size=20))
 
 
-def numbers(np: Any, count: int) -> Made:
+def numbers(np: Any, count: int) -> Example:
     """Two operations on a number in each step."""
 
     def function(x: Any, a: Any) -> Any:
@@ -99,7 +99,7 @@ def numbers(np: Any, count: int) -> Made:
     return function, (1.3, 0.99)
 
 
-def irregular(np: Any, count: int) -> Made:
+def irregular(np: Any, count: int) -> Example:
     """Steps whose operation and operands look like chance."""
 
     def function(y: Any, a: Any, b: Any, m: Any) -> Any:
@@ -152,7 +152,7 @@ def staged(call: Callable[[], Any], times: dict[str, float]) -> None:
         times["all"] += time.process_time() - begun
 
 
-def compile_once(made: Callable[..., Made], count: int, tier: str, *, gradient: bool) -> dict[str, float]:
+def compile_once(made: Callable[..., Example], count: int, tier: str, *, gradient: bool) -> dict[str, float]:
     """CPU seconds by stage of one compilation with the first call."""
     times: dict[str, float] = defaultdict(float)
     if tier == "jax":

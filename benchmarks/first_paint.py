@@ -44,7 +44,7 @@ LOOKED_AT_MS = 1000
 """Time that a page stays open while it is read before: compiled code is written a little after the page has loaded."""
 PRIVATE_TIMES = 3
 WINDOW: ViewportSize = {"width": 1440, "height": 900}
-TWINS = {".json", ".csv", ".md", ".svg", ".atom"}
+FORMATS = {".json", ".csv", ".md", ".svg", ".atom"}
 WORDS = {
     *("workloads", "commits", "cases", "compare", "explore", "reports"),
     *("jobs", "fleet", "machines", "boards", "pin", "settings", "tokens", "audit", "help"),
@@ -162,9 +162,9 @@ def _pages(browser: _Browser, fronts: Sequence[str]) -> Iterator[str]:
 
 
 def _kind(target: str) -> tuple[str, ...] | None:
-    """The words of an address that say what page it is; None for twins, feeds and what is no page."""
+    """The words of an address that say what page it is; None for other formats, feeds and what is no page."""
     path = urlsplit(target).path
-    if PurePosixPath(path).suffix in TWINS or path.startswith(("/api/", "/static/", "/login")):
+    if PurePosixPath(path).suffix in FORMATS or path.startswith(("/api/", "/static/", "/login")):
         return None
     return tuple(word for word in path.split("/") if word in WORDS)
 

@@ -26,7 +26,7 @@ from benchmarks.peak_rates import fma_peak
 from benchmarks.turns import take_turns
 
 from pullback.backends.llvm.writing.llvm_module import Module
-from pullback.backends.native.emission import EMITTERS, Emission, Site, Stored
+from pullback.backends.native.emission import EMITTERS, Emission, Site, StoredArray
 from pullback.backends.native.linking import forced_width, host_target, load
 from pullback.core.primitive import Primitive
 from pullback.core.types import type_of
@@ -64,7 +64,7 @@ LAYERS: list[tuple[str, tuple[int, ...], tuple[int, ...], int, int, int, int]] =
 _CALL_FLOP = 1e6
 
 
-class Native:
+class NativeKernel:
     """The kernel of one node, run so many times per call."""
 
     def __init__(self, bits: int, primitive: Primitive, operands: tuple[Array, ...], params: dict[str, Any]) -> None:
@@ -81,7 +81,8 @@ class Native:
             function = module.function("program", [("ptr", "table")], internal=False)
             pointers = [function.load("ptr", function.element("%table", k, "ptr")) for k in range(len(types) + 2)]
             stored = [
-                Stored.in_order(pointer, type_) for pointer, type_ in zip(pointers[:-1], [*types, result], strict=True)
+                StoredArray.in_order(pointer, type_)
+                for pointer, type_ in zip(pointers[:-1], [*types, result], strict=True)
             ]
             with function.loop(0, self.repeats):
                 emitter.emit(Emission(module, function), node, Site(stored[:-1], stored[-1:], pointers[-1]))
@@ -137,7 +138,7 @@ def measure(layer: tuple[Any, ...], bits: int, dtype: str, most: float, budget_s
     ]
     totals = {"own": 0.0, "torch": 0.0}
     for title, primitive, operands, all_params in nodes:
-        own = Native(bits, primitive, operands, all_params)
+        own = NativeKernel(bits, primitive, operands, all_params)
         calls: dict[str, Callable[[], Any]] = {"own": own}
         peer = by_torch(primitive, w, x, y, params)
         if peer is not None:

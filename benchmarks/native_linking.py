@@ -76,7 +76,7 @@ def texts_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> list[s
     """The texts that the first call of a plan compiles."""
     seen: list[str] = []
 
-    def listening(text: str | Callable[[], str], *, key: str = "") -> linking.Loaded:
+    def listening(text: str | Callable[[], str], *, key: str = "") -> linking.LoadedProgram:
         seen.append(text if isinstance(text, str) else text())
         del key  # so that the object is found by its text
         return linking.load(seen[-1])

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from benchmarks.turns import ratio, take_turns
 
-from pullback.backends.native.executable import Native
+from pullback.backends.native.executable import NativeExecutable
 from pullback.backends.native.linking import forced_width, host_target
 from pullback.core.types import type_of
 from pullback.passes.pipeline import Stages, simplify
@@ -100,7 +100,7 @@ def native(function: Function, arguments: tuple[Array, ...]) -> tuple[Callable[[
 
     graph, _ = record(leaves, [type_of(argument) for argument in arguments], list(arguments))
     graph = simplify(graph, Stages(), lowered=True)
-    program = Native(graph)
+    program = NativeExecutable(graph)
     outs = [np.empty(atom.type.shape, atom.type.dtype) for atom in graph.outputs]
     captured = [np.ascontiguousarray(capture.value, capture.var.type.dtype) for capture in graph.captures]
     arena = np.empty(program.memory.nbytes + 64, np.uint8)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from benchmarks.native_convolutions import Array, Native
+from benchmarks.native_convolutions import Array, NativeKernel
 from benchmarks.turns import take_turns
 
 from pullback.backends.native.linking import host_target
@@ -67,7 +67,7 @@ def main() -> None:
             (mean_spread, (v,), {"size": shape[2:]}),
             (max_spread, (v, x, y), {}),
         ):
-            own = Native(bits, primitive, operands, {**params, **more})
+            own = NativeKernel(bits, primitive, operands, {**params, **more})
             calls: dict[str, Callable[[], Any]] = {"own": own}
             if primitive.name in peers:
                 calls["torch"] = peers[primitive.name]

@@ -26,12 +26,12 @@ from benchmarks.turns import take_turns
 from pullback.backends.llvm.writing.function import Function
 from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.backends.llvm.writing.llvm_module import Module
-from pullback.backends.native.emission import Stored
+from pullback.backends.native.emission import StoredArray
 from pullback.backends.native.kernels import blas
 from pullback.backends.native.kernels.multiplying import write_tiles
 from pullback.backends.native.kernels.product import Product, described
 from pullback.backends.native.kernels.tile_choice import choose
-from pullback.backends.native.linking import Loaded, forced_width, host_target, load
+from pullback.backends.native.linking import LoadedProgram, forced_width, host_target, load
 
 Array = np.ndarray[Any, Any]
 Write = Callable[[Function, list[str]], None]
@@ -41,7 +41,7 @@ _RNG = np.random.default_rng(0)
 _CALL_FLOP = 1e6
 
 
-class Native:
+class NativeKernel:
     """A kernel that runs so many times per call."""
 
     def __init__(self, bits: int, arrays: tuple[Array, ...], repeats: int, write: Write) -> None:
@@ -53,7 +53,7 @@ class Native:
         with program.loop(0, repeats):
             program.call("void", "@kernel", *(("ptr", pointer) for pointer in pointers))
         with forced_width(bits):
-            self._loaded: Loaded = load(module.text())
+            self._loaded: LoadedProgram = load(module.text())
         self._program = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._loaded.address("program"))
         self._arrays = arrays
         self._table = (ctypes.c_void_p * len(arrays))(*[array.ctypes.data for array in arrays])
@@ -87,15 +87,15 @@ def peak(bits: int, dtype: str) -> float:
         for number, slot in enumerate(sums):
             lanes.store(function.load(lanes.type, slot), pointers[0], number * lanes.width)
 
-    calls = {"peak": Native(bits, (np.zeros(chains * bits // 8, dtype),), 1, write)}
+    calls = {"peak": NativeKernel(bits, (np.zeros(chains * bits // 8, dtype),), 1, write)}
     seconds = min(take_turns(calls, budget_s=0.2)["peak"])
     return 2 * chains * turns * (bits // 8 // np.dtype(dtype).itemsize) / seconds
 
 
-def stored(array: Array) -> Stored:
+def stored(array: Array) -> StoredArray:
     """An array as the backend describes it."""
     strides = tuple(stride // array.itemsize for stride in array.strides)
-    return Stored("", array.shape, strides, array.dtype)
+    return StoredArray("", array.shape, strides, array.dtype)
 
 
 def compare(title: str, a: Array, b: Array, bits: int, most: float, budget_s: float) -> None:
@@ -104,9 +104,9 @@ def compare(title: str, a: Array, b: Array, bits: int, most: float, budget_s: fl
     product = described(stored(a), stored(b), stored(c)).simplified()
     flop = 2.0 * c.size * a.shape[-1]
     repeats = max(1, int(_CALL_FLOP / flop))
-    calls: dict[str, Callable[[], Any]] = {"own": Native(bits, (a, b, c), repeats, partial(own, product))}
+    calls: dict[str, Callable[[], Any]] = {"own": NativeKernel(bits, (a, b, c), repeats, partial(own, product))}
     if blas.can_describe(product):
-        calls["blas"] = Native(bits, (a, b, c), repeats, partial(by_blas, product))
+        calls["blas"] = NativeKernel(bits, (a, b, c), repeats, partial(by_blas, product))
     calls["numpy"] = partial(np.matmul, a, b, out=c) if c.ndim else partial(np.matmul, a, b)
     times = take_turns(calls, budget_s=budget_s)
     runs = {"own": repeats, "blas": repeats, "numpy": 1}

@@ -33,7 +33,7 @@ import pullback as pb
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.llvm_module import Module
 from pullback.backends.native.emission import Emission
-from pullback.backends.native.linking import Loaded, load
+from pullback.backends.native.linking import LoadedProgram, load
 from pullback.backends.native.threads import counts
 from pullback.backends.native.threads.sharing import part_of_block, share
 from pullback_runners.peers import find_peer
@@ -246,7 +246,7 @@ def over_memory(function: Function, pointers: Sequence[str], block: Index) -> No
     function.store(type_, function.load(type_, total), function.element(pointers[1], block, type_), align=8)
 
 
-def program(build: Callable[[Function, Sequence[str], Index], None]) -> Loaded:
+def program(build: Callable[[Function, Sequence[str], Index], None]) -> LoadedProgram:
     """A program whose only kernel is this one."""
     module = Module(512)
     function = module.function("program", [("ptr", "x"), ("ptr", "y")], internal=False)

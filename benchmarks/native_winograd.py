@@ -23,7 +23,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from benchmarks.native_convolutions import Array, Native
+from benchmarks.native_convolutions import Array, NativeKernel
 from benchmarks.turns import ratio, take_turns
 
 from pullback.backends.native.kernels import convolutions
@@ -83,7 +83,7 @@ def problems(x_shape: tuple[int, ...], outs: int, dtype: str, draw: str) -> list
     ]
 
 
-def both_ways(problem: Problem, bits: int) -> tuple[Native, Native, float]:
+def both_ways(problem: Problem, bits: int) -> tuple[NativeKernel, NativeKernel, float]:
     """The kernels by Winograd tiles and directly, and the gain that is expected of tiles."""
     cycles: dict[str, float] = {}
 
@@ -94,9 +94,9 @@ def both_ways(problem: Problem, bits: int) -> tuple[Native, Native, float]:
         return plan
 
     with patch.multiple(convolutions, winograd_that_pays=tiles):
-        by_winograd = Native(bits, *problem)
+        by_winograd = NativeKernel(bits, *problem)
     with patch.multiple(convolutions, winograd_that_pays=lambda *_: None):
-        return by_winograd, Native(bits, *problem), cycles["direct"] / cycles["tiles"]
+        return by_winograd, NativeKernel(bits, *problem), cycles["direct"] / cycles["tiles"]
 
 
 def print_gains(bits: int, dtype: str, budget_s: float) -> None:

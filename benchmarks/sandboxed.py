@@ -29,7 +29,7 @@ from pullback_runners.machine import take_preflight
 from pullback_runners.measurement.comparison import REFERENCE
 from pullback_runners.measurement.lockstep import Lineup, paired_slices, run_group
 from pullback_runners.measurement.member import Member
-from pullback_runners.measurement.worker_process import Surroundings
+from pullback_runners.measurement.worker_process import WorkerSettings
 from pullback_runners.sandbox.bubblewrap import View
 from pullback_runners.sandbox.isolation import Isolation, isolated
 from pullback_runners.sandbox.limits import limit_this_process
@@ -125,16 +125,16 @@ def _measure(limits: dict[str, int] | None) -> dict[str, float]:
         limit_this_process(limits)
     load_workload_file(WORKLOADS)
     (case,) = select_cases("quick", ["counted_arrays"])
-    surroundings = Surroundings([WORKLOADS], take_preflight().pinned_cpu)
+    settings = WorkerSettings([WORKLOADS], take_preflight().pinned_cpu)
     members = [
         Member("hundred", role=REFERENCE),
         *(Member(variant, role=name) for name, variant in CANDIDATES.items()),
     ]
-    run_group(Lineup(case, members, surroundings), 1)  # files are in memory
+    run_group(Lineup(case, members, settings), 1)  # files are in memory
     began = time.monotonic()
-    run_group(Lineup(case, members, surroundings), 1)
+    run_group(Lineup(case, members, settings), 1)
     start_s = time.monotonic() - began
-    group = run_group(Lineup(case, members, surroundings), SLICES)
+    group = run_group(Lineup(case, members, settings), SLICES)
     if group.failures:
         raise SystemExit(f"{case.name}: {next(iter(group.failures.values())).message}")
     reference, *others = paired_slices(case, [group.timings[name] for name in (REFERENCE, *CANDIDATES)])

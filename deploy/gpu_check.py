@@ -8,7 +8,7 @@ It needs Pullback and PyTorch: `pip install 'pullback[gpu]'`, or in a checkout `
 what is cut off by --minutes matters least; the files are written after each:
 
     facts     the device, its driver, versions, who else holds memory there
-    limits    rates of copying, reading and products of matrices, and what one call of one kernel takes: what other figures are held against
+    limits    rates of copying, reading and products of matrices, and what one call of one kernel takes: what other figures are compared with
     right     every case of every rule, value and gradient, every workload of the suite quick, and loops and branches, in the four tiers,
               against NumPy, twice with the same bits, in the tier stateful with dead memory made useless, in the tier native by a CUDA graph
               where it can be; NaN, infinities and the smallest numbers through our kernels
@@ -570,7 +570,7 @@ def _operations(call: Callable[[], Any]) -> tuple[Counter[str], int]:
     def memory(tree: Any) -> set[int]:
         return {leaf.untyped_storage().data_ptr() for leaf in tree_leaves(tree) if isinstance(leaf, Tensor)}
 
-    class Noting(TorchDispatchMode):  # type: ignore[misc] # of a module that is not everywhere
+    class OperationRecorder(TorchDispatchMode):  # type: ignore[misc] # of a module that is not everywhere
         def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             nonlocal requests
             del types
@@ -581,7 +581,7 @@ def _operations(call: Callable[[], Any]) -> tuple[Counter[str], int]:
             requests += not memory(made) <= memory((args, kwargs))
             return made
 
-    with Noting():
+    with OperationRecorder():
         call()
     return seen, requests
 
@@ -841,7 +841,7 @@ def _compared(
 
 # --- memory -----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Used:
+class PoolUse:
     """The memory of PyTorch's pool that a warm call uses."""
 
     peak_bytes: int
@@ -937,7 +937,7 @@ def _prepared(peer: Any, workload: Any, case: Any, inputs: Any) -> Callable[[], 
     return make
 
 
-def _used(check: Check, make: Callable[[], Callable[[], Any]]) -> tuple[Callable[[], Any], Used]:
+def _used(check: Check, make: Callable[[], Callable[[], Any]]) -> tuple[Callable[[], Any], PoolUse]:
     """The call that `make` makes, and the memory that it uses when it is warm."""
     import torch  # noqa: PLC0415 - whether it is there is told before
 
@@ -962,10 +962,10 @@ def _used(check: Check, make: Callable[[], Callable[[], Any]]) -> tuple[Callable
     call()
     of_device.synchronize()
     requests = of_device.memory_stats()["allocation.all.allocated"] - asked
-    return call, Used(of_device.max_memory_allocated() - before, requests)
+    return call, PoolUse(of_device.max_memory_allocated() - before, requests)
 
 
-def _used_of_host(warmed: Callable[[], Callable[[], Any]]) -> tuple[Callable[[], Any], Used]:
+def _used_of_host(warmed: Callable[[], Callable[[], Any]]) -> tuple[Callable[[], Any], PoolUse]:
     """The same of PyTorch's memory of the host, which its profiler sees."""
     from torch.profiler import ProfilerActivity, profile, record_function  # noqa: PLC0415 - as above
 
@@ -983,7 +983,7 @@ def _used_of_host(warmed: Callable[[], Callable[[], Any]]) -> tuple[Callable[[],
             live += event.nbytes()
             requests += is_last and event.nbytes() > 0
             peak = max(peak, live)
-    return call, Used(peak, requests)
+    return call, PoolUse(peak, requests)
 
 
 def _beside_peaks(check: Check, peaks: dict[str, int]) -> tuple[str, str]:

@@ -51,7 +51,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class AlarmCounts:
     """Counts over several series."""
 
     series: int
@@ -80,7 +80,7 @@ class Counted:
         return ordered[min(int(share * self.series), self.series - 1)]
 
 
-def count(cell: Cell, numbers: Iterable[int]) -> Counted:
+def count(cell: Cell, numbers: Iterable[int]) -> AlarmCounts:
     """Look at some series of a cell."""
     done = alarms = found = further = 0
     delays = []
@@ -97,7 +97,7 @@ def count(cell: Cell, numbers: Iterable[int]) -> Counted:
         alarms += len(at)
         found += any(abs(place - STEP) <= NEAR for place in at)
         further += max(len(at) - 1, 0)
-    return Counted(done, alarms, found, further, tuple(delays))
+    return AlarmCounts(done, alarms, found, further, tuple(delays))
 
 
 def ratios_at_once(seed: int, number: int) -> bool:
@@ -186,17 +186,17 @@ def share(name: str, seed: int, numbers: Iterable[int]) -> int:
     return sum(STORIES[name](seed, number) for number in numbers)
 
 
-def count_all(cells: Sequence[Cell], series_each: dict[str, int], pool: Executor) -> dict[Cell, Counted]:
+def count_all(cells: Sequence[Cell], series_each: dict[str, int], pool: Executor) -> dict[Cell, AlarmCounts]:
     """All cells, in parts that several processes share."""
     parts = [
         (cell, pool.submit(count, cell, range(begin, min(begin + 50, series_each[cell.rule]))))
         for cell in cells
         for begin in range(0, series_each[cell.rule], 50)
     ]
-    counted: dict[Cell, Counted] = {}
+    counted: dict[Cell, AlarmCounts] = {}
     for cell, part in parts:
-        new, old = part.result(), counted.get(cell, Counted(0, 0, 0, 0))
-        counted[cell] = Counted(
+        new, old = part.result(), counted.get(cell, AlarmCounts(0, 0, 0, 0))
+        counted[cell] = AlarmCounts(
             old.series + new.series,
             old.alarms + new.alarms,
             old.found + new.found,

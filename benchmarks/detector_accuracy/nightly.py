@@ -89,7 +89,7 @@ def shifts(stretches: Sequence[Stretch]) -> set[tuple[int, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class StretchResult:
     """One stretch as one rule sees it."""
 
     points: int
@@ -106,12 +106,12 @@ class Seen:
     delays: tuple[float, ...]
 
 
-def look(rule: str, stretches: Sequence[Stretch], machine: set[tuple[int, str]]) -> list[Seen]:
+def look(rule: str, stretches: Sequence[Stretch], machine: set[tuple[int, str]]) -> list[StretchResult]:
     """Some stretches as a rule sees them."""
     return [_look(rule, stretch, machine) for stretch in stretches]
 
 
-def _look(rule: str, stretch: Stretch, machine: set[tuple[int, str]]) -> Seen:
+def _look(rule: str, stretch: Stretch, machine: set[tuple[int, str]]) -> StretchResult:
     values, at = stretch.values, stretch.planted_at
     days = [i for i, day in enumerate(stretch.days) if (stretch.stay, day) in machine]
     alarms = places(rule, values)
@@ -127,14 +127,14 @@ def _look(rule: str, stretch: Stretch, machine: set[tuple[int, str]]) -> Seen:
         if rule == PULLBACK:
             late = [i - at + 1 for i, _ in lived(planted.tolist())[0] if i >= at]
             delays.append(float(late[0]) if late else float("inf"))
-    return Seen(
+    return StretchResult(
         len(values), stretch.noise, len(away), told, len(alarms) - len(away), blamed, tuple(found), tuple(delays)
     )
 
 
 def look_at_all(
     rules: Sequence[str], stretches: Sequence[Stretch], machine: set[tuple[int, str]], pool: Executor
-) -> dict[str, list[Seen]]:
+) -> dict[str, list[StretchResult]]:
     """Stretches as each rule sees them, in parts that several processes share."""
     parts = {
         rule: [pool.submit(look, rule, stretches[i : i + 50], machine) for i in range(0, len(stretches), 50)]

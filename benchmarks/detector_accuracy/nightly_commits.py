@@ -12,13 +12,19 @@ from pathlib import Path
 from statistics import median
 from typing import Final, NamedTuple
 
-from pullback_service.incidents.trunk_changes import Observed, Suspicion, Watched, shown_by_reports, suspicions_of
+from pullback_service.incidents.trunk_changes import (
+    Suspicion,
+    TrunkReading,
+    TrunkSeries,
+    shown_by_reports,
+    suspicions_of,
+)
 
 STAYED: Final = 3
 """The commits with the most reports, of which accusations are counted."""
 FEWEST: Final = 6
 """Commits of a series of which anything can be said."""
-_SERIES: Final = Watched(1, 1, 1, "", exact=False, bigger_is_better=False, is_watched=True)
+_SERIES: Final = TrunkSeries(1, 1, 1, "", exact=False, bigger_is_better=False, is_watched=True)
 
 
 class Accusations(NamedTuple):
@@ -48,9 +54,12 @@ def accusations(folder: Path) -> tuple[int, Accusations, Accusations]:
     series = [of_one for of_one in values.values() if len(of_one) >= FEWEST]
     for of_one in series:
         readings = [
-            Observed(commit, median(each), None, None, None, (), reports=len(each)) for commit, each in of_one.items()
+            TrunkReading(commit, median(each), None, None, None, (), reports=len(each))
+            for commit, each in of_one.items()
         ]
-        reports = [Observed(commit, value, None, None, None, ()) for commit, each in of_one.items() for value in each]
+        reports = [
+            TrunkReading(commit, value, None, None, None, ()) for commit, each in of_one.items() for value in each
+        ]
         suspicions = suspicions_of(_SERIES, readings)
         by_readings += suspicions
         by_reports += shown_by_reports(_SERIES, suspicions, reports, places)

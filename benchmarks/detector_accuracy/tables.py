@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 import numpy as np
-from benchmarks.detector_accuracy.alarm_counts import PULLBACK, Cell, Counted
-from benchmarks.detector_accuracy.nightly import PLANTED, Seen
+from benchmarks.detector_accuracy.alarm_counts import PULLBACK, AlarmCounts, Cell
+from benchmarks.detector_accuracy.nightly import PLANTED, StretchResult
 from benchmarks.detector_accuracy.nightly_commits import STAYED, Accusations
 
 LOCATED = ("iid", "AR(1) .5", "t3")
@@ -34,7 +34,9 @@ def cells(rules: Sequence[str], noises: Sequence[str], seed: int) -> list[Cell]:
     return wanted
 
 
-def false_alarms(counted: Mapping[Cell, Counted], rules: Sequence[str], noises: Sequence[str], seed: int) -> list[str]:
+def false_alarms(
+    counted: Mapping[Cell, AlarmCounts], rules: Sequence[str], noises: Sequence[str], seed: int
+) -> list[str]:
     """False alarms for each thousand observations, by noise."""
     head = ["noise", "Pullback at once", "Pullback as lived", *(rule for rule in rules if rule != PULLBACK), "to reach"]
     rows = []
@@ -45,7 +47,7 @@ def false_alarms(counted: Mapping[Cell, Counted], rules: Sequence[str], noises: 
     return _table(head, rows)
 
 
-def recall(counted: Mapping[Cell, Counted], rules: Sequence[str], seed: int) -> list[str]:
+def recall(counted: Mapping[Cell, AlarmCounts], rules: Sequence[str], seed: int) -> list[str]:
     """Steps found within three places at once."""
     head = ["noise", *rules, "ceiling", "to reach"]
     rows = []
@@ -58,7 +60,7 @@ def recall(counted: Mapping[Cell, Counted], rules: Sequence[str], seed: int) -> 
     return _table(head, rows)
 
 
-def delays(counted: Mapping[Cell, Counted], rules: Sequence[str], seed: int) -> list[str]:
+def delays(counted: Mapping[Cell, AlarmCounts], rules: Sequence[str], seed: int) -> list[str]:
     """A table of the delay of steps as lived, and of further alarms."""
     two, five, ten = (counted[Cell(PULLBACK, "iid", step, True, seed)] for step in (0.02, 0.05, 0.1))
     rows = [
@@ -84,7 +86,7 @@ def stories(shares: Mapping[str, float]) -> list[str]:
     return _table(["told as it should be", "share of series", "to reach"], rows)
 
 
-def nightly(seen: Mapping[str, Sequence[Seen]]) -> list[str]:
+def nightly(seen: Mapping[str, Sequence[StretchResult]]) -> list[str]:
     """Real noise: false alarms of each rule; what is found and how soon, by tenths of noise."""
     ours = seen[PULLBACK]
     points = sum(one.points for one in ours)
@@ -132,7 +134,7 @@ def nightly(seen: Mapping[str, Sequence[Seen]]) -> list[str]:
     return [*lines, *_table(head, tenths)]
 
 
-def _best(seen: Mapping[str, Sequence[Seen]], quiet: float) -> str:
+def _best(seen: Mapping[str, Sequence[StretchResult]], quiet: float) -> str:
     """The rival that finds most among those with no more false alarms (or fewer than 1 of 1000)."""
     best, text = -1.0, "–"
     for rule, some in seen.items():

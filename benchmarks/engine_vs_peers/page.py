@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.engine_vs_peers.ratios import Interval
-from benchmarks.engine_vs_peers.results import Answered, Figures
+from benchmarks.engine_vs_peers.results import Figures, RatioResult
 
 from pullback_runners.peers import PEERS
 
@@ -56,7 +56,7 @@ def _asked(figures: Sequence[Figures]) -> str:
     return "\n".join(lines)
 
 
-def _of(answered: Answered | None) -> list[str]:
+def _of(answered: RatioResult | None) -> list[str]:
     if answered is None:
         return ["", "", "", ""]
     against = answered.against or " or ".join(answered.ask.against)
@@ -95,7 +95,7 @@ def _missed(figures: Sequence[Figures]) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
-def _beyond(answer: Answered) -> str:
+def _beyond(answer: RatioResult) -> str:
     return (
         f" (out of reach here: {_number(answer.at_limit or 0)} at the limit of the machine)"
         if answer.out_of_reach

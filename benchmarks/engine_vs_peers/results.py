@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.engine_vs_peers.ratios import Interval, fastest, median_interval, paired_ratio
-from benchmarks.engine_vs_peers.rows import OURS, Ask, Row
+from benchmarks.engine_vs_peers.rows import OURS, RatioTarget, Row
 
 FORMAT = "pullback-engine-vs-peers"
 VERSION = 1
@@ -22,10 +22,10 @@ class ResultsError(Exception):
 
 
 @dataclass(frozen=True)
-class Answered:
+class RatioResult:
     """A ratio that was asked for, and what was found; without a participant to compare with, nothing."""
 
-    ask: Ask
+    ask: RatioTarget
     against: str | None
     found: Interval | None
     at_limit: float | None
@@ -49,7 +49,7 @@ class Figures:
     row: Row
     ours_us: Interval
     rounds: int
-    answered: tuple[Answered, ...]
+    answered: tuple[RatioResult, ...]
     peers: dict[str, tuple[float, Interval]]
     """Microseconds and ratio of every participant beside us."""
     of_limit: Interval | None
@@ -93,14 +93,14 @@ def why_none(record: dict[str, Any] | None) -> str:
 
 
 def _answer(
-    ask: Ask, times: dict[str, Sequence[float]], ratios: dict[str, Interval], of_limit: Interval | None
-) -> Answered:
+    ask: RatioTarget, times: dict[str, Sequence[float]], ratios: dict[str, Interval], of_limit: Interval | None
+) -> RatioResult:
     present = {name: times[name] for name in ask.against if name in times}
     if not present:
-        return Answered(ask, None, None, None)
+        return RatioResult(ask, None, None, None)
     best = fastest(present)
     at_limit = ratios[best].middle / of_limit.middle if of_limit is not None else None
-    return Answered(ask, best, ratios[best], at_limit)
+    return RatioResult(ask, best, ratios[best], at_limit)
 
 
 def load(path: Path | None, facts: dict[str, Any]) -> dict[str, Any]:

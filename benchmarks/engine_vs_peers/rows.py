@@ -16,7 +16,7 @@ OURS = "pullback"
 
 
 @dataclass(frozen=True)
-class Ask:
+class RatioTarget:
     """The least ratio, time of the fastest of these participants over our time."""
 
     against: tuple[str, ...]
@@ -37,7 +37,7 @@ class Row:
 
     name: str
     case: Case
-    asks: tuple[Ask, ...]
+    asks: tuple[RatioTarget, ...]
     peers: tuple[str, ...]
     """Participants that are measured with ours where they are installed; only some of them are asked about."""
     work: Work | None = None
@@ -52,7 +52,7 @@ def _case(workload: str, dtype: str, **params: int | str) -> Case:
     return Case(workload, tuple(params.items()), dtype)
 
 
-def _dense(n: int, dtype: str, asks: tuple[Ask, ...], *, keep: bool = False) -> Row:
+def _dense(n: int, dtype: str, asks: tuple[RatioTarget, ...], *, keep: bool = False) -> Row:
     return Row(
         f"dense n={n} {dtype}{' fresh' if keep else ''}",
         _case("dense_bias_act", dtype, n=n, act="tanh"),
@@ -71,11 +71,11 @@ def _touch(form: str, n: int) -> Row:
     larger = n > 1_000
     others = {"pullback at 1e3": _touch_case(form, 1_000)} if larger else {}
     # Time at n over time at 1e3 is at most 1.1.
-    growth = (Ask(("pullback at 1e3",), 1 / 1.1),) if larger else ()
+    growth = (RatioTarget(("pullback at 1e3",), 1 / 1.1),) if larger else ()
     return Row(
         f"touch {form} n={n:.0e}".replace("e+0", "e"),
         _touch_case(form, n),
-        (Ask(("jax",), 80), *growth),
+        (RatioTarget(("jax",), 80), *growth),
         ("autograd", "jax", "torch"),
         kind="pullback",
         own_others=others,
@@ -86,7 +86,7 @@ def _touch_case(form: str, n: int) -> Case:
     return _case("touch_large_array", "f8", n=n, form=form)
 
 
-def _poly9(n: int, asks: tuple[Ask, ...], *, horner: bool = False) -> Row:
+def _poly9(n: int, asks: tuple[RatioTarget, ...], *, horner: bool = False) -> Row:
     # Nine products and sums for the value, a square and a sum for the slope. A million numbers are no longer in a cache.
     work = Work("read", 8 * n) if n > 1_000_000 else Work("fma f8", 20 * n)
     return Row(
@@ -98,7 +98,7 @@ def _poly9(n: int, asks: tuple[Ask, ...], *, horner: bool = False) -> Row:
     )
 
 
-def _recurrent(workload: str, hidden: int, batch: int, asks: tuple[Ask, ...]) -> Row:
+def _recurrent(workload: str, hidden: int, batch: int, asks: tuple[RatioTarget, ...]) -> Row:
     gates = 4 if workload == "lstm" else 1
     # With x and with h forward, the same two for the weights, and one for h in reverse: x is a constant.
     return Row(
@@ -110,7 +110,7 @@ def _recurrent(workload: str, hidden: int, batch: int, asks: tuple[Ask, ...]) ->
     )
 
 
-def _conv(n: int, channels: int, side: int, asks: tuple[Ask, ...]) -> Row:
+def _conv(n: int, channels: int, side: int, asks: tuple[RatioTarget, ...]) -> Row:
     return Row(
         f"conv {n}x{channels}x{side}x{side}",
         _case("conv_bias_act", "f4", n=n, channels=channels, side=side, act="relu"),
@@ -126,43 +126,43 @@ _MUL = {"m": 16, "k": 32, "n": 8}
 _MLP_PRODUCTS = 128 * (3 * 512 * 512 + 3 * 512 * 10 + 2 * 784 * 512)  # the cotangent of x is not asked for
 
 ROWS: tuple[Row, ...] = (
-    _dense(32, "f4", (Ask(("jax",), 8), Ask(("torch",), 35)), keep=True),
-    _dense(100, "f4", (Ask(("jax",), 1.8),)),
-    _dense(100, "f8", (Ask(("jax",), 1.8),)),
-    _dense(512, "f4", (Ask(_BEST, 1.0),)),
-    _dense(512, "f8", (Ask(_BEST, 1.0),)),
-    _dense(2048, "f4", (Ask(_BEST, 1.0),)),
+    _dense(32, "f4", (RatioTarget(("jax",), 8), RatioTarget(("torch",), 35)), keep=True),
+    _dense(100, "f4", (RatioTarget(("jax",), 1.8),)),
+    _dense(100, "f8", (RatioTarget(("jax",), 1.8),)),
+    _dense(512, "f4", (RatioTarget(_BEST, 1.0),)),
+    _dense(512, "f8", (RatioTarget(_BEST, 1.0),)),
+    _dense(2048, "f4", (RatioTarget(_BEST, 1.0),)),
     *(_touch(form, n) for form in ("index", "projection") for n in (1_000, 100_000, 10_000_000)),
-    _poly9(1_000, (Ask(("jax",), 60),)),
-    _poly9(100_000, (Ask(("jax",), 8),)),
-    _poly9(10_000_000, (Ask(("jax",), 10), Ask(("torch-compile",), 1.8))),
+    _poly9(1_000, (RatioTarget(("jax",), 60),)),
+    _poly9(100_000, (RatioTarget(("jax",), 8),)),
+    _poly9(10_000_000, (RatioTarget(("jax",), 10), RatioTarget(("torch-compile",), 1.8))),
     *(_poly9(n, (), horner=True) for n in (1_000, 100_000, 10_000_000)),
     Row(
         "mul_restore 16x32x8",
         _case("mul_restore", "f8", **_MUL),
         # The cost of overwriting and restoring: at most 1.25 times the same gradient of a product into a new array.
-        (Ask(("numba",), 2), Ask(("pullback into a new array",), 1 / 1.25)),
+        (RatioTarget(("numba",), 2), RatioTarget(("pullback into a new array",), 1 / 1.25)),
         ("numpy", "autograd", "jax", "torch", "torch-compile", "numba"),
         Work("fma f8", 3 * 2 * 16 * 32 * 8),
         own_others={"pullback into a new array": _case("mul_fresh", "f8", **_MUL)},
     ),
-    _recurrent("lstm", 32, 1, (Ask(("jax", "torch"), 8),)),
-    _recurrent("lstm", 128, 32, (Ask(("jax", "torch"), 1.4),)),
-    _recurrent("lstm", 512, 32, (Ask(("jax", "torch"), 1.25),)),
-    _recurrent("rnn", 64, 32, (Ask(("jax",), 1.5),)),
-    _conv(8, 16, 32, (Ask(("torch",), 1.8),)),
-    _conv(32, 64, 56, (Ask(("torch",), 1.4),)),
+    _recurrent("lstm", 32, 1, (RatioTarget(("jax", "torch"), 8),)),
+    _recurrent("lstm", 128, 32, (RatioTarget(("jax", "torch"), 1.4),)),
+    _recurrent("lstm", 512, 32, (RatioTarget(("jax", "torch"), 1.25),)),
+    _recurrent("rnn", 64, 32, (RatioTarget(("jax",), 1.5),)),
+    _conv(8, 16, 32, (RatioTarget(("torch",), 1.8),)),
+    _conv(32, 64, 56, (RatioTarget(("torch",), 1.4),)),
     Row(
         "mlp 784-512-512-10 B=128",
         _case("mlp_step", "f4", inputs=784, hidden=512, classes=10, batch=128),
-        (Ask(("jax", "torch"), 1.0),),
+        (RatioTarget(("jax", "torch"), 1.0),),
         ("numpy", "autograd", "jax", "torch", "torch-compile"),
         Work("fma f4", 2 * _MLP_PRODUCTS),
     ),
     Row(
         "gmm d=10 k=25 n=1000",
         _case("gmm_likelihood", "f8", d=10, k=25, n=1000),
-        (Ask(("jax",), 4),),
+        (RatioTarget(("jax",), 4),),
         ("numpy", "autograd", "jax", "torch", "torch-compile"),
         # A triangular product with every point and component: forward, of the root and of the points in reverse.
         Work("fma f8", 3 * 2 * 1000 * 25 * 55),
@@ -170,7 +170,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         "lotka-volterra 1000 steps",
         _case("lotka_volterra", "f8", steps=1000),
-        (Ask(("jax",), 40),),
+        (RatioTarget(("jax",), 40),),
         ("numpy", "jax", "torch"),
         # Some 60 operations a step forward, twice as many in reverse, one after the other: far below the peak by nature.
         Work("fma f8", 1000 * 180),

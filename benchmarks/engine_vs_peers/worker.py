@@ -30,8 +30,8 @@ import pullback as pb
 from pullback_runners.allocations import count_allocations
 from pullback_runners.errors import VariantError
 from pullback_runners.measurement.gradient_check import array_of, bytes_of, check_restored
-from pullback_runners.peers import Prepared, find_peer
-from pullback_runners.workloads import Case, Differentiated, Inputs, Workload, find_workload
+from pullback_runners.peers import PreparedCase, find_peer
+from pullback_runners.workloads import Case, Inputs, ValueAndGradients, Workload, find_workload
 
 WARM_CALLS = 3
 HELD = 64
@@ -106,13 +106,13 @@ def _introduced(order: dict[str, Any]) -> tuple[Callable[[], Any], Answer]:
     return prepared.call, {"version": version, "first_call_s": first_call_s, "plan": _plan_of(prepared)}
 
 
-class OurPlan(Prepared):
+class OurPlan(PreparedCase):
     """A prepared call of ours that keeps its plan, for the summary."""
 
     plan: Any = None
 
 
-def ours(workload: Workload, case: Case, inputs: Inputs, *, kind: str, tier: str) -> Prepared:
+def ours(workload: Workload, case: Case, inputs: Inputs, *, kind: str, tier: str) -> PreparedCase:
     """Our engine as its guide says to use it: one plan, called with the arguments."""
     function = workload(**dict(case.params))
     names = workload.wrt
@@ -123,7 +123,7 @@ def ours(workload: Workload, case: Case, inputs: Inputs, *, kind: str, tier: str
         value, pullback = layer.vjp(inputs[name])
         return OurPlan(partial(pullback, 1.0), lambda result: (value, {name: _only(result)}))
 
-    def differentiated(result: Any) -> Differentiated:
+    def differentiated(result: Any) -> ValueAndGradients:
         value, gradients = result
         return value, dict(zip(names, gradients, strict=True)) if len(names) > 1 else {names[0]: _only(gradients)}
 
@@ -137,7 +137,7 @@ def _only(result: Any) -> Any:
     return result[0] if isinstance(result, tuple) else result
 
 
-def _plan_of(prepared: Prepared) -> dict[str, Any] | None:
+def _plan_of(prepared: PreparedCase) -> dict[str, Any] | None:
     plan = getattr(prepared, "plan", None)
     if plan is None:
         return None

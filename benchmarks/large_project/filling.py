@@ -27,7 +27,7 @@ from pullback_service.reports.schemas import FORMAT, VERSION
 BRANCH = "main"
 _UNKNOWN = b"\\N"
 
-Measured: TypeAlias = tuple[str, str, str, str, MadePoint]
+SeriesPoint: TypeAlias = tuple[str, str, str, str, MadePoint]
 """Variant, its kind, metric, its unit, and what was measured."""
 
 
@@ -160,7 +160,7 @@ class _Filling:
                 failures.append(_line(id_, case_id, commit, machine, at, _UNKNOWN, "gradient", reason))
                 told.append(_failed(case, reason))
                 continue
-            measured: list[Measured] = []
+            measured: list[SeriesPoint] = []
             for variant, kind in shape.variants_on(place):
                 for metric, unit, _ in shape.metrics_on(place):
                     point = shape.point(case, place, variant, metric, number)
@@ -258,7 +258,7 @@ def _failed(case: MadeCase, reason: str) -> dict[str, Any]:
     return {"case": _named(case), "error": {"kind": "gradient", "message": reason}, "variants": [], "paired": []}
 
 
-def _measured(case: MadeCase, measured: Sequence[Measured]) -> dict[str, Any]:
+def _measured(case: MadeCase, measured: Sequence[SeriesPoint]) -> dict[str, Any]:
     """The points of a case, in the form of a report."""
     variants: dict[str, dict[str, Any]] = {}
     paired = []

@@ -20,7 +20,7 @@ from pullback_runners.measurement.lockstep import Group
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.outcomes import noisy_outcome
 from pullback_runners.measurement.sequential_sampling import collect_groups
-from pullback_runners.measurement.worker_process import Surroundings
+from pullback_runners.measurement.worker_process import WorkerSettings
 from pullback_runners.runs import timed_waiting
 from pullback_runners.suites import Suite
 from pullback_runners.workloads import Case
@@ -52,13 +52,13 @@ def run_session(case: Case, suite: Suite) -> dict[str, Any]:
     load_before = psutil.getloadavg()[0]
     deadline = watch.began + suite.comparison_s / SHARE
     preflight, activity = take_preflight(), ActivityWatch()
-    surroundings = Surroundings([WORKLOADS], preflight.pinned_cpu)
+    settings = WorkerSettings([WORKLOADS], preflight.pinned_cpu)
     members = [
         Member("hundred", role=REFERENCE),
         Member("hundred", role=TWIN),
         *(Member(variant, role=name) for name, variant in CANDIDATES.items()),
     ]
-    _, failures = examine(case, members, surroundings)
+    _, failures = examine(case, members, settings)
     if failures:
         raise SystemExit(f"{case.name}: {next(iter(failures.values())).message}")
     groups: list[Group] = []
@@ -67,7 +67,7 @@ def run_session(case: Case, suite: Suite) -> dict[str, Any]:
         case,
         lambda: members,
         suite,
-        surroundings,
+        settings,
         is_ambiguous=lambda: any(judge(case, name, groups, suite)["outcome"] == "ambiguous" for name in CANDIDATES),
         tell=watch.look,
         deadline=deadline,

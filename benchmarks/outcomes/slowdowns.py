@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 import pullback as pb
-from pullback_runners.workloads import Differentiated, Inputs, Workload, grid, workload
+from pullback_runners.workloads import Inputs, ValueAndGradients, Workload, grid, workload
 
 TIMES = {"hundred": 100, "hundred-and-one": 101, "hundred-and-two": 102}
 """Peers by how often they compute the same gradient; the last one is returned."""
 
-Unit = Callable[[Any], Differentiated]
+Unit = Callable[[Any], ValueAndGradients]
 
 
 def _square_sum(x: Any) -> Any:
@@ -40,7 +40,7 @@ def counted_native(n: int) -> Callable[..., Any]:  # noqa: ARG001 - as above
     return _square_sum
 
 
-def _by_tape(x: Any) -> Differentiated:
+def _by_tape(x: Any) -> ValueAndGradients:
     tape: list[Callable[[list[float]], None]] = []
     total = 0.0
     for place, value in enumerate(x.tolist()):
@@ -56,7 +56,7 @@ def _by_tape(x: Any) -> Differentiated:
     return total, {"x": np.array(x_bar)}
 
 
-def _by_arrays(x: Any) -> Differentiated:
+def _by_arrays(x: Any) -> ValueAndGradients:
     squares = x * x
     return squares.sum(), {"x": 2.0 * x}
 
@@ -64,7 +64,7 @@ def _by_arrays(x: Any) -> Differentiated:
 _native = pb.compile(pb.value_and_grad(_square_sum, wrt="x"), tier="native")
 
 
-def _by_native(x: Any) -> Differentiated:
+def _by_native(x: Any) -> ValueAndGradients:
     value, gradient = _native(x)
     return value, {"x": gradient}
 
@@ -75,13 +75,13 @@ def _declare(declared: Workload, unit: Unit) -> None:
         return {"x": rng.standard_normal(n).astype(dtype)}
 
     @declared.oracle
-    def closed_form(x: Any, *, n: int) -> Differentiated:  # noqa: ARG001 - every size parameter is passed
+    def closed_form(x: Any, *, n: int) -> ValueAndGradients:  # noqa: ARG001 - every size parameter is passed
         return np.sum(x**2), {"x": 2 * x}
 
     for name, times in TIMES.items():
 
         @declared.peer(name)
-        def run(x: Any, *, n: int, turns: range = range(times)) -> Differentiated:  # noqa: ARG001 - as above
+        def run(x: Any, *, n: int, turns: range = range(times)) -> ValueAndGradients:  # noqa: ARG001 - as above
             for _ in turns:
                 result = unit(x)
             return result

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pullback_runners.measurement.subject import Subject
-from pullback_runners.report import Belonging
+from pullback_runners.report import Attribution
 from pullback_runners.runs import run_suite
 
 PROGRAM = r"""
@@ -77,7 +77,7 @@ def memory(folder: Path) -> Iterator[str]:
         "trial",
         workload_files=[measured],
         subject=Subject(paths=(folder,), imports=()),
-        owner=Belonging("memory", None, ()),
+        owner=Attribution("memory", None, ()),
     )
     without, timed = (max(map(int, (folder / f"{name}.txt").read_text().split())) for name in ("plain", "measured"))
     yield f"without Pullback {without / 1024:.1f} MiB, timed {timed / 1024:.1f} MiB: {(timed - without) * 1024 / 1e6:.1f} MB more"

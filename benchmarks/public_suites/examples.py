@@ -41,7 +41,7 @@ _IMPORT = re.compile(r"^([ \t]*)(from|import) autograd\b(.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ExampleOutcome:
     """One example: how it ended, after how many seconds, and the last line that it wrote."""
 
     example: str
@@ -71,7 +71,7 @@ def with_imports_changed(text: str) -> str:
     return _IMPORT.sub(changed, text)
 
 
-def run(source: Path | None, packages: Path | None, limit: float, only: str = "") -> Iterator[Ended]:
+def run(source: Path | None, packages: Path | None, limit: float, only: str = "") -> Iterator[ExampleOutcome]:
     """Run the examples of a checkout or archive, or of the distribution that pip fetches, one after the other."""
     with tempfile.TemporaryDirectory(prefix="pullback-examples-") as folder:
         examples = Path(folder) / "examples"
@@ -84,17 +84,17 @@ def run(source: Path | None, packages: Path | None, limit: float, only: str = ""
                 yield _ended(path, str(path.relative_to(examples)), packages, limit)
 
 
-def passed(ended: Sequence[Ended]) -> bool:
+def passed(ended: Sequence[ExampleOutcome]) -> bool:
     """Say whether there were examples, and none failed that is not known to."""
     return bool(ended) and not any(each.ending == "failed" for each in ended)
 
 
-def summary(ended: Sequence[Ended]) -> dict[str, Any]:
+def summary(ended: Sequence[ExampleOutcome]) -> dict[str, Any]:
     """Counts and every example, as plain data."""
     return {"counts": dict(Counter(each.ending for each in ended)), "examples": [asdict(each) for each in ended]}
 
 
-def _ended(program: Path, name: str, packages: Path | None, limit: float) -> Ended:
+def _ended(program: Path, name: str, packages: Path | None, limit: float) -> ExampleOutcome:
     paths = [str(REPOSITORY), *([str(packages.resolve())] if packages else []), os.environ.get("PYTHONPATH", "")]
     environment = {
         **os.environ,
@@ -122,11 +122,11 @@ def _ended(program: Path, name: str, packages: Path | None, limit: float) -> End
         last = next((line.strip()[:160] for line in reversed(said.read().splitlines()) if line.strip()), "")
     if not status:
         ending: Ending = "finished" if status == 0 else "ran until the limit"
-        return Ended(name, ending, seconds, last, random_images=random_images)
+        return ExampleOutcome(name, ending, seconds, last, random_images=random_images)
     error, reason = KNOWN.get(name, ("", ""))
     if error and error in last:
-        return Ended(name, "known to fail", seconds, last, reason, random_images)
-    return Ended(name, "failed", seconds, last, random_images=random_images)
+        return ExampleOutcome(name, "known to fail", seconds, last, reason, random_images)
+    return ExampleOutcome(name, "failed", seconds, last, random_images=random_images)
 
 
 def _write_random_images(folder: Path) -> None:

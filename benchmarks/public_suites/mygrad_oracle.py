@@ -18,7 +18,7 @@ import pytest
 from benchmarks.public_suites.pytest_recording import OUTCOMES
 
 import pullback as pb
-from pullback.core.primitive import Traced
+from pullback.core.primitive import TracedValue
 
 PLANNED = 10
 """One example in so many is computed as a native plan too: shapes differ from one to the next, and each is compiled."""
@@ -35,7 +35,7 @@ _asarray = np.asarray
 
 def asarray(x: Any, *args: Any, **keywords: Any) -> Any:
     """NumPy's `asarray`, and ours for traced values."""
-    return pb.numpy.asarray(x) if isinstance(x, Traced) else _asarray(x, *args, **keywords)
+    return pb.numpy.asarray(x) if isinstance(x, TracedValue) else _asarray(x, *args, **keywords)
 
 
 def gradients(

@@ -1,7 +1,7 @@
 """Torch's operator samples: torch's gradient is the oracle for ours of the NumPy function that does the same.
 
-Torch ships a database of operators with sample inputs for its own tests. Where an operator has a NumPy twin (its own NumPy
-reference, or a row of `torch_twins`), every sample is differentiated by torch and by `pb.vjp` of the twin with one random
+Torch ships a database of operators with sample inputs for its own tests. Where an operator has a NumPy counterpart (its own NumPy
+reference, or a row of `torch_counterparts`), every sample is differentiated by torch and by `pb.vjp` of the counterpart with one random
 cotangent, in float64 and complex128. Torch's gradients of complex arguments are the conjugates of ours.
 """
 
@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from benchmarks.public_suites import torch_twins
+from benchmarks.public_suites import torch_counterparts
 from benchmarks.public_suites.suite_outcomes import Outcome
 
 import pullback as pb
@@ -22,7 +22,7 @@ SAMPLES = 12  # of each operator and dtype: the database has up to hundreds of n
 TOLERANCE = 1e-7  # both sides compute in double precision; this leaves room for ill-conditioned samples
 
 
-class NoTwinError(Exception):
+class NoCounterpartError(Exception):
     """The NumPy function computes something else for these arguments, so its gradient has no oracle."""
 
 
@@ -43,9 +43,9 @@ def _operator(torch: Any, operator: Any) -> Iterator[Outcome]:
     name = f"{_family(operator.name)}::{operator.name}" + (
         operator.variant_test_name and f".{operator.variant_test_name}"
     )
-    reason = torch_twins.NONE.get(operator.name)
-    twin = torch_twins.TWINS.get(operator.name, operator.ref)
-    if reason is None and twin is None:
+    reason = torch_counterparts.NONE.get(operator.name)
+    counterpart = torch_counterparts.COUNTERPARTS.get(operator.name, operator.ref)
+    if reason is None and counterpart is None:
         reason = "no NumPy function does this"
     if reason is not None:
         yield Outcome(name, "not portable", reason)
@@ -57,14 +57,18 @@ def _operator(torch: Any, operator: Any) -> Iterator[Outcome]:
         samples = operator.sample_inputs("cpu", dtype, requires_grad=True)
         for number, sample in enumerate(islice(samples, SAMPLES)):
             label = f"{name}[{str(dtype).removeprefix('torch.')},{number}]"
-            yield _sample(torch, label, operator.op, twin, sample, is_symmetric=name in torch_twins.SYMMETRIC)
+            yield _sample(
+                torch, label, operator.op, counterpart, sample, is_symmetric=name in torch_counterparts.SYMMETRIC
+            )
 
 
 def _family(name: str) -> str:
     return name.rpartition(".")[0] or "torch"
 
 
-def _sample(torch: Any, label: str, op: Any, twin: Callable[..., Any], sample: Any, *, is_symmetric: bool) -> Outcome:
+def _sample(
+    torch: Any, label: str, op: Any, counterpart: Callable[..., Any], sample: Any, *, is_symmetric: bool
+) -> Outcome:
     call = ((sample.input, *sample.args), sample.kwargs)
     leaves, rebuild = trees.flatten(call)
     moving = [place for place, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
@@ -80,15 +84,15 @@ def _sample(torch: Any, label: str, op: Any, twin: Callable[..., Any], sample: A
     def function(*moved: Any) -> list[Any]:
         replaced = dict(zip(moving, moved, strict=True))
         args, keywords = rebuild(replaced.get(place, leaf) for place, leaf in enumerate(arrays))
-        results = twin(*args, **keywords)
+        results = counterpart(*args, **keywords)
         return [leaf for leaf in trees.flatten(results)[0] if _is_moving(leaf)]
 
     points = [arrays[place] for place in moving]
     project = _hermitian_part if is_symmetric else lambda gradient: gradient
     try:
         _compare(function, points, values, pull, project)
-    except NoTwinError as error:
-        return Outcome(label, "not portable", f"the twin is another function here: {error}")
+    except NoCounterpartError as error:
+        return Outcome(label, "not portable", f"the counterpart is another function here: {error}")
     except Exception as error:  # noqa: BLE001 (whatever a function of the engine raises is this sample's outcome)
         return Outcome(label, "failed", f"{type(error).__name__}: {_line(error)}")
     return Outcome(label, "passed")
@@ -108,9 +112,9 @@ def _compare(
     try:
         plain = function(*points)
     except Exception as error:
-        raise NoTwinError(f"{type(error).__name__}: {_line(error)}") from error
+        raise NoCounterpartError(f"{type(error).__name__}: {_line(error)}") from error
     if len(plain) != len(values) or not all(_same(ours, theirs) for ours, theirs in zip(plain, values, strict=True)):
-        raise NoTwinError("its value differs")
+        raise NoCounterpartError("its value differs")
     rng = np.random.default_rng(0)
     # Where torch's value is complex and NumPy's real (eigenvalues that happen to be), only real parts can be compared.
     cotangents = [

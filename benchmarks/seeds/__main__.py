@@ -40,7 +40,7 @@ EXAMPLES = """examples:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class RowMeasurement:
     """One way of doing the work of a row."""
 
     row: str
@@ -54,7 +54,7 @@ class Measured:
     rounds: int
 
 
-def measure(row: Row | Growth, budget_s: float) -> Iterator[Measured]:
+def measure(row: Row | Growth, budget_s: float) -> Iterator[RowMeasurement]:
     """All ways of a row, at the larger size where there are two."""
     larger = row.ways(row.sizes[1]) if isinstance(row, Growth) else row.ways()
     smaller = row.ways(row.sizes[0]) if isinstance(row, Growth) else {}
@@ -64,7 +64,7 @@ def measure(row: Row | Growth, budget_s: float) -> Iterator[Measured]:
     seconds = take_turns(calls, budget_s=budget_s)
     for way in larger:
         own = seconds[way]
-        yield Measured(
+        yield RowMeasurement(
             row.name,
             way,
             Median.of([1e6 * duration for duration in own]),
@@ -100,7 +100,7 @@ def _flat(result: Any) -> Any:
     return np.concatenate([np.ravel(np.asarray(leaf, np.float64)) for leaf in trees.flatten(result)[0]])
 
 
-def _table(row: Row | Growth, ways: Sequence[Measured]) -> str:
+def _table(row: Row | Growth, ways: Sequence[RowMeasurement]) -> str:
     width = 26
     head = f"{row.name}: {row.requirement}\n{'':{width}}{'us/call':>11}  {'to unfused':<22}  {'to numpy':<22}"
     head += f"  {'growth':<22}" if isinstance(row, Growth) else ""
@@ -137,7 +137,7 @@ def main() -> int:
     if arguments.list:
         print("\n".join(f"{row.name:<32} {row.requirement}" for row in rows))
         return 0
-    measured: list[Measured] = []
+    measured: list[RowMeasurement] = []
     for row in rows:
         ways = list(measure(row, arguments.seconds / len(rows)))
         print(f"{_table(row, ways)}\n", flush=True)

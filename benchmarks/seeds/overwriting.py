@@ -70,7 +70,7 @@ def stateful_rule(size: int) -> Mapping[str, Call]:
         t = np.tanh(x)
         return y_bar * w * (1 - t * t), y_bar * t
 
-    class Gated:
+    class GatedLayer:
         def forward(self, visit: Any, x: Any, w: Any) -> Any:
             visit.t = np.tanh(x, out=visit.empty(x.shape, x.dtype))
             visit.w = visit.save(w)
@@ -79,7 +79,7 @@ def stateful_rule(size: int) -> Mapping[str, Call]:
         def pullback(self, visit: Any, y_bar: Any) -> Any:
             return y_bar * visit.w * (1 - visit.t * visit.t), y_bar * visit.t
 
-    stateful = pb.rule.stateful(lambda _: Gated())
+    stateful = pb.rule.stateful(lambda _: GatedLayer())
 
     def loop(rule: Callable[..., Any]) -> Call:
         def loss(x: Any, w: Any) -> Any:

@@ -115,7 +115,7 @@ def _measure(part: str, service: Service, url: str, *, warm: bool) -> Iterator[F
     yield from measuring[part]()
 
 
-def _known(url: str) -> api_reads.Known:
+def _known(url: str) -> api_reads.DatabaseContents:
     with psycopg.connect(url) as connection:
         project = connection.execute("SELECT id FROM project WHERE name = %s", [shape.PROJECT]).fetchone()
         assert project is not None  # noqa: S101 - just filled
@@ -124,7 +124,7 @@ def _known(url: str) -> api_reads.Known:
         ]
         commits = connection.execute("SELECT count(*) FROM commit WHERE project_id = %s", project).fetchone()
     assert commits is not None  # noqa: S101 - count always answers
-    return api_reads.Known(int(commits[0]), series)
+    return api_reads.DatabaseContents(int(commits[0]), series)
 
 
 def _facts(url: str, replicas: int) -> dict[str, Any]:

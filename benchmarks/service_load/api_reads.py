@@ -24,7 +24,7 @@ API = "/api/v1"
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class DatabaseContents:
     """Contents of the database, to choose parameters from."""
 
     commits: int
@@ -35,28 +35,28 @@ class Known:
         return shape.sha_of(chance.randrange(self.commits))
 
 
-Question = Callable[[Known, random.Random], str]
+Question = Callable[[DatabaseContents, random.Random], str]
 
 
 def _any_case(chance: random.Random) -> shape.LoadedCase:
     return chance.choice(shape.load_cases())
 
 
-def _points(known: Known, chance: random.Random) -> str:
+def _points(known: DatabaseContents, chance: random.Random) -> str:
     return f"{API}/series/{chance.choice(known.series)}/points"
 
 
-def _between(known: Known, chance: random.Random) -> str:
+def _between(known: DatabaseContents, chance: random.Random) -> str:
     first = chance.randrange(known.commits)
     start, end = shape.authored_at(first), shape.authored_at(first + 300)
     return f"start={quote(start.isoformat())}&end={quote(end.isoformat())}&limit=100"
 
 
-def _window(known: Known, chance: random.Random) -> str:
+def _window(known: DatabaseContents, chance: random.Random) -> str:
     return f"{_points(known, chance)}?{_between(known, chance)}"
 
 
-def _compared(known: Known, chance: random.Random) -> str:
+def _compared(known: DatabaseContents, chance: random.Random) -> str:
     base, head = chance.sample(range(known.commits), 2)
     return f"{API}/comparisons?project={shape.PROJECT}&base={shape.sha_of(base)}&head={shape.sha_of(head)}"
 
@@ -123,7 +123,7 @@ QUESTIONS: dict[str, Question] = {
 _LESS_MS = {"two commits": 35, "a branch's newest commit against its parent": 40}
 
 
-def ask_everything(service: Service, known: Known) -> Iterator[Figure]:
+def ask_everything(service: Service, known: DatabaseContents) -> Iterator[Figure]:
     """Every question, all of them in turns."""
     questions = {name: partial(ask, known) for name, ask in QUESTIONS.items()}
     yield from ask_in_turns(service, questions, most_ms=50, but=_LESS_MS)

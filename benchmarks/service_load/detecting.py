@@ -12,7 +12,7 @@ import orjson
 import psycopg
 from benchmarks.service_load import shape
 from benchmarks.service_load.calling import Connection
-from benchmarks.service_load.processes import Service, Used
+from benchmarks.service_load.processes import ProcessorSeconds, Service
 from benchmarks.service_load.thresholds import Figure, Percentiles
 from benchmarks.service_load.turns import ask_in_turns
 from benchmarks.service_load.uploading import post_small
@@ -102,7 +102,7 @@ class _Load:
 
     def _upload_commit(
         self, machines: Collection[int], *, cases: slice = slice(None), metrics: Sequence[shape.Metric] = shape.METRICS
-    ) -> tuple[float, Used]:
+    ) -> tuple[float, ProcessorSeconds]:
         self._next += 1
         return self._upload(self._next - 1, machines, cases=cases, metrics=metrics)
 
@@ -113,7 +113,7 @@ class _Load:
         *,
         cases: slice = slice(None),
         metrics: Sequence[shape.Metric] = shape.METRICS,
-    ) -> tuple[float, Used]:
+    ) -> tuple[float, ProcessorSeconds]:
         """Upload reports of machines at one commit while the worker pauses; seconds and processors until they are detected."""
         _wait(self._database, "SELECT NOT EXISTS (SELECT FROM report WHERE detected_at IS NULL)")
         self._worker.suspend()
@@ -131,7 +131,11 @@ class _Load:
 
 
 def _said(
-    what: str, measured: Sequence[tuple[float, Used]], *, most_s: float | None = None, most_cpu_s: float | None = None
+    what: str,
+    measured: Sequence[tuple[float, ProcessorSeconds]],
+    *,
+    most_s: float | None = None,
+    most_cpu_s: float | None = None,
 ) -> Iterator[Figure]:
     seconds = max(seconds for seconds, _ in measured)
     worker, postgres = max((used.worker, used.postgres) for _, used in measured)

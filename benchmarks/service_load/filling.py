@@ -31,7 +31,7 @@ def fill(url: str, points: int) -> Iterator[tuple[int, int]]:
     with psycopg.connect(url) as connection:
         connection.execute("SET session_replication_role = replica")
         connection.execute("SET synchronous_commit = off")
-        filled = _Filled(connection)
+        filled = _FilledProject(connection)
         done = filled.commits_done()
         yield done, wanted
         for block in shape.blocks(wanted, COMMITS_IN_A_BLOCK):
@@ -42,7 +42,7 @@ def fill(url: str, points: int) -> Iterator[tuple[int, int]]:
             yield block.stop, wanted
 
 
-class _Filled:
+class _FilledProject:
     """The project being filled, with the ids of what its points belong to."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:

@@ -24,7 +24,7 @@ SLICES = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PageObjects:
     """The objects made for pages of one thing: a project with two commits, the report of the later one, and a job."""
 
     project: str
@@ -41,7 +41,7 @@ def ask_pages(service: Service, commits: int) -> Iterator[Figure]:
     yield from ask_in_turns(service, _addresses(shown, commits), most_ms=80, but={"case at a commit": 60}, times=30)
 
 
-def _addresses(shown: Shown, commits: int) -> Mapping[str, Address]:
+def _addresses(shown: PageObjects, commits: int) -> Mapping[str, Address]:
     load, own = f"/projects/{shape.PROJECT}", f"/projects/{shown.project}"
 
     def compared(chance: random.Random) -> str:
@@ -89,7 +89,7 @@ def _addresses(shown: Shown, commits: int) -> Mapping[str, Address]:
     }
 
 
-def make(connection: Connection) -> Shown:
+def make(connection: Connection) -> PageObjects:
     """Upload two whole reports, whose pages show what is in them, and wish for a job."""
     run = time.time_ns()
     project = f"pages-{run}"
@@ -97,7 +97,7 @@ def make(connection: Connection) -> Shown:
     made = [_sent(connection, "/api/v1/reports", report) for report in reports]
     commit = reports[-1]["commit"]
     job = _sent(connection, "/api/v1/jobs?force=true", {"project": project, "commit": commit, "suite": "quick"})
-    return Shown(project, commit["sha"], made[-1]["id"], job["id"])
+    return PageObjects(project, commit["sha"], made[-1]["id"], job["id"])
 
 
 def _sent(connection: Connection, path: str, content: Mapping[str, Any]) -> Any:

@@ -41,12 +41,12 @@ class Service:
         """Bytes of memory of the serving processes."""
         return sum(int(process.memory_info().rss) for process in self.processes)
 
-    def cpu_s(self) -> "Used":
+    def cpu_s(self) -> "ProcessorSeconds":
         """Processor seconds used so far."""
         service = sum(_cpu_s(process) for process in self.processes)
         worker = _cpu_s(self.worker) if self.worker is not None else 0.0
         postgres = _cpu_s(self.postgres) + sum(_cpu_s(child) for child in self.postgres.children())
-        return Used(service, worker, postgres)
+        return ProcessorSeconds(service, worker, postgres)
 
     def queued_s(self) -> float:
         """Seconds for which the service and Postgres could have computed, and waited for a processor; Linux only."""
@@ -54,16 +54,18 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
+class ProcessorSeconds:
     """Processor seconds."""
 
     service: float
     worker: float
     postgres: float
 
-    def since(self, before: "Used") -> "Used":
+    def since(self, before: "ProcessorSeconds") -> "ProcessorSeconds":
         """The use between two readings; connections are kept, so no backend ends between them."""
-        return Used(self.service - before.service, self.worker - before.worker, self.postgres - before.postgres)
+        return ProcessorSeconds(
+            self.service - before.service, self.worker - before.worker, self.postgres - before.postgres
+        )
 
 
 def _cpu_s(process: psutil.Process) -> float:

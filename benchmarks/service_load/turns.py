@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from benchmarks.service_load import shape
 from benchmarks.service_load.calling import Answer, Connection
-from benchmarks.service_load.processes import Service, Used
+from benchmarks.service_load.processes import ProcessorSeconds, Service
 from benchmarks.service_load.thresholds import Figure, Percentiles
 
 ASKED_FOR_CPU = 20
@@ -62,11 +62,11 @@ def _asked(connection: Connection, path: str) -> Answer:
     return answer
 
 
-def _cpu_of(service: Service, connection: Connection, address: Address, chance: random.Random) -> Used:
+def _cpu_of(service: Service, connection: Connection, address: Address, chance: random.Random) -> ProcessorSeconds:
     """Milliseconds of processors that one asking takes, which a busy machine does not change much."""
     before = service.cpu_s()
     for _ in range(ASKED_FOR_CPU):
         _asked(connection, address(chance))
     used = service.cpu_s().since(before)
     each = 1000 / ASKED_FOR_CPU
-    return Used(each * used.service, each * used.worker, each * used.postgres)
+    return ProcessorSeconds(each * used.service, each * used.worker, each * used.postgres)

@@ -14,7 +14,7 @@ import orjson
 import psycopg
 from benchmarks.service_load import shape
 from benchmarks.service_load.calling import Answer, BarePosts, Connection
-from benchmarks.service_load.processes import MIB, TOKEN, MemoryWatch, Service, Used
+from benchmarks.service_load.processes import MIB, TOKEN, MemoryWatch, ProcessorSeconds, Service
 from benchmarks.service_load.thresholds import Figure, Percentiles
 
 LARGE_RESULTS = 10_000
@@ -66,13 +66,13 @@ def upload_large(service: Service, *, rounds: int = 3) -> Iterator[Figure]:
 
 
 @dataclass(frozen=True, slots=True)
-class Uploaded:
+class UploadTimes:
     """Small uploads that were acknowledged: their reports, how long each took, how long all took, and what that used."""
 
     reports: list[str]
     durations: list[float]
     seconds: float
-    used: Used
+    used: ProcessorSeconds
 
     @property
     def rate(self) -> float:
@@ -101,7 +101,7 @@ def upload_small(service: Service, url: str, *, seconds: float = 20.0) -> Iterat
     yield Figure("… lost", lost, "", most=0, note="acknowledged, and not there with all of their points")
 
 
-def post_small(service: Service, project: str, run: int, *, seconds: float, most: int | None = None) -> Uploaded:
+def post_small(service: Service, project: str, run: int, *, seconds: float, most: int | None = None) -> UploadTimes:
     """Small reports into a project from eight clients, for so many seconds, or at most so many reports."""
     connection = service.connect()
     for number in range(20):
@@ -138,7 +138,7 @@ def post_small(service: Service, project: str, run: int, *, seconds: float, most
     for thread in threads:
         thread.join()
     took, used = time.perf_counter() - began, service.cpu_s().since(used_before)
-    return Uploaded([orjson.loads(answer)["id"] for answer in answers], durations, took, used)
+    return UploadTimes([orjson.loads(answer)["id"] for answer in answers], durations, took, used)
 
 
 def post_paced(service: Service, project: str, stop: threading.Event, *, a_second: float) -> list[float]:

@@ -20,7 +20,7 @@ def wait_for_work(service: Service, *, idle_s: float = 20.0, jobs: int = 60) -> 
     yield from asyncio.run(_Fleet(service).measure(idle_s, jobs))
 
 
-class _Claimed(NamedTuple):
+class _ClaimTimes(NamedTuple):
     """Seconds until the answer to a claim, since its job was sent and since it was acknowledged."""
 
     sent_s: float
@@ -104,7 +104,7 @@ class _Fleet:
         finally:
             writer.close()
 
-    async def _claimed_after(self, requires: dict[str, str]) -> _Claimed:
+    async def _claimed_after(self, requires: dict[str, str]) -> _ClaimTimes:
         job = {
             "project": f"fleet-{self._run}",
             "commit": {"sha": shape.sha_of(0), "parents": [], "branch": "main", "authored_at": "2026-01-01T00:00:00Z"},
@@ -120,7 +120,7 @@ class _Fleet:
         at = self._given[int(made["id"])]
         await asyncio.sleep(0.15)  # agents that were woken in vain wait again, as they would between real jobs
         # The claim may be answered before the one who queued the job has heard that it is.
-        return _Claimed(at - sent, max(0.0, at - appeared))
+        return _ClaimTimes(at - sent, max(0.0, at - appeared))
 
 
 async def _call(port: int, method: str, path: str, body: object) -> tuple[int, Any]:

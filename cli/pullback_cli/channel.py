@@ -20,7 +20,7 @@ SHOWN_DELIVERIES = 20
 NOT_DELIVERED = 1
 
 Project = Annotated[str | None, typer.Option(help="Project of the channel, where several have one of this name.")]
-Named = Annotated[str, typer.Argument(metavar="CHANNEL", help="Name or id of a channel.")]
+ChannelName = Annotated[str, typer.Argument(metavar="CHANNEL", help="Name or id of a channel.")]
 
 
 @app.callback()
@@ -126,7 +126,7 @@ def list_(
 
 @app.command()
 @asks("channel show")
-def show(service: "Client", *, channel: Named, project: Project = None, as_json: bool) -> None:
+def show(service: "Client", *, channel: ChannelName, project: Project = None, as_json: bool) -> None:
     """Show the last messages of a channel, newest first, with what the other side answered.
 
     Examples:
@@ -150,7 +150,7 @@ def show(service: "Client", *, channel: Named, project: Project = None, as_json:
 def try_out(
     service: "Client",
     *,
-    channel: Named,
+    channel: ChannelName,
     project: Project = None,
     wait: Annotated[float, typer.Option(min=0, max=600, help="Seconds to wait for the answer.")] = 60,
     as_json: bool,
@@ -188,7 +188,7 @@ def _show_removed(removed: "models.ChannelSummary") -> None:
 
 @app.command()
 @asks("channel remove", _show_removed)
-def remove(service: "Client", *, channel: Named, project: Project = None) -> "models.ChannelSummary":
+def remove(service: "Client", *, channel: ChannelName, project: Project = None) -> "models.ChannelSummary":
     """Remove a channel; what waits for it is not sent any more.
 
     Examples:

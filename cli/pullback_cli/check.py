@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pullback_cli.checking.ci_context import Surroundings, find_base, find_head, read_surroundings
+from pullback_cli.checking.ci_context import CiContext, find_base, find_head, read_ci_context
 from pullback_cli.measuring_commands import check_output, interrupts
 from pullback_cli.options import AsJson, TokenFile
 from pullback_cli.server_option import DEFAULT_SERVER, Server
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pullback_cli.checking.ci_context import Head
-    from pullback_cli.checking.verdict import Failing, Verdict
+    from pullback_cli.checking.verdict import FailureKind, Verdict
     from pullback_cli.measuring_commands import Interrupts
     from pullback_service.client import Client, models
 
@@ -113,17 +113,17 @@ def check(
     for file, option in ((markdown, "--markdown"), (github_check, "--github-check"), (junit, "--junit")):
         if file is not None:
             check_output(file, option)
-    surroundings = read_surroundings()
+    context = read_ci_context()
     asked = _Request(
         project=project or _project(repository),
-        head=find_head(head, repository, surroundings),
-        base=find_base(base, repository, surroundings),
+        head=find_head(head, repository, context),
+        base=find_base(base, repository, context),
         suite=suite,
         cases=case or (),
         variants=variant or (),
         wait=wait,
         repository=repository,
-        fork=surroundings.fork,
+        fork=context.fork,
     )
     with client_of(server, token_file) as client, interrupts() as stop:
         try:
@@ -135,8 +135,8 @@ def check(
             raise RefusalError(in_options(str(error))) from error
     verdict = decide(answer, failing, unmeasured, remarks)
     _write(answer, verdict, server, markdown, github_check, junit)
-    if surroundings.github_token and surroundings.repository:
-        _tell_github(answer, verdict, server, surroundings, comment)
+    if context.github_token and context.repository:
+        _tell_github(answer, verdict, server, context, comment)
     _show(answer, verdict, failing, as_json=as_json)
     raise typer.Exit(stop.status if stop() and not verdict.failed_on else verdict.status)
 
@@ -156,7 +156,7 @@ class _Request:
     fork: str | None
 
 
-def _failing(text: str) -> "Sequence[Failing]":
+def _failing(text: str) -> "Sequence[FailureKind]":
     from pullback_cli.checking.verdict import STATUSES
 
     words = [word.strip() for word in text.split(",") if word.strip()]
@@ -264,7 +264,7 @@ def _tell_github(
     answer: "models.CheckAnswer",
     verdict: "Verdict",
     server: str,
-    surroundings: Surroundings,
+    context: CiContext,
     when: Literal["changed", "always"],
 ) -> None:
     """Write the check run and the comment; what GitHub does not take is said, and changes nothing of the answer."""
@@ -272,17 +272,17 @@ def _tell_github(
     from pullback_cli.checking.github import GitHub, GitHubError
     from pullback_cli.checking.verdict import has_changes
 
-    with GitHub(surroundings) as github:
+    with GitHub(context) as github:
         try:
             github.write_check_run(verdict_formats.check_run_of(answer, verdict, server))
             note("the check run is written")
         except GitHubError as error:
             note(str(error))
-        if surroundings.pull_request is None:
+        if context.pull_request is None:
             return
         try:
             done = github.write_comment(
-                surroundings.pull_request,
+                context.pull_request,
                 verdict_formats.markdown_of(answer, verdict, server),
                 marker=verdict_formats.marker_of(answer.project),
                 only_if_there=when == "changed" and not has_changes(answer),
@@ -294,7 +294,7 @@ def _tell_github(
                 note(f"the comment is {done}")
 
 
-def _show(answer: "models.CheckAnswer", verdict: "Verdict", failing: "Sequence[Failing]", *, as_json: bool) -> None:
+def _show(answer: "models.CheckAnswer", verdict: "Verdict", failing: "Sequence[FailureKind]", *, as_json: bool) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

@@ -12,7 +12,7 @@ from pullback_cli.server_option import DEFAULT_SERVER, Server
 from pullback_cli.usage_errors import RefusalError, needs, note
 
 
-class Exported(StrEnum):
+class ExportKind(StrEnum):
     """The kinds of data that can be exported."""
 
     POINTS = "points"
@@ -34,8 +34,8 @@ class Exported(StrEnum):
 
 
 def _known(what: str) -> str:
-    if what not in list(Exported):
-        raise typer.BadParameter(f"{what!r} is not one of {', '.join(Exported)}.")
+    if what not in list(ExportKind):
+        raise typer.BadParameter(f"{what!r} is not one of {', '.join(ExportKind)}.")
     return what
 
 
@@ -163,11 +163,11 @@ def export(
         "origin": origin,
         "awaiting_approval": awaiting_approval,
     }
-    said = parameters(Exported(what).value, given)
+    said = parameters(ExportKind(what).value, given)
     written = format_of(output, None if form is None else form.value)
     if output is None and written == "parquet" and sys.stdout.isatty():
         raise RefusalError("Parquet cannot be printed to a terminal: name a file with -o")
-    got = download(server, token_file, address(Exported(what).value, given), [*said, ("format", written)], output)
+    got = download(server, token_file, address(ExportKind(what).value, given), [*said, ("format", written)], output)
     rows = {"csv": got.lines - 1, "json": got.lines}.get(written)  # Parquet's are known only to who can read it
     if output is not None:
         typer.echo(f"{output}: {'' if rows is None else f'{rows} rows, '}{got.size} bytes of {written}")

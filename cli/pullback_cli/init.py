@@ -233,7 +233,7 @@ def _measure(project: "ProjectFile", subject: Any) -> int:
     from pullback_cli.run import print_table
     from pullback_runners.commits import describe_commit
     from pullback_runners.measurement.subject_cases import choose_for
-    from pullback_runners.report import Belonging
+    from pullback_runners.report import Attribution
     from pullback_runners.runs import run_suite
 
     files = project.workload_files(project.top)
@@ -244,7 +244,7 @@ def _measure(project: "ProjectFile", subject: Any) -> int:
             "trial",
             list(first.values()),
             subject=subject,
-            owner=Belonging(project.name, describe_commit(project.top), project.measure.workloads),
+            owner=Attribution(project.name, describe_commit(project.top), project.measure.workloads),
             workload_files=files,
             on_refused=telling_once(),
             on_progress=tell,

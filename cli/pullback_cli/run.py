@@ -233,10 +233,10 @@ def _own_project(
 
 def _measured(project: "ProjectFile", commit: Mapping[str, Any] | None) -> dict[str, Any]:
     """The settings in a project's file for the measurement of a commit."""
-    from pullback_runners.report import Belonging
+    from pullback_runners.report import Attribution
 
     return {
-        "owner": Belonging(project.name, commit, project.measure.workloads),
+        "owner": Attribution(project.name, commit, project.measure.workloads),
         "usual": project.measure.variants,
         "baseline": project.measure.baseline,
         "workload_files": project.workload_files(project.top),

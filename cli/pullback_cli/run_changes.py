@@ -14,7 +14,7 @@ from pullback_cli.receipts import WORDS, changes_line, series_in_words
 from pullback_runners.workloads import Case
 from pullback_service.claims import BESIDE, COUNTED_IN_ONE_SESSION, EXACT_METRICS
 from pullback_service.comparisons.judging import Judgement, judge, of_equal_code, trend, urgency
-from pullback_service.measured.code_identity import Measured, is_equal_code, other_level
+from pullback_service.measured.code_identity import CodeIdentity, is_equal_code, other_level
 from pullback_service.ratio import Ratio
 from pullback_service.readings.reading import Reading, reading_of
 from pullback_service.readings.report_pooling import BUSY, CLEAN, MeasuredPoint, pool
@@ -29,7 +29,7 @@ class _Series(NamedTuple):
     """A metric of a variant of a case, as its commit measured it."""
 
     reading: Reading
-    measured: Measured
+    measured: CodeIdentity
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _trend(judgement: Judgement) -> str:
 def _judged(
     metric: str, before: _Series | None, now: _Series | None, failed_before: str | None, failed: str | None
 ) -> Judgement:
-    measured = [Measured() if each is None else each.measured for each in (before, now)]
+    measured = [CodeIdentity() if each is None else each.measured for each in (before, now)]
     judgement = judge(
         None if before is None else before.reading,
         None if now is None else now.reading,
@@ -153,7 +153,7 @@ def _series(report: Report) -> Iterator[tuple[tuple[str, str, str], _Series]]:
         paired = {(row["variant"], row["metric"]): row for row in case["paired"]}
         for variant in case["variants"]:
             digests = variant.get("digests") or {}
-            measured = Measured(digests.get("workload") or "", digests.get("subject") or "", harness["version"])
+            measured = CodeIdentity(digests.get("workload") or "", digests.get("subject") or "", harness["version"])
             for name, metric in variant["metrics"].items():
                 processes = metric.get("processes")
                 value = statistics.median(processes) if processes else metric.get("value")

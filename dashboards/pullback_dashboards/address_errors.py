@@ -35,7 +35,7 @@ _NAMED_BY: Mapping[Thing, frozenset[str]] = {
 
 
 @dataclass(frozen=True)
-class Onward:
+class OnwardLink:
     """A page to go on with."""
 
     text: str
@@ -50,7 +50,7 @@ class ErrorView:
     title: str
     sentence: str
     said: str | None = None
-    onward: tuple[Onward, ...] = ()
+    onward: tuple[OnwardLink, ...] = ()
     project: str | None = None
     """The project that the address speaks of, where it is certain that there is one."""
     sign_in_href: str | None = None
@@ -91,12 +91,12 @@ def _list(listed: object) -> list[dict[str, object]]:
     return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
 
 
-def _instead(listed: object) -> Iterator[Onward]:
+def _instead(listed: object) -> Iterator[OnwardLink]:
     """Pages that have what was looked for, as the problem lists them."""
     for one in _list(listed):
         text, address = one.get("text"), one.get("address")
         if isinstance(text, str) and isinstance(address, str):
-            yield Onward(text, address)
+            yield OnwardLink(text, address)
 
 
 def _missing(request: Request, listed: list[dict[str, object]]) -> Missing | None:
@@ -169,18 +169,18 @@ def _identified(missing: Missing) -> str:
 
 def _onward(
     request: Request, status: int, listed: list[dict[str, object]], missing: Missing | None, project: str | None
-) -> Iterator[Onward]:
+) -> Iterator[OnwardLink]:
     """Links to go on: this page without what is wrong, the page that lists what exists, the overview."""
     asked = [pair for pair in request.query_params.multi_items() if pair[0] not in _NEEDED]
     wrong = [name for name, value in asked if _is_wrong(name, value, listed, missing)]
     if wrong and request.method == "GET":
         names = " and ".join(f"“{name}”" for name in dict.fromkeys(wrong))
-        yield Onward(f"This page without {names}", Address(address_of(request), request).less(*wrong))
+        yield OnwardLink(f"This page without {names}", Address(address_of(request), request).less(*wrong))
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
-        yield Onward("Reload this page", _whole(request))
+        yield OnwardLink("Reload this page", _whole(request))
     if missing is not None and not wrong:
         yield from _listing(request, status, missing, project)
-    yield Onward("Back to the overview", links.overview(project or _named(request, missing)))
+    yield OnwardLink("Back to the overview", links.overview(project or _named(request, missing)))
 
 
 def _named(request: Request, missing: Missing | None) -> str | None:
@@ -196,28 +196,28 @@ def _is_wrong(name: str, value: str, listed: list[dict[str, object]], missing: M
     return any(one["path"] in {f"{_QUERY}{part}" for part in (name, name.partition(".")[0], "*")} for one in listed)
 
 
-def _listing(request: Request, status: int, missing: Missing, project: str | None) -> Iterator[Onward]:
+def _listing(request: Request, status: int, missing: Missing, project: str | None) -> Iterator[OnwardLink]:
     """Pages that list what there is of such things."""
     match missing.thing:
         case "project":
-            yield Onward("All projects", f"{links.settings()}#projects")
+            yield OnwardLink("All projects", f"{links.settings()}#projects")
         case "machine":
-            yield Onward("All machines", links.via(links.fleet(), project))
+            yield OnwardLink("All machines", links.via(links.fleet(), project))
         case "job" | "attempt":
-            yield Onward("All jobs", links.via(links.jobs(), project))
+            yield OnwardLink("All jobs", links.via(links.jobs(), project))
         case "incident" if name := project or _named(request, missing):
-            yield Onward("All incidents", links.incidents(name))
+            yield OnwardLink("All incidents", links.incidents(name))
         case "board":
-            yield Onward("All boards", links.via(links.boards(), project))
+            yield OnwardLink("All boards", links.via(links.boards(), project))
         case "commit" | "branch" if project:
-            yield Onward("Commits to compare", links.compare(project))
+            yield OnwardLink("Commits to compare", links.compare(project))
         case "report" if status == HTTPStatus.GONE:
-            yield Onward("The report, without its file", links.report(missing.name))
+            yield OnwardLink("The report, without its file", links.report(missing.name))
         case "report":
-            yield Onward("All machines", links.via(links.fleet(), project))
+            yield OnwardLink("All machines", links.via(links.fleet(), project))
         case "case" if project and "sha" in request.path_params:
             sha = str(request.path_params["sha"])
-            yield Onward(f"All cases at commit {sha[:_SHORT]}", links.commit(project, sha))
+            yield OnwardLink(f"All cases at commit {sha[:_SHORT]}", links.commit(project, sha))
 
 
 def _whole(request: Request) -> str:

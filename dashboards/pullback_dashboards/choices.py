@@ -22,7 +22,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Empty:
+class EmptyPage:
     """A page without content: why, and what to do next."""
 
     title: str

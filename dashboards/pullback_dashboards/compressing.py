@@ -1,4 +1,4 @@
-"""Pages and their twins are sent compressed; a page of 40 kB becomes 6 kB for 0.3 ms of work.
+"""Pages and their formats are sent compressed; a page of 40 kB becomes 6 kB for 0.3 ms of work.
 
 What a compressed answer weighs can tell a secret in it to somebody who can have text of theirs put beside it and watches
 the wire (BREACH). Pages hold one secret, the proof of their forms, and that is masked anew for every answer
@@ -27,7 +27,7 @@ _LEVEL = 4  # a fifteenth longer than at zlib's usual 6, in two thirds of the ti
 _LONGEST_NAME = 100
 
 
-class Compressed:
+class CompressionMiddleware:
     """The middleware."""
 
     def __init__(self, app: ASGIApp) -> None:

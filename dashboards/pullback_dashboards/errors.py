@@ -12,8 +12,8 @@ from fastapi import FastAPI, Request, Response
 from pullback_dashboards import links
 from pullback_dashboards.address_errors import ErrorView, error_view
 from pullback_dashboards.login.view import login_view
-from pullback_dashboards.made_aside import MadeAside
 from pullback_dashboards.rendering import page
+from pullback_dashboards.threaded_response import ThreadedResponse
 from pullback_service.caller import Caller
 from pullback_service.errors import NotSignedInError
 
@@ -69,7 +69,7 @@ def _styled(handler: _Handler) -> _Handler:
     return styled
 
 
-def _page(request: Request, view: ErrorView) -> MadeAside:
+def _page(request: Request, view: ErrorView) -> ThreadedResponse:
     made = page(request, "error.html", title=view.title, view=view, status=view.status, coming_from=view.project)
     return made.at_once()  # that no thread is free is an error, too
 

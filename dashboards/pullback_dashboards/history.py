@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 from pullback_dashboards.wording import factors
 from pullback_service.claims import BASELINE, outcome_of_counts
 from pullback_service.comparisons.judging import UNPAIRED, Judgement
-from pullback_service.measured.code_identity import NOT_TOLD, Measured
+from pullback_service.measured.code_identity import NOT_TOLD, CodeIdentity
 from pullback_service.ratio import NO_RATIO, Ratio
 from pullback_service.readings.reading import Mark, Reading
 
@@ -223,7 +223,7 @@ class History:
     verdicts: Mapping["Pair", Judgement] | None = None
     incident_changes: tuple[IncidentChange, ...] = ()
     """Changes as incidents have them, oldest first."""
-    measured: Mapping[int, Measured] = field(default_factory=dict)
+    measured: Mapping[int, CodeIdentity] = field(default_factory=dict)
 
     @cached_property
     def variants(self) -> tuple[str, ...]:
@@ -294,7 +294,7 @@ class History:
         order = sorted(self.lines, key=lambda line: (line.metric.name != "time", line.metric.name), reverse=True)
         return {(line.case, line.variant): line.metric for line in order}
 
-    def measured_of(self, result: Result | None) -> Measured:
+    def measured_of(self, result: Result | None) -> CodeIdentity:
         """The code that a result was measured of."""
         return self.measured.get(result.measured_id or 0, NOT_TOLD) if isinstance(result, Reading) else NOT_TOLD
 

@@ -5,7 +5,7 @@ from urllib.parse import quote, urlencode
 PAGE = ".html"
 VIA = "via"
 """The parameter of `via`; `project` would narrow the queue and the audit log."""
-_TWINS = (".json", ".csv", ".md", ".svg", ".png", PAGE)
+_FORMATS = (".json", ".csv", ".md", ".svg", ".png", PAGE)
 
 
 def overview(project: str | None = None, **state: str | int | tuple[str, ...] | None) -> str:
@@ -131,8 +131,8 @@ def via(address: str, project: str | None) -> str:
     return f"{page}{'&' if '?' in page else '?'}{urlencode({VIA: project})}{mark}{place}"
 
 
-def twin(path: str, query: str, suffix: str) -> str:
-    """The JSON, CSV or SVG twin of a page: the same state, another form."""
+def in_format(path: str, query: str, suffix: str) -> str:
+    """The address of a page as JSON, CSV or SVG, in the same state."""
     stem = "/overview" if path == "/" else path.removesuffix(PAGE)
     return f"{stem}.{suffix}{'?' + query if query else ''}"
 
@@ -147,5 +147,5 @@ def _segment(name: str) -> str:
 
 
 def _last(name: str) -> str:
-    """A name at the end of an address: one that ends as a twin does, such as `data.json`, says that its page is meant."""
-    return _segment(name) + (PAGE if name.endswith(_TWINS) else "")
+    """A name at the end of an address: one that ends as another format does, such as `data.json`, says that its page is meant."""
+    return _segment(name) + (PAGE if name.endswith(_FORMATS) else "")

@@ -25,8 +25,8 @@
     /help                                       reading, uploading, the words
     /static/{hash}/{name}                       style sheet, scripts, Plotly
 
-Every page has a JSON twin at the same address with `.json`, and what it shows as Markdown with `.md`; tables have a CSV with
-`.csv`; a workload and explore have a chart with `.svg`, a workload and the incidents a badge with `.badge.svg`, for READMEs and boards. Addresses without a project lead to the one that
+Every page is JSON at the same address with `.json`, and Markdown of what it shows with `.md`; tables are CSV with `.csv`;
+ a workload and explore have a chart with `.svg`, a workload and the incidents a badge with `.badge.svg`, for READMEs and boards. Addresses without a project lead to the one that
 was uploaded to last.
 """
 
@@ -39,7 +39,7 @@ from pullback_dashboards.boards.page import router as boards_router
 from pullback_dashboards.case.page import router as case_router
 from pullback_dashboards.commit.page import router as commit_router
 from pullback_dashboards.compare.page import router as compare_router
-from pullback_dashboards.compressing import Compressed
+from pullback_dashboards.compressing import CompressionMiddleware
 from pullback_dashboards.explore.page import router as explore_router
 from pullback_dashboards.feed.page import router as feed_router
 from pullback_dashboards.fleet.page import router as fleet_router
@@ -91,7 +91,7 @@ def mount(app: FastAPI) -> None:
     for router in _ROUTERS:
         app.router.routes.extend(router.routes)
     errors.style(app)
-    app.add_middleware(Compressed)
+    app.add_middleware(CompressionMiddleware)
 
 
 @_static.get("/static/{digest}/{name}")

@@ -7,7 +7,7 @@ from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_dashboards.choices import FIRST_REPORT, FIRST_STEPS, Empty
+from pullback_dashboards.choices import FIRST_REPORT, FIRST_STEPS, EmptyPage
 from pullback_dashboards.rendering import page
 from pullback_dashboards.sources import newest_project
 from pullback_service.current_settings import base_of
@@ -23,7 +23,7 @@ async def elsewhere(
     found = await newest_project(session) if wanted is None else await project_by_name(session, wanted)
     if found is None:
         command = FIRST_STEPS.format(base=base_of(request))
-        why = Empty("No projects yet", (nothing, FIRST_REPORT), command)
+        why = EmptyPage("No projects yet", (nothing, FIRST_REPORT), command)
         return page(request, "nothing.html", title=title, nothing=why, scripts=("copy.js",))
     there = address(found.name)
     return RedirectResponse(f"{there}?{urlencode(asked)}" if asked else there, status_code=307)

@@ -1,4 +1,4 @@
-"""From a view to an answer: a page, its JSON twin or its CSV. The only file that knows templates and headers."""
+"""From a view to an answer: a page, its JSON or its CSV. The only file that knows templates and headers."""
 
 import csv
 import io
@@ -25,11 +25,11 @@ from pullback_dashboards.charts.raster import png
 from pullback_dashboards.charts.static_chart import COLOURS_HASH, NARROWEST, WIDEST
 from pullback_dashboards.charts.strip import Groups, strip
 from pullback_dashboards.history import metric_label
-from pullback_dashboards.made_aside import MadeAside
-from pullback_dashboards.markdown_twin import markdown_of
+from pullback_dashboards.markdown_pages import markdown_of
+from pullback_dashboards.threaded_response import ThreadedResponse
 from pullback_dashboards.unprojected import notice_of
 from pullback_dashboards.wording import factors, units
-from pullback_dashboards.wording.facts import Fact, Read, in_groups
+from pullback_dashboards.wording.facts import Fact, ReadableFact, in_groups
 from pullback_dashboards.wording.markdown import markdown_text
 from pullback_dashboards.wording.moments import duration, moment
 from pullback_dashboards.wording.plurals import counted, noun
@@ -76,15 +76,15 @@ def page(
     *,
     title: str,
     figure: Mapping[str, int] | None = None,
-    twins: Sequence[str] = (),
+    formats: Sequence[str] = (),
     scripts: Sequence[str] = (),
     status: int = 200,
     project: str | None = None,
     machine: str | None = None,
     coming_from: str | None = None,
     **parts: Any,
-) -> MadeAside:
-    """The page of a view, or its Markdown where that is asked for. `twins` names the other forms that the same address has.
+) -> ThreadedResponse:
+    """The page of a view, or its Markdown where that is asked for. `formats` names the other formats of the same address.
 
     `figure` is the height of the interactive figure that the page's script fetches from the `.figure.json` beside it;
     `scripts` are those that this page needs and others do not.
@@ -117,8 +117,8 @@ def page(
                 explore=links.explore(bar_project) if bar_project else "/explore",
                 incidents=links.incidents(bar_project) if bar_project else "/incidents",
                 figure=figure,
-                figure_href=links.twin(path, query, "figure.json") if figure else None,
-                twins={suffix: links.twin(path, query, suffix) for suffix in twins},
+                figure_href=links.in_format(path, query, "figure.json") if figure else None,
+                formats={suffix: links.in_format(path, query, suffix) for suffix in formats},
                 now=datetime.now(UTC),
                 base=base_of(request),
                 scripts=[*_EVERYWHERE, *(["figures.js"] if figure else []), *scripts],
@@ -132,8 +132,10 @@ def page(
         return markdown_of(body, f"{here}?{query}" if query else here)
 
     if is_markdown:
-        return markdown_twin(made)
-    return MadeAside(made, media_type="text/html", status_code=status, headers=headers_of(figure=figure is not None))
+        return markdown_response(made)
+    return ThreadedResponse(
+        made, media_type="text/html", status_code=status, headers=headers_of(figure=figure is not None)
+    )
 
 
 def headers_of(*, figure: bool) -> Mapping[str, str]:
@@ -141,7 +143,7 @@ def headers_of(*, figure: bool) -> Mapping[str, str]:
     return _PAGE_WITH_FIGURE if figure else _PAGE
 
 
-class _Unindented(Extension):
+class _IndentationRemover(Extension):
     """Templates are indented for those who write them, pages are not: it would add up to 8 % to their bytes.
 
     A break of a line stays, which browsers read as a blank; no text in which every blank counts is indented.
@@ -160,20 +162,20 @@ def address_of(request: Request) -> str:
 
 
 def wants_markdown(request: Request) -> bool:
-    """True if the route is that of a Markdown twin: a workload may be called `notes.md` as well."""
+    """True if the route is that of Markdown: a workload may be called `notes.md` as well."""
     return getattr(request.scope.get("route"), "path", "").endswith(_MARKDOWN)
 
 
-def markdown_twin(write: Callable[[], str]) -> MadeAside:
+def markdown_response(write: Callable[[], str]) -> ThreadedResponse:
     """Markdown, shown by browsers as it is and pasted into a pull request as it is."""
     headers = {"cache-control": "no-cache", "x-content-type-options": "nosniff"}
-    return MadeAside(write, media_type="text/markdown; charset=utf-8", headers=headers)
+    return ThreadedResponse(write, media_type="text/markdown; charset=utf-8", headers=headers)
 
 
-def json_twin(view: object) -> MadeAside:
+def json_response(view: object) -> ThreadedResponse:
     """A view as JSON: the same values, in words and in numbers."""
     write = partial(orjson.dumps, view, default=_plain, option=orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS)
-    return MadeAside(write, media_type="application/json", headers={"cache-control": "no-cache"})
+    return ThreadedResponse(write, media_type="application/json", headers={"cache-control": "no-cache"})
 
 
 def _plain(part: object) -> object:
@@ -184,25 +186,25 @@ def _plain(part: object) -> object:
     return plain()
 
 
-def csv_twin(filename: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> MadeAside:
+def csv_response(filename: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> ThreadedResponse:
     """A table as CSV. Text that a spreadsheet would run as a formula is quoted with an apostrophe."""
     return csv_file(filename, lambda: csv_of(columns, ([_tamed(row.get(name)) for name in columns] for row in rows)))
 
 
-def add_twins(router: APIRouter, path: str, view: Any, csv: Callable[[Any], Response] | None = None) -> None:
+def add_formats(router: APIRouter, path: str, view: Any, csv: Callable[[Any], Response] | None = None) -> None:
     """Add the JSON of a page at `path`.json and, with `csv`, its table at `path`.csv; `view` is the dependency that makes its view."""
-    for suffix, answer in (("json", json_twin), ("csv", csv)):
+    for suffix, answer in (("json", json_response), ("csv", csv)):
         if answer is not None:
-            router.get(f"{path}.{suffix}")(_twin(answer, view))
+            router.get(f"{path}.{suffix}")(_in_format(answer, view))
 
 
 def page_at(
     router: APIRouter, path: str, view: Any, csv: Callable[[Any], Response] | None = None, *, also: Sequence[str] = ()
 ) -> Callable[[Endpoint], Endpoint]:
-    """Put a page at `path`, as Markdown at `path`.md and as it is with the suffixes in `also`, with its twins beside it."""
+    """Put a page at `path`, as Markdown at `path`.md and as it is with the suffixes in `also`, and in its other formats."""
 
     def put(endpoint: Endpoint) -> Endpoint:
-        add_twins(router, path, view, csv)
+        add_formats(router, path, view, csv)
         for suffix in (_MARKDOWN, *also, ""):
             router.get(path + suffix)(endpoint)
         return endpoint
@@ -210,12 +212,12 @@ def page_at(
     return put
 
 
-def _twin(answer: Callable[[Any], Response], view: Any) -> Callable[..., Awaitable[Response]]:
-    async def twin(view: Any) -> Response:
+def _in_format(answer: Callable[[Any], Response], view: Any) -> Callable[..., Awaitable[Response]]:
+    async def in_format(view: Any) -> Response:
         return answer(view)
 
-    twin.__annotations__["view"] = view
-    return twin
+    in_format.__annotations__["view"] = view
+    return in_format
 
 
 def csv_of(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
@@ -227,31 +229,31 @@ def csv_of(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
     return text.getvalue()
 
 
-def csv_file(filename: str, write: Callable[[], str]) -> MadeAside:
+def csv_file(filename: str, write: Callable[[], str]) -> ThreadedResponse:
     """CSV that `write` returns, as a file to be saved."""
     safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in filename)
     headers = {"content-disposition": f'attachment; filename="{safe}.csv"', "cache-control": "no-cache"}
-    return MadeAside(write, media_type="text/csv; charset=utf-8", headers=headers)
+    return ThreadedResponse(write, media_type="text/csv; charset=utf-8", headers=headers)
 
 
 # Who asks decides what is shown: not once the reader has signed out, or in as somebody else.
 _KEPT_BY_THE_READER = {"cache-control": "private, max-age=300", "vary": "Cookie, Authorization"}
 
 
-def svg_twin(draw: Callable[[], str]) -> MadeAside:
+def svg_response(draw: Callable[[], str]) -> ThreadedResponse:
     """An image that other sites embed; kept for five minutes by the reader's own browser, for the project may be private."""
     headers = {
         **_KEPT_BY_THE_READER,
         "content-security-policy": _CHART_POLICY,
         "x-content-type-options": "nosniff",
     }
-    return MadeAside(draw, media_type="image/svg+xml", headers=headers)
+    return ThreadedResponse(draw, media_type="image/svg+xml", headers=headers)
 
 
-def png_twin(draw: Callable[[], str], width: int) -> MadeAside:
+def png_response(draw: Callable[[], str], width: int) -> ThreadedResponse:
     """The same as pixels, twice as many as it is wide for those who look closely; kept as long."""
     headers = {**_KEPT_BY_THE_READER, "x-content-type-options": "nosniff"}
-    return MadeAside(lambda: png(draw(), width), media_type="image/png", headers=headers)
+    return ThreadedResponse(lambda: png(draw(), width), media_type="image/png", headers=headers)
 
 
 @pass_context
@@ -306,7 +308,7 @@ def _seen(value: object) -> object:
     return visible(value) if type(value) is str else value
 
 
-def _in_groups(facts: Iterable[Fact]) -> tuple[tuple[str, tuple[Read, ...]], ...]:
+def _in_groups(facts: Iterable[Fact]) -> tuple[tuple[str, tuple[ReadableFact, ...]], ...]:
     return in_groups(fact.read for fact in facts)
 
 
@@ -322,7 +324,7 @@ def _templates() -> Environment:
         finalize=_seen,
         undefined=StrictUndefined,
         trim_blocks=True,
-        extensions=[_Unindented],
+        extensions=[_IndentationRemover],
     )
     environment.globals |= {"links": links, "asset": _address_of_asset, "look_of": look_of}
     environment.filters |= {

@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards.wording.plurals import counted
 from pullback_service.sessions import ReadSession
-from pullback_service.steps.queries import Waiting, waiting_commits
+from pullback_service.steps.queries import WaitingCommits, waiting_commits
 
 
 async def note_unprojected(request: Request, session: ReadSession) -> None:
@@ -25,7 +25,7 @@ async def _note(request: Request, session: AsyncSession, *, others: bool) -> Non
     request.state.unprojected = " ".join(_sentences(await waiting_commits(session, project, others=others)))
 
 
-def _sentences(waiting: Waiting) -> Iterator[str]:
+def _sentences(waiting: WaitingCommits) -> Iterator[str]:
     if waiting.unprojected:
         yield (
             f"After an upgrade, results of {counted(waiting.unprojected, 'commit')} are still being prepared, newest first; "

@@ -220,12 +220,12 @@ class Run:
             self._give_back()
 
 
-class _OfThread(threading.local):
+class _ThreadContexts(threading.local):
     def __init__(self) -> None:
         self.chosen: list[RunContext] = [RunContext()]
 
 
-_of_thread = _OfThread()
+_of_thread = _ThreadContexts()
 
 
 def current() -> RunContext:

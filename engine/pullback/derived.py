@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from pullback.core.primitive import Traced
+from pullback.core.primitive import TracedValue
 from pullback.errors import TracingError
 
 #: Names of attributes that were found to depend on fields, by class: they are no part of the structure of an argument.
@@ -226,7 +226,7 @@ def _leads_to(value: Any, owner: Any, *, closed: bool = False) -> bool:
     """True if something leads to a traced value, or back to the object whose attribute it is; or to one of a trace that is over."""
     waiting, seen = [value], {id(value)}
     for one in waiting:
-        if issubclass(type(one), Traced):
+        if issubclass(type(one), TracedValue):
             if not closed or one.traced_by.closed:
                 return True
             continue
@@ -272,7 +272,7 @@ def _is_like(value: Any, other: Any, alike: list[tuple[Any, Any]]) -> bool:  # n
         return True
     value, other = _shown(value), _shown(other)
     for one in (value, other):
-        if issubclass(type(one), Traced):  # it has a type, and no value
+        if issubclass(type(one), TracedValue):  # it has a type, and no value
             return bool(one.traced_by.closed)
     if isinstance(value, _NUMBERS) and isinstance(other, _NUMBERS):
         own, others = np.asarray(value), np.asarray(other)
@@ -296,6 +296,6 @@ def _is_like(value: Any, other: Any, alike: list[tuple[Any, Any]]) -> bool:  # n
 
 def _shown(value: Any) -> Any:
     """The number or array that a traced value stands for, where it has one."""
-    while issubclass(type(value), Traced) and hasattr(value, "value"):
+    while issubclass(type(value), TracedValue) and hasattr(value, "value"):
         value = value.value
     return value

@@ -30,7 +30,7 @@ import numpy as np
 
 from pullback.contexts import Frame
 from pullback.core.kinds import Scalar
-from pullback.core.primitive import Trace, Traced, innermost_trace
+from pullback.core.primitive import Trace, TracedValue, innermost_trace
 from pullback.core.types import type_of
 from pullback.errors import NeedsValueError
 from pullback.numpy_api.traced_stores import assign
@@ -101,7 +101,7 @@ def _overwrite(rule: Overwriting, target: Any, /, *others: Any, **params: Any) -
         raise NeedsValueError("pb.inplace writes into a number or an array of shape (), which plans do not tell apart")
     others = tuple(copy(other) if _may_overlap(trace, target, memory, other) else other for other in others)
     operands = (target, *others, _kept(trace, target, memory))
-    if any(isinstance(operand, Traced) and operand.traced_by.level >= trace.level for operand in operands):
+    if any(isinstance(operand, TracedValue) and operand.traced_by.level >= trace.level for operand in operands):
         return rule(*operands, **params)
     # Results of constants alone are undone with the rest, so the trace must know of them.
     return trace.apply(rule, operands, params)
@@ -115,7 +115,7 @@ def _may_overlap(trace: Trace, target: Any, memory: Any, other: Any) -> bool:
 
 def _kept(trace: Trace, target: Any, memory: Any) -> np.ndarray[Any, Any] | Frame | Any:
     """The contents of the target, as the trace can keep them until the pullback."""
-    if isinstance(trace, Tape) and isinstance(memory, Traced) and memory.on_device:
+    if isinstance(trace, Tape) and isinstance(memory, TracedValue) and memory.on_device:
         return memory  # no array on a device is ever written to
     if not isinstance(trace, Tape) or not issubclass(type(memory), np.ndarray):
         return copy(target)  # a value like any other: part of the graph, or followed by outer traces

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.primitive import Traced
+from pullback.core.primitive import TracedValue
 from pullback.errors import NeedsValueError
 from pullback.numpy_api.valued import ValuedTracer
 from pullback.rules import packing
@@ -24,7 +24,7 @@ def pack(*views: Any, copy: bool | None = None) -> Any:
     """
     if not views:
         raise ValueError("pack needs at least one array")
-    arrays = [view if isinstance(view, Traced) else np.asarray(view) for view in views]
+    arrays = [view if isinstance(view, TracedValue) else np.asarray(view) for view in views]
     if copy is not True and packing.tiling([_concrete(array) for array in arrays]) is not None:
         return packing.tiles(*arrays)
     if copy is False:

@@ -31,7 +31,7 @@ import numpy as np
 
 from pullback.contexts import Frame, Run
 from pullback.core.kinds import unbroadcast
-from pullback.core.primitive import Effect, Primitive, Trace, Traced, innermost_recorder
+from pullback.core.primitive import Effect, Primitive, Trace, TracedValue, innermost_recorder
 from pullback.core.types import ArrayType, Shape, dtype_of, is_array_like, shape_of, type_of
 from pullback.dataclass import dataclass
 from pullback.errors import DifferentiationError, NeedsValueError
@@ -124,7 +124,7 @@ class Visit:
             self._frames.pop().release()
 
 
-class _Visited(Primitive):
+class _VisitPrimitive(Primitive):
     """The primitive that a tape records; its last operand is the visit."""
 
     effect = Effect.KEEPS
@@ -155,7 +155,7 @@ class _Visited(Primitive):
         try:
             if y_bar is None:
                 return [None] * len(operands)
-            if isinstance(y_bar, Traced):
+            if isinstance(y_bar, TracedValue):
                 raise DifferentiationError(
                     f"the pullback of {self.name} cannot be differentiated itself, its state is gone by then; "
                     "differentiate the function twice, which runs the reference"
@@ -199,7 +199,7 @@ class StatefulRule:
         self.__doc__ = build.__doc__
         self.reference = reference
         self._build = build
-        self._primitive = _Visited(self.__name__)
+        self._primitive = _VisitPrimitive(self.__name__)
         self._lock = threading.Lock()
         self._built: dict[Signature, Rule | None] = {}
 
@@ -211,13 +211,13 @@ class StatefulRule:
     def __call__(self, *operands: Any) -> Any:
         """The value; where a tape watches, with a visit that its sweep will pull back."""
         trace = max(
-            (operand.traced_by for operand in operands if isinstance(operand, Traced)),
+            (operand.traced_by for operand in operands if isinstance(operand, TracedValue)),
             key=lambda trace: trace.level,
             default=None,
         )
         values = [trace.value_of(operand) for operand in operands] if isinstance(trace, Tape) else operands
         recorder = innermost_recorder()  # constants too: what a rule without a reference reads cannot be watched
-        if recorder is not None or any(isinstance(value, Traced) for value in values):
+        if recorder is not None or any(isinstance(value, TracedValue) for value in values):
             return self._by_reference(trace or recorder, operands)
         for place, value in enumerate(values):
             if not is_array_like(value):

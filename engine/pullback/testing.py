@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from pullback import trees
-from pullback.core.primitive import Traced
+from pullback.core.primitive import TracedValue
 from pullback.core.types import dtype_of, is_array_like
 from pullback.dataclass import dataclass
 from pullback.transforms.linearizing import jvp, vjp
@@ -250,7 +250,7 @@ def _require_value(problem: _Problem, plain: Leaves, traced: Leaves, mode: str) 
 
 # --- vectors: leaves that move --------------------------------------------------------------------------------------
 def _moves(leaf: Any) -> bool:
-    return (isinstance(leaf, Traced) or is_array_like(leaf)) and dtype_of(leaf).kind in "fc"
+    return (isinstance(leaf, TracedValue) or is_array_like(leaf)) and dtype_of(leaf).kind in "fc"
 
 
 def _width(leaf: Any) -> int:

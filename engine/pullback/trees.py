@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.primitive import Traced, as_value
+from pullback.core.primitive import TracedValue, as_value
 from pullback.dataclass import dataclass
 from pullback.derived import (
     attributes_of,
@@ -113,11 +113,13 @@ def tree_map(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
                 "give both the same parts of the same kinds in the same order"
             )
     return rebuild(
-        Renewed([function(*parts) for parts in zip(leaves, *(flatten(other)[0] for other in rest), strict=True)])
+        ReplacementLeaves(
+            [function(*parts) for parts in zip(leaves, *(flatten(other)[0] for other in rest), strict=True)]
+        )
     )
 
 
-class Renewed:
+class ReplacementLeaves:
     """Leaves that take the place of others: what a tree rebuilt from them computes of its fields is computed from them."""
 
     def __init__(self, leaves: Iterable[Any]) -> None:
@@ -130,7 +132,7 @@ class Renewed:
         return next(self._leaves)
 
 
-class Tangents(Renewed):
+class Tangents(ReplacementLeaves):
     """Leaves that are tangents: a tree rebuilt from them is one."""
 
 
@@ -150,7 +152,7 @@ def flatten(tree: Any) -> tuple[list[Any], Rebuild]:
 
 
 def _take_apart(tree: Any, leaves: list[Any]) -> Rebuild:
-    if issubclass(type(tree), (np.ndarray, float, int, Traced)):  # the usual leaves, without the questions below
+    if issubclass(type(tree), (np.ndarray, float, int, TracedValue)):  # the usual leaves, without the questions below
         leaves.append(as_value(tree))
         return next
     if tree is None or is_constant(tree):
@@ -189,8 +191,8 @@ def _with_members(instance: Any, members: dict[str, Any], leaves: Iterator[Any],
     if derives and isinstance(leaves, Tangents):
         without_traced(changed)
     elif derives and (
-        isinstance(leaves, Renewed)
-        or any(issubclass(type(leaf), Traced) for leaf in flatten(list(members.values()))[0])
+        isinstance(leaves, ReplacementLeaves)
+        or any(issubclass(type(leaf), TracedValue) for leaf in flatten(list(members.values()))[0])
         or leads_to_traced(instance)
     ):
         renew(instance, changed)
@@ -232,7 +234,7 @@ def unwatched(tree: Any) -> str | None:
     """An attribute of a node, such as `Model.cache`, that is neither a part of it nor of its structure, and what to make of it."""
     kind = _KINDS.get(type(tree))
     if kind is not None:
-        if any(issubclass(type(leaf), Traced) for leaf in flatten(kind.structure(tree))[0]):
+        if any(issubclass(type(leaf), TracedValue) for leaf in flatten(kind.structure(tree))[0]):
             return f"what a {type(tree).__name__} is beside its parts; make it one of them"
         parts: Iterable[Any] = kind.parts(tree)
     elif isinstance(tree, tuple | list):
@@ -272,7 +274,7 @@ def beside(tree: Any) -> list[Any]:
 
 def paths(tree: Any) -> list[str]:
     """The path of each leaf in Python's syntax, without the name of the tree: `['w'][0]`, `.weights`."""
-    if issubclass(type(tree), (np.ndarray, float, int, Traced)):
+    if issubclass(type(tree), (np.ndarray, float, int, TracedValue)):
         return [""]
     if type(tree) not in _KINDS:
         if isinstance(tree, tuple) and hasattr(tree, "_fields"):

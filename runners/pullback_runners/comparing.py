@@ -12,7 +12,7 @@ from pullback_runners.measurement.device import measured_device
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.sequential_sampling import FEWEST_GROUPS
 from pullback_runners.measurement.subject import Subject
-from pullback_runners.measurement.subject_cases import Chosen, choose_for
+from pullback_runners.measurement.subject_cases import CaseSelection, choose_for
 from pullback_runners.measurement.worker_process import StoppedError
 from pullback_runners.progress import GroupSteps, Progress, Steps, ignore_progress
 from pullback_runners.projects.subjects import BuiltCommit
@@ -49,7 +49,7 @@ def compare_commits(
     Commits with equal code are measured with `measure_equal` only: what differs between them is noise.
 
     `variants` are those to compare, by default the `usual` ones of the project, or what each workload declares and tiers
-    (`Chosen.variants`); one that a commit does not have is left out unless it was asked for, and one that both commits have no room for on
+    (`CaseSelection.variants`); one that a commit does not have is left out unless it was asked for, and one that both commits have no room for on
     the device is refused; NoRoomError if nothing else is left. `workload_files` serve both. `effort` is
     how many times as long as usual is measured. Everything else as in `run_suite`.
     """
@@ -65,7 +65,7 @@ def compare_commits(
     with measured_device(device, is_held=holds_device) as found:
         with begin_run(choice, found, timeout_s, stop, on_progress, checks_outside=choice.of_engine) as (
             run,
-            surroundings,
+            settings,
         ):
             comparisons: list[Comparison] = []
             steps = Steps(len(pairs) * (1 + chosen.groups), on_progress)
@@ -90,7 +90,7 @@ def compare_commits(
                     most_s = (ends - time.monotonic()) / (len(pairs) - number)
                     try:
                         compare_members(
-                            comparison, chosen, surroundings, group_steps.begin, min(most_s, chosen.comparison_s)
+                            comparison, chosen, settings, group_steps.begin, min(most_s, chosen.comparison_s)
                         )
                     except NoRoomError as error:  # the others may have room
                         comparisons.pop()
@@ -165,7 +165,7 @@ def compare_commits(
 
 
 def fail_beside_failed(comparison: Comparison, others: Sequence[Comparison], baseline: str | None) -> None:
-    """Fail what was held against the baseline's gradient where that was wrong, as a run does."""
+    """Fail what was compared with the baseline's gradient where that was wrong, as a run does."""
     for other in others:
         if other is comparison or other.case != comparison.case or other.reference.variant != baseline:
             continue
@@ -189,7 +189,7 @@ def _choose_for_both(
     patterns: Sequence[str],
     files: Sequence[Path],
     device: str,
-) -> tuple[Chosen, tuple[Subject, Subject], list[str]]:
+) -> tuple[CaseSelection, tuple[Subject, Subject], list[str]]:
     """The cases that both have, their subjects with the modules that have to be theirs, and what cannot be had."""
     try:
         choice = choose_for(candidate.subject, suite, patterns, files, device)

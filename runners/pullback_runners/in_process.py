@@ -25,7 +25,7 @@ SLICES = 50
 _BY_HAND = {"ok": True, "max_rel_error": None, "oracle": "assertions of the test", "complaint": None}
 
 
-class InProcess:
+class InProcessTimings:
     """Timings taken in this process, case by case."""
 
     def __init__(self) -> None:

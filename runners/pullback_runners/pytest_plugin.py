@@ -13,10 +13,10 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pullback_runners.in_process import InProcess
+    from pullback_runners.in_process import InProcessTimings
 
 
-_measured: pytest.StashKey[InProcess] = pytest.StashKey()
+_measured: pytest.StashKey[InProcessTimings] = pytest.StashKey()
 _taking_back: pytest.StashKey[list[Callable[[str], None]]] = pytest.StashKey()
 
 
@@ -39,9 +39,9 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = Path(file).absolute().parent
     if not folder.is_dir() or Path(file).is_dir():
         raise pytest.UsageError(f"--pullback cannot write {file}; give a file in a folder that exists")
-    from pullback_runners.in_process import InProcess  # noqa: PLC0415 - NumPy and more, for this option alone
+    from pullback_runners.in_process import InProcessTimings  # noqa: PLC0415 - NumPy and more, for this option alone
 
-    config.stash[_measured] = InProcess()
+    config.stash[_measured] = InProcessTimings()
 
 
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:

@@ -17,14 +17,14 @@ from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.oracle_process import OracleProcess
 from pullback_runners.measurement.sequential_sampling import FEWEST_GROUPS, collect_groups
 from pullback_runners.measurement.subject import INSTALLED, Subject, engine_subject
-from pullback_runners.measurement.subject_cases import Chosen, choose_for
-from pullback_runners.measurement.worker_process import StoppedError, Surroundings
+from pullback_runners.measurement.subject_cases import CaseSelection, choose_for
+from pullback_runners.measurement.worker_process import StoppedError, WorkerSettings
 from pullback_runners.peers.devices import peers_for
 from pullback_runners.progress import GroupSteps, Progress, Steps, ignore_progress
 from pullback_runners.projects.subjects import engine_digest
 from pullback_runners.report import (
     ENGINE_PROJECT,
-    Belonging,
+    Attribution,
     CaseResult,
     absences,
     belonging_of_engine,
@@ -48,15 +48,15 @@ def ignore_refused(_: Sequence[str]) -> None:
 
 @contextmanager
 def begin_run(
-    choice: Chosen,
+    choice: CaseSelection,
     device: MeasuredDevice | None,
     timeout_s: float,
     stop: Callable[[], bool],
     on_progress: Callable[[Progress], None],
     *,
     checks_outside: bool,
-) -> Iterator[tuple[Run, Surroundings]]:
-    """A run and the surroundings of its processes, which keep gradients in a folder that is removed at the end.
+) -> Iterator[tuple[Run, WorkerSettings]]:
+    """A run and the settings of its processes, which keep gradients in a folder that is removed at the end.
 
     `checks_outside`: they are checked once more by a process that imports nothing of the commit that is measured.
     """
@@ -65,7 +65,7 @@ def begin_run(
     with tempfile.TemporaryDirectory(prefix="pullback-") as kept, OracleProcess() as oracle:
         yield (
             run,
-            Surroundings(
+            WorkerSettings(
                 choice.files,
                 run.preflight.pinned_cpu,
                 timeout_s,
@@ -88,7 +88,7 @@ def run_suite(
     engine_dir: Path | None = None,
     subject: Subject | None = None,
     baseline: str | None = None,
-    owner: Belonging | None = None,
+    owner: Attribution | None = None,
     commit: Mapping[str, Any] | None = None,
     project: str | None = None,
     job: Mapping[str, Any] | None = None,
@@ -138,7 +138,9 @@ def run_suite(
     without_form = _without_form([variant for variant in everything if variant not in variants], device)
     with measured_device(device, is_held=holds_device) as found:
         engine = _engine_folder(engine_dir)
-        measured = belonging_of_engine(_package(engine)) if commit is None else Belonging(ENGINE_PROJECT, dict(commit))
+        measured = (
+            belonging_of_engine(_package(engine)) if commit is None else Attribution(ENGINE_PROJECT, dict(commit))
+        )
         if owner is not None:
             measured = owner if subject is not None and subject.has_engine else measured
         elif engine is None and commit is None and (own := _files_of_own(choice.cases)):
@@ -151,7 +153,7 @@ def run_suite(
             # Of a file of somebody's own nobody knows which files of its repository it runs.
             subject = replace(subject, digest=engine_digest(_package(engine)) if owner is measured else None)
         is_of_commit = bool(subject.paths) and subject.has_engine
-        with begin_run(choice, found, timeout_s, stop, on_progress, checks_outside=is_of_commit) as (run, surroundings):
+        with begin_run(choice, found, timeout_s, stop, on_progress, checks_outside=is_of_commit) as (run, settings):
             steps = Steps(len(choice.cases) * (1 + chosen_suite.groups), on_progress)
             results: list[CaseResult] = []
             complete = True
@@ -166,7 +168,7 @@ def run_suite(
                         chosen_suite,
                         by_name=frozenset(variants),
                         with_instructions=with_instructions,
-                        surroundings=surroundings,
+                        settings=settings,
                         steps=steps,
                     )
             except StoppedError:
@@ -226,7 +228,7 @@ def _measure_case(
     *,
     by_name: frozenset[str],
     with_instructions: bool,
-    surroundings: Surroundings,
+    settings: WorkerSettings,
     steps: Steps,
 ) -> None:
     """Examine a case, then time it in groups until the suite is satisfied.
@@ -237,12 +239,12 @@ def _measure_case(
     case = result.case
     steps.say("examine", f"{case.name}: checking the gradient, counting memory", case.name)
     members = [Member(variant, result.subject) for variant in result.variants]
-    result.examinations, result.failures = examine(case, members, surroundings)
+    result.examinations, result.failures = examine(case, members, settings)
     result.leave_out_unavailable(by_name)  # the baseline like others: where it is not to be had there are no ratios
     if with_instructions:
         steps.say("examine", f"{case.name}: counting instructions, which takes minutes", case.name)
         alive = [member for member in members if member.name in result.examinations]
-        for name, instructions in count_instructions(case, alive, surroundings).items():
+        for name, instructions in count_instructions(case, alive, settings).items():
             result.examinations[name].counts["instructions"] = instructions
     steps.done += 1
     group_steps = GroupSteps(steps, suite.groups, case.name, case.name)
@@ -257,7 +259,7 @@ def _measure_case(
         case,
         members_left,
         suite,
-        surroundings,
+        settings,
         is_ambiguous=lambda: result.is_ambiguous(may_say_same=suite.may_say_same),
         tell=group_steps.begin,
     )
@@ -286,7 +288,7 @@ def _without_form(variants: Iterable[str], device: str) -> list[str]:
 
 
 def _wanted(
-    case: Case, choice: Chosen, suite: Suite, variants: Sequence[str], baseline: str | None, device: str
+    case: Case, choice: CaseSelection, suite: Suite, variants: Sequence[str], baseline: str | None, device: str
 ) -> list[str]:
     """The variants to measure a case by, the baseline first; by default those of the suite and what the workload declares."""
     offer = choice.offers[case.workload]
@@ -298,7 +300,7 @@ def _wanted(
     return list(dict.fromkeys([*([first] if first is not None else []), *(variants or usual)]))
 
 
-def _baseline(case: Case, choice: Chosen, baseline: str | None) -> str | None:
+def _baseline(case: Case, choice: CaseSelection, baseline: str | None) -> str | None:
     return (None if baseline == "none" else baseline) if baseline else choice.offers[case.workload].baseline
 
 

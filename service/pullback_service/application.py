@@ -34,10 +34,10 @@ from pullback_service.endpoints.tokens import router as tokens
 from pullback_service.exports.downloads import Downloads
 from pullback_service.heads import Heads
 from pullback_service.jobs.log_waits import LogWaits
-from pullback_service.jobs.wakeups import JobBell
+from pullback_service.jobs.wakeups import JobListener
 from pullback_service.machines.noise_cache import NoiseMemory
 from pullback_service.metrics import Metrics
-from pullback_service.middleware import Observing
+from pullback_service.middleware import RequestMiddleware
 from pullback_service.readiness import Readiness
 from pullback_service.reports.intake import Intake
 from pullback_service.roles import ALL_PROJECTS
@@ -62,8 +62,8 @@ def create_service(settings: Settings | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         database = Database(url, pool_size=settings.pool_size)
-        bell = JobBell(database.seeing(ALL_PROJECTS))
-        bell.open()
+        listener = JobListener(database.seeing(ALL_PROJECTS))
+        listener.open()
         waits, intake = LogWaits(settings.max_streams), Intake(database)
         metrics.streams.set_function(lambda: waits.held)
         app.state.runtime = Runtime(
@@ -71,7 +71,7 @@ def create_service(settings: Settings | None = None) -> FastAPI:
             gate,
             metrics,
             database,
-            bell,
+            listener,
             waits,
             intake,
             ReadingTurns(max(1, settings.pool_size // 2)),
@@ -98,7 +98,7 @@ def create_service(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
         **EVERY_ROUTE,
     )
-    app.add_middleware(Observing, metrics=metrics, known=gate.known, local=settings.auth is None)
+    app.add_middleware(RequestMiddleware, metrics=metrics, known=gate.known, local=settings.auth is None)
     app.add_middleware(Heads)
     problems.install(app)
     for router in _ROUTERS:
@@ -111,7 +111,7 @@ async def let_go(app: FastAPI) -> None:
     """Answer everybody who waits for something to happen, because the service stops."""
     runtime = runtime_of(app)
     runtime.get(LogWaits).close()
-    await runtime.get(JobBell).close()
+    await runtime.get(JobListener).close()
 
 
 _ROUTERS = (

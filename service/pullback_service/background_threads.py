@@ -1,6 +1,6 @@
 """Work that keeps a processor busy, done in a few threads: the event loop serves everybody else meanwhile.
 
-Views, pages and their twins are made here, and long documents read. Two threads, for only one runs Python at a time, and the
+Views and pages in all formats are made here, and long documents read. Two threads, for only one runs Python at a time, and the
 event loop has to wait for each of them before it may go on (`SWITCH_INTERVAL_S` of `pullback serve`).
 """
 
@@ -33,7 +33,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Aside:
+class BackgroundThreads:
     """A few threads, and those who wait for their turn in them."""
 
     def __init__(self, most_at_once: int, most_waiting: int) -> None:
@@ -102,7 +102,7 @@ def _busy() -> BusyError:
     )
 
 
-aside: Final = Aside(MOST_AT_ONCE, MOST_WAITING)
+aside: Final = BackgroundThreads(MOST_AT_ONCE, MOST_WAITING)
 """Those of this process."""
-aside_alone: Final = Aside(1, MOST_LARGE_WAITING)
+aside_alone: Final = BackgroundThreads(1, MOST_LARGE_WAITING)
 """One for what takes much memory and seconds: a second one of it would take as much again, and is no sooner done."""

@@ -28,7 +28,7 @@ UNCHANGED: dict[int | str, dict[str, Any]] = {
 }
 
 
-class Answering:
+class AnswerForm:
     """The form of an answer. `known` are the tags of the answers that the client has."""
 
     def __init__(self, caller: Caller, known: frozenset[str]) -> None:
@@ -65,10 +65,10 @@ async def _answering(
     if_none_match: Annotated[
         str | None, Header(max_length=2_000, description="`ETag` of the answer that the client has.")
     ] = None,
-) -> Answering:
+) -> AnswerForm:
     caller = request.state.caller
     assert isinstance(caller, Caller)  # noqa: S101 - the application's first dependency puts it there
-    return Answering(caller, _tags(if_none_match))
+    return AnswerForm(caller, _tags(if_none_match))
 
 
-KnownAnswering = Annotated[Answering, Depends(_answering)]
+KnownAnswering = Annotated[AnswerForm, Depends(_answering)]

@@ -103,8 +103,8 @@ def _countable(value: float) -> float:
     return value
 
 
-Measured = Annotated[Number, AfterValidator(_countable)]
-_EACH_MEASURED = TypeAdapter(list[Measured])
+MeasuredNumber = Annotated[Number, AfterValidator(_countable)]
+_EACH_MEASURED = TypeAdapter(list[MeasuredNumber])
 
 
 def _all_countable(values: list[float]) -> list[float]:

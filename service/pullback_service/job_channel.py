@@ -6,6 +6,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 CHANNEL = "pullback_jobs"
 
 
-async def ring(session: AsyncSession) -> None:
-    """Ring when this transaction is stored."""
+async def notify_waiting_agents(session: AsyncSession) -> None:
+    """Notify waiting agents when this transaction is committed."""
     await session.execute(text("SELECT pg_notify(:channel, '')"), {"channel": CHANNEL})

@@ -12,7 +12,7 @@ from fastapi import Depends, Response
 from pydantic import BaseModel
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.conditional_answers import UNCHANGED, Answering, KnownAnswering
+from pullback_service.conditional_answers import UNCHANGED, AnswerForm, KnownAnswering
 from pullback_service.database import OpenSession
 from pullback_service.errors import InvalidInputError, NotAcceptableError
 from pullback_service.exports.media_types import EXPORTED, Format
@@ -45,7 +45,7 @@ class Listing:
 
     session: AsyncSession
     opened: OpenSession
-    answer: Answering
+    answer: AnswerForm
     form: Format | None
     limit: int
     cursor: str | None

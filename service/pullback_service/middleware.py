@@ -33,7 +33,7 @@ LIVENESS = "/healthz"
 QUIET_PATHS = frozenset({LIVENESS, "/readyz", "/metrics"})
 
 
-class Observing:
+class RequestMiddleware:
     """The middleware."""
 
     def __init__(

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 _LARGEST: Final = 700.0  # of logarithms whose exponential is a number
 
-Bounded: TypeAlias = tuple[float, float, float]
+BoundedLogRatio: TypeAlias = tuple[float, float, float]
 """A log ratio, the lower and the upper end of its interval."""
 
 
@@ -25,7 +25,7 @@ class Ratio(NamedTuple):
         return cls(log_ratio, log_ratio - width, log_ratio + width)
 
     @property
-    def bounded(self) -> Bounded | None:
+    def bounded(self) -> BoundedLogRatio | None:
         """The ratio with both ends of its interval; None where one of the three is not known."""
         if self.log_ratio is None or self.low is None or self.high is None:
             return None

@@ -49,7 +49,7 @@ DELETE FROM step
 
 
 @dataclass(frozen=True, slots=True)
-class Rebuilt:
+class RebuiltBatch:
     """A batch: how many values were looked at, how many were wrong, and the last id of the batch (None at the end)."""
 
     looked_at: int
@@ -58,22 +58,22 @@ class Rebuilt:
 
 
 @dataclass(frozen=True, slots=True)
-class Everything:
+class RebuiltBatches:
     """Values of points, readings and steps."""
 
-    values: Rebuilt
-    readings: Rebuilt
-    steps: Rebuilt
+    values: RebuiltBatch
+    readings: RebuiltBatch
+    steps: RebuiltBatch
 
 
-class Wrong(NamedTuple):
+class WrongCounts(NamedTuple):
     """Counts of readings that differ from their points, and of readings whose steps are wrong."""
 
     readings: int
     steps: int
 
 
-async def rebuild_values(session: AsyncSession, *, after_id: int, write: bool) -> Rebuilt:
+async def rebuild_values(session: AsyncSession, *, after_id: int, write: bool) -> RebuiltBatch:
     """Medians of process values, for one batch of points in the order of their ids. Index: pk_point."""
     rows = (
         await session.execute(
@@ -89,10 +89,10 @@ async def rebuild_values(session: AsyncSession, *, after_id: int, write: bool) -
         await connection.execute(
             update(Point).where(Point.id == bindparam("of_id")).values(value=bindparam("now")), wrong
         )
-    return Rebuilt(len(rows), len(wrong), rows[-1].id if rows else None)
+    return RebuiltBatch(len(rows), len(wrong), rows[-1].id if rows else None)
 
 
-async def rebuild_readings(session: AsyncSession, *, after_id: int, write: bool) -> Rebuilt:
+async def rebuild_readings(session: AsyncSession, *, after_id: int, write: bool) -> RebuiltBatch:
     """Readings of one batch of commits in the order of their ids. Index: pk_commit; as `wrong_readings`.
 
     Of commits that are not projected nothing is wrong; where `write` is said they are projected.
@@ -105,10 +105,10 @@ async def rebuild_readings(session: AsyncSession, *, after_id: int, write: bool)
     wrong = await wrong_readings(session, known)
     if write:
         await renew(session, [commit_id for commit_id, *_ in batch], wrong)
-    return Rebuilt(points, len(wrong), batch[-1][0] if batch else None)
+    return RebuiltBatch(points, len(wrong), batch[-1][0] if batch else None)
 
 
-async def rebuild_steps(session: AsyncSession, *, after_id: int, write: bool) -> Rebuilt:
+async def rebuild_steps(session: AsyncSession, *, after_id: int, write: bool) -> RebuiltBatch:
     """Steps of one batch of commits in the order of their ids. Index: pk_commit; as `wrong_steps`.
 
     Of commits that nobody judged yet nothing is wrong; where `write` is said they are left to `judge_everything`.
@@ -120,14 +120,14 @@ async def rebuild_steps(session: AsyncSession, *, after_id: int, write: bool) ->
         if wrong and write:
             await renew_steps(session, project_id, wrong)
         changed += len(wrong)
-    return Rebuilt(len(found), changed, found[-1][0] if found else None)
+    return RebuiltBatch(len(found), changed, found[-1][0] if found else None)
 
 
-async def count_wrong(url: str) -> Wrong:
+async def count_wrong(url: str) -> WrongCounts:
     """Count the errors in what is derived from the points of a database."""
     database = Database(url, pool_size=1).seeing(ALL_PROJECTS)
     try:
-        return Wrong(
+        return WrongCounts(
             (await _all_batches(database, rebuild_readings, write=False)).changed,
             (await _all_batches(database, rebuild_steps, write=False)).changed,
         )
@@ -135,7 +135,7 @@ async def count_wrong(url: str) -> Wrong:
         await database.close()
 
 
-async def rebuild_everything(url: str, *, write: bool) -> Everything:
+async def rebuild_everything(url: str, *, write: bool) -> RebuiltBatches:
     """All values, readings and steps, batch by batch, each a transaction; then the counts of all projects."""
     database = Database(url, pool_size=1).seeing(ALL_PROJECTS)
     try:
@@ -154,7 +154,7 @@ async def rebuild_everything(url: str, *, write: bool) -> Everything:
                     await refresh_counts(session, ProjectId(project.id))
     finally:
         await database.close()
-    return Everything(values, readings, steps)
+    return RebuiltBatches(values, readings, steps)
 
 
 async def project_all(url: str) -> int:
@@ -171,15 +171,15 @@ async def project_all(url: str) -> int:
 
 
 class _Batch(Protocol):
-    async def __call__(self, session: AsyncSession, *, after_id: int, write: bool) -> Rebuilt: ...
+    async def __call__(self, session: AsyncSession, *, after_id: int, write: bool) -> RebuiltBatch: ...
 
 
-async def _all_batches(database: Database, rebuild: _Batch, *, write: bool) -> Rebuilt:
+async def _all_batches(database: Database, rebuild: _Batch, *, write: bool) -> RebuiltBatch:
     looked_at, changed, last_id = 0, 0, 0
     while True:
         async with database.writing.begin() as session:
             batch = await rebuild(session, after_id=last_id, write=write)
         looked_at, changed = looked_at + batch.looked_at, changed + batch.changed
         if batch.last_id is None:
-            return Rebuilt(looked_at, changed, None)
+            return RebuiltBatch(looked_at, changed, None)
         last_id = batch.last_id

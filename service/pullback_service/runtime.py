@@ -1,6 +1,6 @@
 """The objects of a running application, found by their types. This module knows none of them.
 
-The lifespan makes them (`application.py`); the folder that defines a type names its dependency (`KnownBell` in `jobs/dependencies.py`).
+The lifespan makes them (`application.py`); the folder that defines a type names its dependency (`KnownJobListener` in `jobs/dependencies.py`).
 """
 
 from typing import Any, TypeVar

@@ -91,7 +91,7 @@ class Answer(Generic[T]):
     value: T
 
 
-class Together:
+class QueryBatch:
     """Queries that are sent as one statement; each sees the rows `given` to all, by their names."""
 
     def __init__(self, given: Mapping[str, Query[Any]]) -> None:
@@ -127,9 +127,9 @@ class Together:
 
 
 @asynccontextmanager
-async def together(session: AsyncSession, **given: Query[Any]) -> AsyncIterator[Together]:
+async def together(session: AsyncSession, **given: Query[Any]) -> AsyncIterator[QueryBatch]:
     """Queries of a block that are sent as one statement when it ends, each given to the function that the block gets."""
-    queries = Together(given)
+    queries = QueryBatch(given)
     yield queries
     await queries.send(session)
 

@@ -19,7 +19,7 @@ from pullback_service.errors import SetupError
 from pullback_service.incidents.confirming import MINUTES_A_DAY
 from pullback_service.logs import logger
 from pullback_service.migrating import revisions
-from pullback_service.notifications.sending import Outside
+from pullback_service.notifications.sending import DeliverySettings
 from pullback_service.roles import ALL_PROJECTS, SERVICE_ROLE
 
 CONCURRENCY = 4
@@ -29,7 +29,7 @@ POLL_EVERY_S = 1.0
 SHUTDOWN_S = 20.0
 TRY_AGAIN_AFTER_S = 2.0
 HEARTBEAT_S = 5.0
-NOWHERE_ELSE = Outside()
+NOWHERE_ELSE = DeliverySettings()
 """Public webhooks are reached, and no mail server is."""
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -40,7 +40,7 @@ class _Context:
 
     idle_noise_hours: float
     incident_minutes: float
-    outside: Outside
+    outside: DeliverySettings
 
 
 def run(
@@ -48,7 +48,7 @@ def run(
     *,
     idle_noise_hours: float = 0,
     incident_minutes: float = MINUTES_A_DAY,
-    outside: Outside = NOWHERE_ELSE,
+    outside: DeliverySettings = NOWHERE_ELSE,
 ) -> None:
     """Run chores until SIGINT or SIGTERM; running ones are finished first. A database that goes away is waited for."""
     asyncio.run(_run(url, _Context(idle_noise_hours, incident_minutes, outside)))
@@ -59,7 +59,7 @@ async def run_once(
     *,
     idle_noise_hours: float = 0,
     incident_minutes: float = MINUTES_A_DAY,
-    outside: Outside = NOWHERE_ELSE,
+    outside: DeliverySettings = NOWHERE_ELSE,
 ) -> None:
     """Run the chores that wait and what they defer, and return; what others hold up, or is to be tried later, is left.
 

@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 from benchmarks.detector_accuracy import __main__ as program
-from benchmarks.detector_accuracy.alarm_counts import Counted
+from benchmarks.detector_accuracy.alarm_counts import AlarmCounts
 from benchmarks.detector_accuracy.nightly import read, shifts
 from benchmarks.detector_accuracy.nightly_commits import accusations
 from benchmarks.detector_accuracy.rivals import bencher_t, conbench, perfherder, rustc_perf
@@ -17,7 +17,7 @@ def test_a_few_series_of_each_kind_are_told_as_they_should_be(capsys):
 
 
 def test_the_median_delay_counts_series_in_which_nothing_was_told():
-    counted = Counted(series=4, alarms=0, found=0, further=0, delays=(3, 1))
+    counted = AlarmCounts(series=4, alarms=0, found=0, further=0, delays=(3, 1))
     assert (counted.delay(0.25), counted.delay(0.5)) == (3, float("inf"))
 
 

@@ -106,11 +106,11 @@ def test_examples_pass_where_none_fails_that_is_not_known_to(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT))
     examples = importlib.import_module("benchmarks.public_suites.examples")
     ended = [
-        examples.Ended("rkhs.py", "known to fail", 1.0, "Box"),
-        examples.Ended("rnn.py", "ran until the limit", 45.0, ""),
+        examples.ExampleOutcome("rkhs.py", "known to fail", 1.0, "Box"),
+        examples.ExampleOutcome("rnn.py", "ran until the limit", 45.0, ""),
     ]
     assert examples.passed(ended)
-    assert not examples.passed([*ended, examples.Ended("tanh.py", "failed", 1.0, "boom")])
+    assert not examples.passed([*ended, examples.ExampleOutcome("tanh.py", "failed", 1.0, "boom")])
     assert not examples.passed([])
 
 

@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 
 from pullback_cli.main import app, main
 from pullback_service import worker
-from pullback_service.notifications.sending import Outside
+from pullback_service.notifications.sending import DeliverySettings
 
-OUTSIDE = Outside(networks=(ip_network("127.0.0.0/8"),))
+OUTSIDE = DeliverySettings(networks=(ip_network("127.0.0.0/8"),))
 URL = "https://hooks.example/T0/secret-part"
 
 

@@ -12,7 +12,7 @@ import threading
 import httpx
 import pytest
 
-from pullback_cli.export import Exported
+from pullback_cli.export import ExportKind
 from pullback_cli.exporting.address import format_of, parameters
 from pullback_cli.exporting.downloading import opened
 from pullback_cli.main import main
@@ -211,7 +211,7 @@ def test_the_format_is_in_the_name_or_said(tmp_path, name, said, expected):
 def test_the_help_keeps_the_names_of_what_there_is_in_one_piece(tmp_path):
     narrow = {"env": {**os.environ, "COLUMNS": "80", "TERM": "dumb"}, "capture_output": True, "text": True}
     told = subprocess.run([sys.executable, "-m", "pullback_cli", "export", "--help"], check=True, **narrow)
-    for name in Exported:
+    for name in ExportKind:
         assert re.search(rf"\b{name}\b", told.stdout.partition("Arguments")[2]), name
     refused = subprocess.run([sys.executable, "-m", "pullback_cli", "export", "nonsense"], check=False, **narrow)
     assert refused.returncode == 2

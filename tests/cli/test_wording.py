@@ -2,7 +2,7 @@
 
 import pytest
 
-from pullback_cli.exporting.downloading import Written
+from pullback_cli.exporting.downloading import DownloadSize
 from pullback_cli.wording import in_options
 
 
@@ -26,7 +26,7 @@ def test_parameters_become_options_and_addresses_stay(said, shown):
 
 
 def test_rows_are_counted_over_pieces_and_line_feeds_in_texts_are_none():
-    written = Written()
+    written = DownloadSize()
     for piece in (b"name,title\r\na,", b'"two\nli', b'nes ""quoted""\n"\r', b"\nb,c\r\n"):
         written.add(piece)
     assert (written.lines, written.size) == (3, 44)

@@ -7,7 +7,7 @@ import pytest
 from fastapi import FastAPI, Response
 from fastapi.responses import StreamingResponse
 
-from pullback_dashboards.compressing import Compressed
+from pullback_dashboards.compressing import CompressionMiddleware
 
 pytestmark = pytest.mark.anyio
 
@@ -21,7 +21,7 @@ def anyio_backend():
 
 def made():
     app = FastAPI()
-    app.add_middleware(Compressed)
+    app.add_middleware(CompressionMiddleware)
 
     @app.get("/page")
     async def page() -> Response:

@@ -14,9 +14,9 @@ from pullback_dashboards.address_errors import ErrorView
 from pullback_dashboards.charts.sparkline import Tick
 from pullback_dashboards.charts.static_chart import Spot
 from pullback_dashboards.charts.strip import Groups
-from pullback_dashboards.choices import Empty
+from pullback_dashboards.choices import EmptyPage
 from pullback_dashboards.overview.view import Tally
-from pullback_dashboards.rendering import _templates, _whole_words, csv_twin, json_twin, page
+from pullback_dashboards.rendering import _templates, _whole_words, csv_response, json_response, page
 from pullback_service.ratio import Ratio
 
 
@@ -30,7 +30,7 @@ def request():
 
 
 def test_csv_keeps_numbers_and_tames_formulas():
-    answer = csv_twin(
+    answer = csv_response(
         "a/b c", [{"name": '=HYPERLINK("x")', "delta": -1.5}, {"name": "plain, with comma"}], ("name", "delta")
     )
     rows = list(csv.DictReader(io.StringIO(answer.made().decode())))
@@ -40,13 +40,13 @@ def test_csv_keeps_numbers_and_tames_formulas():
 
 
 def test_a_view_is_json_with_its_instants_in_utc(build):
-    said = json.loads(json_twin(build.commits(1)[0]).made())
+    said = json.loads(json_response(build.commits(1)[0]).made())
     assert said["authored_at"] == "2026-03-01T12:00:00Z"
 
 
 def test_parts_of_charts_are_json_by_their_names():
     parts = [Tick(Ratio(0.1, 0.0, 0.2)), Spot(3, 1.5, (1.0, 2.0)), Groups((0.1, 0.3), Ratio(0.2, 0.1, 0.3))]
-    assert json.loads(json_twin(parts).made()) == [
+    assert json.loads(json_response(parts).made()) == [
         {"log_ratio": 0.1, "low": 0.0, "high": 0.2, "failed": False, "nothing": False},
         {"place": 3, "height": 1.5, "low": 1.0, "high": 2.0, "hollow": False},
         {"log_ratios": [0.1, 0.3], "low": 0.1, "high": 0.3},
@@ -58,9 +58,9 @@ def test_addresses_survive_any_name():
     assert address == "/projects/org%2Frepo/workloads/a%3Fb%23c%2Fd?case=x%5Bn%3D1%2Cf4%5D"
 
 
-def test_the_twin_of_a_page_has_the_same_state():
-    assert links.twin("/", "project=p", "json") == "/overview.json?project=p"
-    assert links.twin("/jobs", "", "csv") == "/jobs.csv"
+def test_every_format_of_a_page_has_the_same_state():
+    assert links.in_format("/", "project=p", "json") == "/overview.json?project=p"
+    assert links.in_format("/jobs", "", "csv") == "/jobs.csv"
 
 
 def test_words_of_a_command_stay_whole_and_its_text_the_same():
@@ -91,7 +91,7 @@ def test_a_page_has_the_theme_that_the_reader_chose_and_no_other():
     def shown(cookie):
         asked = request()
         asked.scope["headers"] = [(b"cookie", cookie)]
-        nothing = Empty("Nothing is measured yet", (), None)
+        nothing = EmptyPage("Nothing is measured yet", (), None)
         return page(asked, "nothing.html", title="A <title>", nothing=nothing).made().decode()
 
     assert '<html lang="en" data-theme="dark">' in shown(b"pullback_theme=dark")

@@ -52,7 +52,7 @@ def report(project):
     }
 
 
-async def test_every_name_has_its_pages_and_their_twins(database_url):
+async def test_every_name_has_its_pages_and_their_formats(database_url):
     app = create_app(Settings(DATABASE_URL=database_url))
     async with (
         app.router.lifespan_context(app),
@@ -67,9 +67,9 @@ async def test_every_name_has_its_pages_and_their_twins(database_url):
             for address in (links.workload(project, workload), links.case(project, "a" * 40, label)):
                 page = await client.get(address, headers={"accept": "text/html"})
                 assert (page.status_code, page.headers["content-type"][:9]) == (200, "text/html"), address
-                twin = await client.get(links.twin(address, "", "json"))
-                assert twin.status_code == 200, address
-                told = twin.json()
+                answer = await client.get(links.in_format(address, "", "json"))
+                assert answer.status_code == 200, address
+                told = answer.json()
                 assert workload in {told.get("workload"), told.get("view", {}).get("workload")}, address
         for project in PROJECTS:
             page = await client.get(links.settings("projects", project), headers={"accept": "text/html"})

@@ -9,10 +9,10 @@ import httpx
 import pytest
 
 from pullback_cli.app import create_app
-from pullback_dashboards import markdown_twin, rendering
+from pullback_dashboards import markdown_pages, rendering
 from pullback_dashboards.report.page import CASES_OF_A_PAGE
 from pullback_service import background_threads as asides
-from pullback_service.background_threads import Aside
+from pullback_service.background_threads import BackgroundThreads
 from pullback_service.errors import BusyError
 from pullback_service.settings import Settings
 from pullback_service.work import Work, serve
@@ -39,7 +39,7 @@ def held(monkeypatch):
     def waiting(html, address):
         begun.release()
         assert go_on.wait(30)
-        return markdown_twin.markdown_of(html, address)
+        return markdown_pages.markdown_of(html, address)
 
     monkeypatch.setattr(rendering, "markdown_of", waiting)
     yield go_on, begun
@@ -108,7 +108,7 @@ async def test_errors_are_pages_also_while_no_thread_is_free(pages, reports, hel
 
 
 async def test_errors_of_the_work_are_errors_of_whoever_asked_and_take_no_turn_for_ever():
-    turns = Aside(1, 0)
+    turns = BackgroundThreads(1, 0)
     for _ in range(3):
         with pytest.raises(ZeroDivisionError):
             await turns(lambda: 1 / 0)
@@ -116,7 +116,7 @@ async def test_errors_of_the_work_are_errors_of_whoever_asked_and_take_no_turn_f
 
 
 async def test_a_turn_is_free_when_the_work_is_done_and_not_when_its_caller_has_left():
-    go_on, turns = threading.Event(), Aside(1, 1)
+    go_on, turns = threading.Event(), BackgroundThreads(1, 1)
     left = asyncio.create_task(turns(go_on.wait, 30))
     await asyncio.sleep(0)
     left.cancel()
@@ -132,7 +132,7 @@ async def test_a_turn_is_free_when_the_work_is_done_and_not_when_its_caller_has_
 
 async def test_work_that_has_not_begun_in_time_is_given_up_and_what_has_begun_is_waited_for(monkeypatch):
     monkeypatch.setattr(asides, "MOST_WAIT_S", 0.1)
-    go_on, turns = threading.Event(), Aside(1, 1)
+    go_on, turns = threading.Event(), BackgroundThreads(1, 1)
     begun = asyncio.create_task(turns(go_on.wait, 30))
     await asyncio.sleep(0)
     done = []
@@ -147,7 +147,7 @@ async def test_work_that_has_not_begun_in_time_is_given_up_and_what_has_begun_is
 
 async def test_one_request_waits_no_longer_for_two_threads_than_for_one(monkeypatch):
     monkeypatch.setattr(asides, "MOST_WAIT_S", 60)
-    first, second, turns = threading.Event(), threading.Event(), Aside(1, 3)
+    first, second, turns = threading.Event(), threading.Event(), BackgroundThreads(1, 3)
 
     async def twice():
         assert await turns(lambda: "first") == "first"

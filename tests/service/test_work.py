@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from pullback_service import work as works
-from pullback_service.background_threads import Aside
+from pullback_service.background_threads import BackgroundThreads
 from pullback_service.errors import TooManyRequestsError
 from pullback_service.work import Work, in_thread, serve
 
@@ -27,7 +27,7 @@ async def test_processor_time_of_a_task_and_its_threads_is_counted_and_waits_are
         busy()
         await asyncio.sleep(5 * BUSY_S)
         await in_thread(busy)
-        await Aside(1, 0)(busy)
+        await BackgroundThreads(1, 0)(busy)
         return "done"
 
     work = Work()
@@ -111,7 +111,7 @@ async def test_a_thread_that_goes_on_when_its_caller_has_left_is_still_paid_for(
 
 async def test_one_caller_takes_some_of_the_places_and_leaves_the_others(monkeypatch):
     monkeypatch.setattr("pullback_service.background_threads.MOST_OF_ONE", 2)
-    turns = Aside(1, 10)
+    turns = BackgroundThreads(1, 10)
 
     async def by(payer):
         works.current().paid_by(payer, lambda _: None)

@@ -274,7 +274,7 @@ def test_memory_of_a_call_on_a_device_is_its_peak_with_what_is_kept_and_its_requ
         memory_stats=lambda: dict(stats),
     )
     monkeypatch.setattr(torch, "cuda", cuda)
-    assert module._used(SimpleNamespace(emulated=False), make) == (call, module.Used(1040, 3))
+    assert module._used(SimpleNamespace(emulated=False), make) == (call, module.PoolUse(1040, 3))
 
 
 @pytest.mark.parametrize(

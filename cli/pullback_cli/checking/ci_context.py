@@ -15,8 +15,8 @@ _REVISION = re.compile(r"[~^@{]|^HEAD$")
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """Of GitHub Actions and of GitLab CI; None where they do not say.
+class CiContext:
+    """The head and the base as GitHub Actions or GitLab CI name them; None where they do not.
 
     `fork` is where the head comes from, where that is not the project's own repository; `repository` is GitHub's `owner/name`.
     """
@@ -30,7 +30,7 @@ class Surroundings:
     github_api: str = "https://api.github.com"
 
 
-def read_surroundings(environment: Mapping[str, str] | None = None) -> Surroundings:
+def read_ci_context(environment: Mapping[str, str] | None = None) -> CiContext:
     """Read the environment. CI checks out a merge of a pull request with its base; its head is in the event."""
     said = os.environ if environment is None else environment
     event = _event(said.get("GITHUB_EVENT_PATH"))
@@ -38,7 +38,7 @@ def read_surroundings(environment: Mapping[str, str] | None = None) -> Surroundi
     request = request if isinstance(request, dict) else {}
     head = request.get("head")
     number = request.get("number")
-    return Surroundings(
+    return CiContext(
         head=(head.get("sha") if isinstance(head, dict) else None)
         or said.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA")
         or None,
@@ -91,26 +91,26 @@ class Head:
         )
 
 
-def find_head(said: str | None, repository: Path, surroundings: Surroundings) -> Head:
+def find_head(said: str | None, repository: Path, context: CiContext) -> Head:
     """The commit to check: as it was said, else the head of the pull request, else what is checked out."""
     if said is not None:
         return Head(_resolved(repository, said) or said)
     here = _resolved(repository, "HEAD")
-    if surroundings.head is not None:
-        return Head(surroundings.head, here if here not in {None, surroundings.head} else None)
+    if context.head is not None:
+        return Head(context.head, here if here not in {None, context.head} else None)
     if here is None:
         raise RefusalError(f"check: {repository} is no git checkout with commits; name the commit with --head")
     return Head(here)
 
 
-def find_base(said: str | None, repository: Path, surroundings: Surroundings) -> str | None:
+def find_base(said: str | None, repository: Path, context: CiContext) -> str | None:
     """The base of the head, as the service knows it: a branch, or a hash."""
     if said is not None and _REVISION.search(said):  # a revision of this clone, `HEAD~1`, and no name for others
         found = _resolved(repository, said)
         if found is None:
             raise RefusalError(f"check: {repository} has no revision {said!r}; give --base a branch or a commit")
         return found
-    return said or surroundings.base
+    return said or context.base
 
 
 def _resolved(repository: Path, revision: str) -> str | None:

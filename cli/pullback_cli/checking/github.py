@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import httpx
 
-from pullback_cli.checking.ci_context import Surroundings
+from pullback_cli.checking.ci_context import CiContext
 
 TIMEOUT_S = 30.0
 PAGE = 100
@@ -20,15 +20,15 @@ class GitHubError(Exception):
 class GitHub:
     """The API of GitHub for one repository: https://docs.github.com/rest."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, context: CiContext) -> None:
         self._account: tuple[str | None] | None = None
-        self._repository = f"/repos/{surroundings.repository}"
+        self._repository = f"/repos/{context.repository}"
         self._http = httpx.Client(
-            base_url=surroundings.github_api,
+            base_url=context.github_api,
             timeout=TIMEOUT_S,
             transport=httpx.HTTPTransport(retries=_RETRIES),
             headers={
-                "Authorization": f"Bearer {surroundings.github_token}",
+                "Authorization": f"Bearer {context.github_token}",
                 "Accept": "application/vnd.github+json",
                 "X-GitHub-Api-Version": "2022-11-28",
                 "User-Agent": "pullback",

@@ -6,9 +6,9 @@ from typing import Final, Literal, TypeAlias
 
 from pullback_service.client.models import CheckAnswer
 
-Failing: TypeAlias = Literal["wrong-gradient", "regression", "missing", "likely", "ambiguous", "budget"]
+FailureKind: TypeAlias = Literal["wrong-gradient", "regression", "missing", "likely", "ambiguous", "budget"]
 
-STATUSES: Final[Mapping[Failing, int]] = {
+STATUSES: Final[Mapping[FailureKind, int]] = {
     "wrong-gradient": 5,
     "regression": 3,
     "missing": 4,
@@ -38,7 +38,7 @@ class Verdict:
 
     status: int
     sentence: str
-    failed_on: Sequence[Failing] = ()
+    failed_on: Sequence[FailureKind] = ()
     remarks: Sequence[str] = ()
 
     @property
@@ -50,7 +50,7 @@ class Verdict:
 
 
 def decide(
-    answer: CheckAnswer, fail_on: Collection[Failing], unmeasured: str | None = None, also: Sequence[str] = ()
+    answer: CheckAnswer, fail_on: Collection[FailureKind], unmeasured: str | None = None, also: Sequence[str] = ()
 ) -> Verdict:
     """The verdict on an answer. `unmeasured` says why what was to be measured in turns was not, `also` what else to know."""
     failed_on = [kind for kind in STATUSES if kind in fail_on and count_of(answer, kind)]
@@ -103,7 +103,7 @@ def _passed(answer: CheckAnswer) -> str:
     return f"Check passed {_against(answer)}: {_found(answer)}; {compared}."
 
 
-def _remarks(answer: CheckAnswer, fail_on: Collection[Failing]) -> Iterator[str]:
+def _remarks(answer: CheckAnswer, fail_on: Collection[FailureKind]) -> Iterator[str]:
     """Remarks that a reader needs to judge the answer."""
     apart = answer.not_in_turns
     if apart and not answer.lacks:

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from pullback_cli.usage_errors import RefusalError
 
-What: TypeAlias = Literal[
+ExportName: TypeAlias = Literal[
     "points",
     "series",
     "facets",
@@ -88,7 +88,7 @@ ENDINGS: Mapping[str, str] = {
 }
 
 
-def parameters(what: What, given: Mapping[str, Value]) -> list[tuple[str, str]]:
+def parameters(what: ExportName, given: Mapping[str, Value]) -> list[tuple[str, str]]:
     """The parameters of the address, in the order given."""
     said = {name: value for name, value in given.items() if value not in (None, False, (), [])}
     for name in said:
@@ -110,7 +110,7 @@ def parameters(what: What, given: Mapping[str, Value]) -> list[tuple[str, str]]:
     ]
 
 
-def address(what: What, given: Mapping[str, Value]) -> str:
+def address(what: ExportName, given: Mapping[str, Value]) -> str:
     """The path of the request, with the parameters that belong to the path."""
     return ADDRESSES[what].format(machine=quote("".join(_several(given.get("machine"))), safe=""))
 

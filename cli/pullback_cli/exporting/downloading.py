@@ -20,7 +20,7 @@ PIPE_CLOSED = 141
 
 
 @dataclass(slots=True)
-class Written:
+class DownloadSize:
     """The size of a download. A line ends at a line feed that is not inside quotes, in which CSV puts those of texts."""
 
     size: int = 0
@@ -37,7 +37,7 @@ class Written:
 
 def download(
     server: str, token_file: Path | None, address: str, parameters: Sequence[tuple[str, str]], output: Path | None
-) -> Written:
+) -> DownloadSize:
     """Write an answer to a file, or to standard output."""
     what = "the file is incomplete" if output is None else "nothing was written"
     again = f"{what}; run the same command again"
@@ -52,7 +52,7 @@ def download(
             if not answer.is_success:
                 raise RefusalError(f"{server} refused: {_detail(answer)}")
             with opened(output) as file:
-                written = Written()
+                written = DownloadSize()
                 for piece in answer.iter_bytes():
                     file.write(piece)
                     written.add(piece)

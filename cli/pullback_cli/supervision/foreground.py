@@ -37,7 +37,7 @@ class StopUp(BaseException):
     """Raised in the main thread by the first signal."""
 
 
-class _Up:
+class _UpCommand:
     """One `up`, whose parts know of each other only what they are handed here."""
 
     def __init__(
@@ -150,7 +150,7 @@ def run_up(options: UpOptions, settings: Settings, *, suite: str) -> int:
         here = replace(options, port=listening.getsockname()[1])
         with Display(Console(highlight=False)) as display:
             try:
-                _Up(here, settings, display, suite, obey_signals).run(listening.fileno())
+                _UpCommand(here, settings, display, suite, obey_signals).run(listening.fileno())
             except StopUp:
                 return 0
             except ProcessKeepsDyingError as error:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Request, Response
 
 from pullback_dashboards.accuracy.view import AccuracyView, accuracy_view
-from pullback_dashboards.rendering import csv_twin, page, page_at
+from pullback_dashboards.rendering import csv_response, page, page_at
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.unprojected import note_unprojected
@@ -32,7 +32,7 @@ RequestedView = Annotated[AccuracyView, Depends(_read)]
 _PATH = "/projects/{project:path}/accuracy"
 
 
-@page_at(router, _PATH, RequestedView, csv=lambda view: csv_twin(f"accuracy-{view.project}", _table(view), COLUMNS))
+@page_at(router, _PATH, RequestedView, csv=lambda view: csv_response(f"accuracy-{view.project}", _table(view), COLUMNS))
 async def accuracy_page(request: Request, view: RequestedView) -> Response:
     """The page."""
     return page(
@@ -42,7 +42,7 @@ async def accuracy_page(request: Request, view: RequestedView) -> Response:
         project=view.project,
         view=view,
         against_baseline=None,
-        twins=("json", "csv", "md"),
+        formats=("json", "csv", "md"),
     )
 
 

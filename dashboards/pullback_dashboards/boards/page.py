@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
-from pullback_dashboards.boards.pinned import Pinned, read_address
+from pullback_dashboards.boards.pinned import PinnedPage, read_address
 from pullback_dashboards.boards.view import (
     BoardsView,
     BoardView,
@@ -28,7 +28,7 @@ from pullback_dashboards.compare.view import metric_rows, verdict
 from pullback_dashboards.current_project import ComingFrom, onward
 from pullback_dashboards.forms import SEE_OTHER, Form, checked
 from pullback_dashboards.incident_marks import MOST_MARKS
-from pullback_dashboards.rendering import add_twins, csv_twin, page, page_at
+from pullback_dashboards.rendering import add_formats, csv_response, page, page_at
 from pullback_dashboards.routers import page_router
 from pullback_service import statements
 from pullback_service.access.gate import KnownCaller
@@ -105,11 +105,11 @@ RequestedBoard = Annotated[BoardView, Depends(_read_board)]
     router,
     "/boards",
     RequestedBoards,
-    csv=lambda view: csv_twin("boards", map(asdict, (*view.own, *view.of_projects)), COLUMNS),
+    csv=lambda view: csv_response("boards", map(asdict, (*view.own, *view.of_projects)), COLUMNS),
 )
 async def boards_page(request: Request, view: RequestedBoards, kept: ComingFrom) -> Response:
     """The list."""
-    return page(request, "boards.html", title="Boards", view=view, coming_from=kept, twins=("json", "csv", "md"))
+    return page(request, "boards.html", title="Boards", view=view, coming_from=kept, formats=("json", "csv", "md"))
 
 
 @router.post("/boards")
@@ -142,13 +142,13 @@ async def _read_pin(
 RequestedPin = Annotated[PinView, Depends(_read_pin)]
 
 
-add_twins(router, "/boards/pin", RequestedPin)
+add_formats(router, "/boards/pin", RequestedPin)
 
 
 @router.get("/boards/pin")
 async def pin_page(request: Request, view: RequestedPin) -> Response:
     """Choose the board that a chart is pinned to."""
-    return page(request, "pin.html", title="Pin to a board", project=view.project, view=view, twins=("json",))
+    return page(request, "pin.html", title="Pin to a board", project=view.project, view=view, formats=("json",))
 
 
 @router.post("/boards/pin")
@@ -194,7 +194,7 @@ async def board_page(request: Request, view: RequestedBoard, kept: ComingFrom) -
         project=view.board.project,
         coming_from=kept,
         view=view,
-        twins=("json", "md"),
+        formats=("json", "md"),
     )
 
 
@@ -286,7 +286,7 @@ async def _held(session: AsyncSession, stored: StoredChart, number: int) -> tupl
     return held, incidents_between(ProjectId(stored.chart.project_id), *ends, states=OPEN, limit=MOST_MARKS)
 
 
-def _pinned(address: str) -> Pinned:
+def _pinned(address: str) -> PinnedPage:
     found = read_address(address)
     if found is None:
         refuse("chart", "Only charts of explore, workloads and comparisons can be pinned: give the address of one.")

@@ -16,7 +16,7 @@ _MOMENTARY = frozenset({"start", "open", "edit"})
 
 
 @dataclass(frozen=True)
-class Pinned:
+class PinnedPage:
     """A page of the dashboard in one state."""
 
     kind: str
@@ -68,7 +68,7 @@ class Pinned:
         if self.kind == "compare":
             return None
         path, _, query = self.address.partition("?")
-        return links.twin(path, f"{query}&width={width}".lstrip("&"), "svg")
+        return links.in_format(path, f"{query}&width={width}".lstrip("&"), "svg")
 
     @property
     def _path(self) -> str:
@@ -87,7 +87,7 @@ def _short(name: str) -> str:
     return name[:9] if FULL_HASH.fullmatch(name) else name
 
 
-def read_address(address: str) -> Pinned | None:
+def read_address(address: str) -> PinnedPage | None:
     """The page at an address that `links` made; None where it is none that can be pinned."""
     parts = urlsplit(address)
     steps = [unquote(step) for step in parts.path.split("/")]
@@ -98,7 +98,7 @@ def read_address(address: str) -> Pinned | None:
     match steps if not parts.netloc else []:
         case ["", "projects", project, ("explore" | "compare") as kind]:
             # A comparison without commits is a form.
-            return Pinned(kind, project, None, query) if kind == "explore" or query.get("head") else None
+            return PinnedPage(kind, project, None, query) if kind == "explore" or query.get("head") else None
         case ["", "projects", project, "workloads", workload]:
-            return Pinned("workload", project, workload, query)
+            return PinnedPage("workload", project, workload, query)
     return None

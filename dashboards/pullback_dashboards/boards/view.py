@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from pullback_dashboards import links
-from pullback_dashboards.boards.pinned import Pinned
+from pullback_dashboards.boards.pinned import PinnedPage
 from pullback_dashboards.compare.view import Metric, Verdict
 from pullback_dashboards.incident_marks import IncidentMark, marks_of
 from pullback_service.boards.queries import StoredBoard, StoredChart
@@ -99,10 +99,10 @@ def board_row(stored: StoredBoard) -> BoardRow:
     return filled(BoardRow, stored, board, id=id_, owner=board.owner_name, href=links.board(id_))
 
 
-def pinned_of(stored: StoredChart) -> Pinned:
+def pinned_of(stored: StoredChart) -> PinnedPage:
     """The page that a stored chart names."""
     chart = stored.chart
-    return Pinned(chart.kind, stored.project, chart.workload, chart.query)
+    return PinnedPage(chart.kind, stored.project, chart.workload, chart.query)
 
 
 def tile(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from typing import Any, Literal
 
-from pullback_dashboards.wording.facts import Read, leaves, raw, read
+from pullback_dashboards.wording.facts import ReadableFact, leaves, raw, read
 
 _CONTEXT = 3  # lines kept around a difference
 _NUMBERED = re.compile(r"\b([bcnpsv])\d+\b")  # buffers, constants, numbers, parameters, slots and views of a program
@@ -14,7 +14,7 @@ _NUMBERED = re.compile(r"\b([bcnpsv])\d+\b")  # buffers, constants, numbers, par
 
 @dataclass(frozen=True)
 class Difference:
-    """One fact that is not what it was; an empty text is "was not told". `rows` say it to people, and are no part of a twin."""
+    """One fact that is not what it was; an empty text is "was not told". `rows` say it to people, and are part of pages only."""
 
     name: str
     before: str
@@ -23,7 +23,7 @@ class Difference:
     _key: str = field(default="", compare=False, repr=False)
 
     @property
-    def rows(self) -> tuple[tuple[Read, Read], ...]:
+    def rows(self) -> tuple[tuple[ReadableFact, ReadableFact], ...]:
         """As a person reads it, before and now; of documents only what differs in them."""
         before, now = (dict(leaves({self._key: value})) for value in self._told)
         paths = [path for path in dict.fromkeys((*now, *before)) if before.get(path) != now.get(path)]
@@ -89,7 +89,7 @@ def _between(same: Sequence[str]) -> Iterator[Line]:
         yield Line("skip", f"{len(same)} equal lines")
 
 
-def _told_apart(before: Read, now: Read) -> tuple[Read, Read]:
+def _told_apart(before: ReadableFact, now: ReadableFact) -> tuple[ReadableFact, ReadableFact]:
     """Two values that rounding makes one are told as they are."""
     label = now.whole_label if now.shown else before.whole_label  # of nothing the name would keep its unit
     if before.shown == now.shown:

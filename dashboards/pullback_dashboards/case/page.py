@@ -10,7 +10,7 @@ from pullback_dashboards import links
 from pullback_dashboards.case.sources import case_at
 from pullback_dashboards.case.view import CaseView
 from pullback_dashboards.history import short_of
-from pullback_dashboards.rendering import csv_twin, page, page_at
+from pullback_dashboards.rendering import csv_response, page, page_at
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.unprojected import note_unprojected
@@ -67,7 +67,7 @@ _PATH = "/projects/{project:path}/commits/{sha}/cases/{case:path}"
     router,
     _PATH,
     RequestedView,
-    csv=lambda view: csv_twin(f"{view.workload}-{view.commit.short}", _table(view), COLUMNS),
+    csv=lambda view: csv_response(f"{view.workload}-{view.commit.short}", _table(view), COLUMNS),
     also=(links.PAGE,),
 )
 async def case_page(request: Request, view: RequestedView) -> Response:
@@ -78,7 +78,7 @@ async def case_page(request: Request, view: RequestedView) -> Response:
         title=f"{view.case} at {short_of(view.commit.sha)}",
         project=view.project,
         view=view,
-        twins=("json", "csv", "md"),
+        formats=("json", "csv", "md"),
         scripts=("copy.js",),
         against_baseline=view.compares,
         baseline=view.baseline,

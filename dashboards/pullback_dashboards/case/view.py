@@ -31,8 +31,8 @@ from pullback_service.claims import BASELINE, COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.judging import UNPAIRED
 from pullback_service.comparisons.queries import SeriesComparison
 from pullback_service.measured.code_identity import EQUAL_CODE
-from pullback_service.ratio import NO_RATIO, Bounded, Ratio, value_before
-from pullback_service.reports.ratios import NOTHING_STORED, Paired, baseline_of, stored_ratios
+from pullback_service.ratio import NO_RATIO, BoundedLogRatio, Ratio, value_before
+from pullback_service.reports.ratios import NOTHING_STORED, PairedRatio, baseline_of, stored_ratios
 
 LAYERS = (
     ("arrays", "array_allocs", "array_bytes", "peak_bytes"),
@@ -507,11 +507,11 @@ def _told(amount: Amount, layer: Layer) -> str:
     return metric_label(amount.metric) if layer.name == "arrays" else metric_label(amount.metric).replace("gpu", "GPU")
 
 
-def _bounded(paired: Paired | None) -> Bounded | None:
+def _bounded(paired: PairedRatio | None) -> BoundedLogRatio | None:
     return None if paired is None else paired.ratio.bounded
 
 
-def _groups(values: Sequence[float], base: Sequence[float], ratio: Bounded | None) -> Groups:
+def _groups(values: Sequence[float], base: Sequence[float], ratio: BoundedLogRatio | None) -> Groups:
     """The ratio of every group: the n-th process of the variant over the n-th of the baseline."""
     if len(values) != len(base) or not all(value > 0 for value in (*values, *base)):
         return Groups(())

@@ -16,7 +16,7 @@ from pullback_dashboards.history import Commit, short_of
 from pullback_dashboards.incident_marks import MOST_MARKS, IncidentMark, marks_of
 from pullback_dashboards.measuring_again import first_measurement
 from pullback_dashboards.news.sources import LOOKED_AT, changes_at, changes_given
-from pullback_dashboards.rendering import csv_twin, page, page_at
+from pullback_dashboards.rendering import csv_response, page, page_at
 from pullback_dashboards.report.page import view_of
 from pullback_dashboards.report.view import ReportView
 from pullback_dashboards.routers import page_router
@@ -201,7 +201,7 @@ _PATH = "/projects/{project:path}/commits/{sha}"
     router,
     _PATH,
     RequestedView,
-    csv=lambda view: csv_twin(f"reports-{view.commit.short}", map(asdict, view.reports), COLUMNS),
+    csv=lambda view: csv_response(f"reports-{view.commit.short}", map(asdict, view.reports), COLUMNS),
 )
 async def commit_page(request: Request, view: RequestedView) -> Response:
     """The page."""
@@ -216,7 +216,7 @@ async def commit_page(request: Request, view: RequestedView) -> Response:
         first_measurement=first_measurement(
             view.project, view.commit.sha, base_of(request), is_ours=view.is_measured_here
         ),
-        twins=("json", "csv", "md"),
+        formats=("json", "csv", "md"),
         scripts=("copy.js",),
     )
 

@@ -29,7 +29,7 @@ class Quartiles:
 
 
 @dataclass(frozen=True)
-class Expanded:
+class ExpandedRow:
     """The content of an open row. Drawings are SVG, made by `charts/`."""
 
     history: str
@@ -48,11 +48,11 @@ def expanded(
     *,
     reference: Commit,
     candidate: Commit,
-) -> Expanded:
+) -> ExpandedRow:
     """The details of a series. `groups` are log ratios of the groups that held both commits, `processes` what those of both gave."""
     sides = ((shown.reference, reference, "reference"), (shown.candidate, candidate, "candidate"))
     judgement = shown.compared.judgement
-    return Expanded(
+    return ExpandedRow(
         history=_history(shown, points),
         groups=strip(Groups(tuple(groups), judgement.ratio)) if groups else "",
         group_count=len(groups),

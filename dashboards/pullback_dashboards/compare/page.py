@@ -14,7 +14,7 @@ from pullback_dashboards.charts.card import WIDTH as CARD_WIDTH
 from pullback_dashboards.charts.card import card
 from pullback_dashboards.charts.tally import Line, tally
 from pullback_dashboards.choices import question
-from pullback_dashboards.compare.expanded import Expanded, expanded
+from pullback_dashboards.compare.expanded import ExpandedRow, expanded
 from pullback_dashboards.compare.parameters import Comparison, read_comparison
 from pullback_dashboards.compare.view import (
     SHOWN,
@@ -37,7 +37,7 @@ from pullback_dashboards.news.sources import lately
 from pullback_dashboards.news.view import LATELY, moves
 from pullback_dashboards.page_state import Address, FormParameter
 from pullback_dashboards.projectless import elsewhere
-from pullback_dashboards.rendering import csv_twin, json_twin, markdown_twin, page, png_twin
+from pullback_dashboards.rendering import csv_response, json_response, markdown_response, page, png_response
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.unprojected import note_unprojected
@@ -184,7 +184,7 @@ async def compare_somewhere(request: Request, session: ReadSession) -> Response:
 @router.get(_PATH + ".json")
 async def compare_json(asked: RequestedPage) -> Response:
     """The same as JSON; where nothing is named yet, what may be."""
-    return json_twin(asked.view or asked)
+    return json_response(asked.view or asked)
 
 
 @router.get(_PATH + ".csv")
@@ -192,13 +192,13 @@ async def compare_csv(asked: RequestedPage) -> Response:
     """The rows that the page shows, as CSV."""
     view = _found(asked)
     name = f"{view.project}-{view.reference.short}-{view.candidate.short}"
-    return csv_twin(name, [columns_of(row) for row in view.rows], COLUMNS)
+    return csv_response(name, [columns_of(row) for row in view.rows], COLUMNS)
 
 
 @router.get(_PATH + ".md")
 async def compare_markdown(asked: RequestedPage) -> Response:
     """The same as Markdown, for a pull request."""
-    return markdown_twin(partial(markdown, _found(asked)))
+    return markdown_response(partial(markdown, _found(asked)))
 
 
 @router.get(_PATH + ".card.png")
@@ -207,7 +207,7 @@ async def compare_card(asked: RequestedPage) -> Response:
     view = _found(asked)
     lines = [Line(one.label, one.worse, one.better, one.unchanged) for one in view.metrics]
     draw = partial(card, _title(view), view.verdict.text, lambda width: tally(lines, width), of=view.project)
-    return png_twin(draw, CARD_WIDTH)
+    return png_response(draw, CARD_WIDTH)
 
 
 @router.get(_PATH)
@@ -215,7 +215,7 @@ async def compare_page(request: Request, asked: RequestedPage) -> Response:
     """The page."""
     view = asked.view
     title = _title(view) if view else "Compare"
-    twins = ("json", "csv", "md", "card.png") if view else ("json",)
+    formats = ("json", "csv", "md", "card.png") if view else ("json",)
     return page(
         request,
         "compare.html",
@@ -223,7 +223,7 @@ async def compare_page(request: Request, asked: RequestedPage) -> Response:
         project=asked.project,
         asked=asked,
         view=view,
-        twins=twins,
+        formats=formats,
         scripts=("copy.js",),
     )
 
@@ -282,7 +282,7 @@ async def _view(
     )
 
 
-async def _opened(session: AsyncSession, comparison: Comparison, opened: queries.SeriesDetail) -> Expanded:
+async def _opened(session: AsyncSession, comparison: Comparison, opened: queries.SeriesDetail) -> ExpandedRow:
     """The history and the processes of one series. Index: as `marks_in`, `groups_of` and `processes_behind`."""
     compared, pair = opened.compared, comparison.answered.pair
     series_id = SeriesId(compared.series_id or 0)

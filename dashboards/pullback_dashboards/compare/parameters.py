@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards.history import Commit
-from pullback_service.comparisons.requests import Answered, ComparisonRequest, compare_as_asked
+from pullback_service.comparisons.requests import ComparisonAnswer, ComparisonRequest, compare_as_asked
 from pullback_service.models import commits
 from pullback_service.series.query_parameters import choice_of
 
@@ -15,7 +15,7 @@ from pullback_service.series.query_parameters import choice_of
 class Comparison:
     """The service's comparison of two commits, or two machines, and the commits as pages name them."""
 
-    answered: Answered
+    answered: ComparisonAnswer
 
     @property
     def across(self) -> bool:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pullback_dashboards import links
 from pullback_dashboards.choices import Question
-from pullback_dashboards.compare.expanded import Expanded
+from pullback_dashboards.compare.expanded import ExpandedRow
 from pullback_dashboards.explore.view import Menu, written
 from pullback_dashboards.history import Commit, metric_label
 from pullback_dashboards.incident_marks import IncidentMark
@@ -90,7 +90,7 @@ class Row(factors.RatioNumbers):
     case_href: str
     anchor: str
     open_href: str | None
-    detail: Expanded | None = None
+    detail: ExpandedRow | None = None
 
     @property
     def told(self) -> str:
@@ -305,7 +305,7 @@ def rows_of(
     *,
     project: str,
     candidate: Commit,
-    opened: tuple[int, Expanded | None] | None = None,
+    opened: tuple[int, ExpandedRow | None] | None = None,
     opening: str | None = None,
     closing: str = "",
 ) -> tuple[Row, ...]:
@@ -335,7 +335,9 @@ def _anchor(series_id: int | None) -> str:
     return f"series-{series_id}"
 
 
-def _row(shown: SeriesDetail, history_href: str, case_href: str, open_href: str | None, detail: Expanded | None) -> Row:
+def _row(
+    shown: SeriesDetail, history_href: str, case_href: str, open_href: str | None, detail: ExpandedRow | None
+) -> Row:
     compared, judgement = shown.compared, shown.compared.judgement
     _, _, variant, metric = compared.key
     unit = compared.unit or ("s" if metric == "time" else "1")

@@ -29,7 +29,7 @@ from pullback_dashboards.explore.view import (
 from pullback_dashboards.history import Metric, better_above, case_order, metric_label
 from pullback_dashboards.page_state import Address
 from pullback_dashboards.projectless import elsewhere
-from pullback_dashboards.rendering import Width, csv_twin, page, page_at, png_twin, svg_twin
+from pullback_dashboards.rendering import Width, csv_response, page, page_at, png_response, svg_response
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.unprojected import note_unprojected
@@ -112,7 +112,7 @@ async def explore_somewhere(request: Request, session: ReadSession) -> Response:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class ChartDrawing:
     """The first chart of the page, or why there is none."""
 
     curves: tuple[Curve, ...]
@@ -126,20 +126,20 @@ async def _draw(
     split: Split = "metric",
     y: Values = "relative",
     last: Last = _WINDOWS[1],
-) -> Drawn:
+) -> ChartDrawing:
     """Without the menus and their counts, for boards ask for many."""
     project_id = ProjectId((await project_by_name(session, project)).id)
     _check(split)
     stored = await list_series(session, choice, after_id=None, limit=MOST_DRAWN + 1)
     if not stored or len(stored) > MOST_DRAWN:
         why = "no series match" if not stored else f"more than {MOST_DRAWN} series, too many for one chart"
-        return Drawn((), Axes(f"{project}: {why}", "", 1, "", ""))
+        return ChartDrawing((), Axes(f"{project}: {why}", "", 1, "", ""))
     found = await _points_of(session, project_id, stored, last)
     first = (await aside.after(session, charts_of, found, split=split, relative=y == "relative"))[0]
-    return Drawn(first.curves, first.axes)
+    return ChartDrawing(first.curves, first.axes)
 
 
-RequestedChart = Annotated[Drawn, Depends(_draw)]
+RequestedChart = Annotated[ChartDrawing, Depends(_draw)]
 
 
 @router.get(_PATH + ".card.png")
@@ -147,30 +147,30 @@ async def explore_card(drawn: RequestedChart, project: str) -> Response:
     """The picture that sites show beside a link to the page."""
     axes = replace(drawn.axes, title="") if drawn.curves else drawn.axes
     draw = partial(card, drawn.axes.title, "", lambda width: standalone(drawn.curves, axes, width), of=project)
-    return png_twin(draw, CARD_WIDTH)
+    return png_response(draw, CARD_WIDTH)
 
 
 @router.get(_PATH + ".png")
 async def explore_png(drawn: RequestedChart, width: Width = WIDTH) -> Response:
     """The same chart as `.svg`, for readers that show none of those."""
-    return png_twin(partial(standalone, drawn.curves, drawn.axes, width), 2 * width)
+    return png_response(partial(standalone, drawn.curves, drawn.axes, width), 2 * width)
 
 
 @router.get(_PATH + ".svg")
 async def explore_svg(drawn: RequestedChart, width: Width = WIDTH) -> Response:
     """The first chart, for a README or a board."""
-    return svg_twin(partial(standalone, drawn.curves, drawn.axes, width))
+    return svg_response(partial(standalone, drawn.curves, drawn.axes, width))
 
 
 @page_at(
     router,
     _PATH,
     RequestedView,
-    csv=lambda view: csv_twin(f"{view.project}-series", [_columns_of(row) for row in view.rows], COLUMNS),
+    csv=lambda view: csv_response(f"{view.project}-series", [_columns_of(row) for row in view.rows], COLUMNS),
 )
 async def explore_page(request: Request, view: RequestedView) -> Response:
     """The page."""
-    twins = ("json", "csv", "md", "svg", "png", "card.png") if view.charts else ("json", "md")
+    formats = ("json", "csv", "md", "svg", "png", "card.png") if view.charts else ("json", "md")
     title = f"{view.series} series of {view.project}"
     compared = (row for row in view.rows if row.log_ratio is not None)
     metrics = [Metric(row.metric, row.unit, exact=False, bigger_is_better=row.bigger_is_better) for row in compared]
@@ -181,7 +181,7 @@ async def explore_page(request: Request, view: RequestedView) -> Response:
         project=view.project,
         view=view,
         most=MOST_DRAWN,
-        twins=twins,
+        formats=formats,
         above_is_better=better_above(metrics, "the baseline"),
         baseline="the baseline",
     )

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request, Response
 
-from pullback_dashboards.choices import Empty
+from pullback_dashboards.choices import EmptyPage
 from pullback_dashboards.current_project import coming_from
 from pullback_dashboards.fleet.sources import machine_lines
 from pullback_dashboards.fleet.view import MachineLine
-from pullback_dashboards.rendering import csv_twin, page, page_at
+from pullback_dashboards.rendering import csv_response, page, page_at
 from pullback_dashboards.routers import page_router
 from pullback_service.current_settings import base_of
 from pullback_service.machines.dependencies import KnownNoise
@@ -57,7 +57,7 @@ class FleetView:
     machines: tuple[MachineLine, ...]
     waiting: int
     service: ServiceLine
-    empty: Empty | None
+    empty: EmptyPage | None
 
 
 async def _read(request: Request, session: ReadSession, memory: KnownNoise) -> FleetView:
@@ -82,7 +82,7 @@ async def _read(request: Request, session: ReadSession, memory: KnownNoise) -> F
 RequestedView = Annotated[FleetView, Depends(_read)]
 
 
-@page_at(router, "/fleet", RequestedView, csv=lambda view: csv_twin("fleet", _table(view), COLUMNS))
+@page_at(router, "/fleet", RequestedView, csv=lambda view: csv_response("fleet", _table(view), COLUMNS))
 async def fleet_page(request: Request, session: ReadSession, view: RequestedView) -> Response:
     """The page."""
     kept = await coming_from(session, request)
@@ -92,7 +92,7 @@ async def fleet_page(request: Request, session: ReadSession, view: RequestedView
         title="Fleet",
         view=view,
         coming_from=kept,
-        twins=("json", "csv", "md"),
+        formats=("json", "csv", "md"),
         scripts=("live.js", *(["copy.js"] if view.empty else [])),
     )
 
@@ -132,9 +132,9 @@ def in_words(machines: tuple[MachineLine, ...], waiting: int) -> str:
     return f"{count}: {', '.join(told)}; {jobs}." if machines else f"No machines yet; {jobs}."
 
 
-def nobody_yet(base: str) -> Empty:
+def nobody_yet(base: str) -> EmptyPage:
     """The next step where no machine was heard of."""
-    return Empty(
+    return EmptyPage(
         "No machines yet",
         ("An agent takes jobs and measures them on its machine. Start one in a checkout of the project:",),
         f"pullback agent --server {base} --repository .",

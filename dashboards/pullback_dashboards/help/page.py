@@ -11,7 +11,7 @@ from pullback_dashboards.charts.sparkline import Tick, sparkline
 from pullback_dashboards.charts.static_chart import Axes, Curve, Spot, still
 from pullback_dashboards.charts.strip import Groups, strip
 from pullback_dashboards.current_project import ComingFrom
-from pullback_dashboards.rendering import json_twin, page
+from pullback_dashboards.rendering import json_response, page
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.wording.glossary import Word, glossary
 from pullback_service.ratio import Ratio
@@ -48,7 +48,7 @@ class Examples:
 @router.get("/help.json")
 async def help_json() -> Response:
     """The glossary as JSON."""
-    return json_twin(HelpView(glossary()))
+    return json_response(HelpView(glossary()))
 
 
 @router.get("/help")
@@ -62,7 +62,7 @@ async def help_page(request: Request, coming_from: ComingFrom) -> Response:
         view=HelpView(glossary()),
         examples=examples(),
         coming_from=coming_from,
-        twins=("json", "md"),
+        formats=("json", "md"),
     )
 
 

@@ -14,7 +14,7 @@ from pullback_dashboards.forms import SEE_OTHER, Form, checked
 from pullback_dashboards.incident.event_text import lines_of
 from pullback_dashboards.incident.evidence import ChangeRow, charts_of, drawn_series, objections_of, rows_of
 from pullback_dashboards.incident.view import (
-    Differing,
+    CaseDifferences,
     IncidentView,
     bisected_of,
     can_bisect,
@@ -27,7 +27,7 @@ from pullback_dashboards.incident.view import (
 )
 from pullback_dashboards.incidents.triage import ANSWERS, incident_of, triage_for, verdict_of
 from pullback_dashboards.incidents.view import line_of
-from pullback_dashboards.rendering import add_twins, csv_twin, page
+from pullback_dashboards.rendering import add_formats, csv_response, page
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.unprojected import note_unprojected
@@ -116,7 +116,9 @@ async def _read(project: str, incident_id: KnownId, session: ReadSession, caller
     )
 
 
-async def _differing(session: AsyncSession, project: str, project_id: ProjectId, detail: Detail) -> Differing | None:
+async def _differing(
+    session: AsyncSession, project: str, project_id: ProjectId, detail: Detail
+) -> CaseDifferences | None:
     """Differences in the case that speaks for all, as far as files still tell."""
     if not detail.changes:
         return None
@@ -135,11 +137,11 @@ RequestedView = Annotated[IncidentView, Depends(_read)]
 _PATH = "/projects/{project:path}/incidents/{incident_id}"
 
 
-add_twins(
+add_formats(
     router,
     _PATH,
     RequestedView,
-    csv=lambda view: csv_twin(f"{view.project}-incident-{view.line.id}", map(_columns_of, view.changes), COLUMNS),
+    csv=lambda view: csv_response(f"{view.project}-incident-{view.line.id}", map(_columns_of, view.changes), COLUMNS),
 )
 
 
@@ -205,7 +207,7 @@ async def incident_page(request: Request, view: RequestedView) -> Response:
         project=view.project,
         view=view,
         against_baseline=None,
-        twins=("json", "csv", "md"),
+        formats=("json", "csv", "md"),
         answers=ANSWERS,
         scripts=("copy.js", *(["triage.js"] if view.triage.may else [])),
     )

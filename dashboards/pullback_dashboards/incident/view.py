@@ -56,7 +56,7 @@ class MessageLine:
 
 
 @dataclass(frozen=True)
-class Bisected:
+class BisectionResult:
     """The search for the commit, and what it found."""
 
     state: str
@@ -78,7 +78,7 @@ class Bisected:
 
 
 @dataclass(frozen=True)
-class Differing:
+class CaseDifferences:
     """Differences between the two commits in the case that speaks for all: facts of software and machine, and the program."""
 
     case: str
@@ -120,10 +120,10 @@ class IncidentView:
     left_out: int
     against: tuple[Objection, ...]
     """Objections to it."""
-    differing: Differing | None
+    differing: CaseDifferences | None
     """Differences in program and software; None if no file tells of it any more."""
     events: tuple[EventLine, ...]
-    bisection: Bisected | None
+    bisection: BisectionResult | None
     messages: tuple[MessageLine, ...] | None
     """Messages sent of it, for those who may see that; None for others."""
     reproduce: str | None
@@ -165,12 +165,12 @@ class IncidentView:
         return any(row.evidence == "paired" and row.values for row in self.changes)
 
 
-def differing_of(case: CaseView | None, variant: str) -> Differing | None:
+def differing_of(case: CaseView | None, variant: str) -> CaseDifferences | None:
     """The differences, by the page of the case at the commit; None where that cannot be told."""
     if case is None or case.before is None or not case.before_is_told:
         return None
     plans = [block.plan for block in case.variants if block.variant == variant]
-    return Differing(
+    return CaseDifferences(
         case=case.case,
         variant=variant,
         before=case.before.commit.short,
@@ -182,11 +182,11 @@ def differing_of(case: CaseView | None, variant: str) -> Differing | None:
     )
 
 
-def bisected_of(project: str, found: NamedBisection | None) -> Bisected | None:
+def bisected_of(project: str, found: NamedBisection | None) -> BisectionResult | None:
     """The search for the commit of an incident."""
     if found is None:
         return None
-    return Bisected(
+    return BisectionResult(
         state=found.state,
         jobs=found.jobs,
         commit=found.culprit,

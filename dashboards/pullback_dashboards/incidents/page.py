@@ -10,7 +10,7 @@ from fastapi import Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from pullback_dashboards import links
-from pullback_dashboards.choices import Empty, question
+from pullback_dashboards.choices import EmptyPage, question
 from pullback_dashboards.forms import SEE_OTHER, Form
 from pullback_dashboards.incident_marks import KINDS
 from pullback_dashboards.incidents.badge import incidents_badge
@@ -18,7 +18,7 @@ from pullback_dashboards.incidents.narrowing import Narrowing
 from pullback_dashboards.incidents.triage import ANSWERS, box_of, chosen_in, incident_of, triage_for, verdict_of
 from pullback_dashboards.incidents.view import IncidentsView, line_of
 from pullback_dashboards.projectless import elsewhere
-from pullback_dashboards.rendering import add_twins, csv_twin, page, svg_twin
+from pullback_dashboards.rendering import add_formats, csv_response, page, svg_response
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.unprojected import note_unprojected
@@ -116,14 +116,14 @@ async def incidents_somewhere(request: Request, session: ReadSession) -> Respons
     return await elsewhere(request, session, links.incidents, title="Incidents", nothing=nothing)
 
 
-add_twins(router, _PATH, RequestedView)
+add_formats(router, _PATH, RequestedView)
 
 
 @router.get(_PATH + ".csv")
 async def incidents_csv(view: RequestedView) -> Response:
     """The same as CSV."""
     rows = (asdict(line) | {"verdict": line.verdict.verdict if line.verdict else None} for line in view.lines)
-    return csv_twin(f"incidents-{view.project}", rows, COLUMNS)
+    return csv_response(f"incidents-{view.project}", rows, COLUMNS)
 
 
 @router.get(_PATH + ".badge.svg")
@@ -134,7 +134,7 @@ async def incidents_badge_svg(project: str, session: ReadSession, asked: Annotat
     if asked.kind is None:
         counts = {(kind, state): count for (kind, state), count in counts.items() if kind != "better"}
     subject = asked.subject or project
-    return svg_twin(partial(incidents_badge, subject, counts, is_watched=known.watched is not None))
+    return svg_response(partial(incidents_badge, subject, counts, is_watched=known.watched is not None))
 
 
 @router.post(_PATH)
@@ -175,7 +175,7 @@ async def incidents_page(request: Request, view: RequestedView) -> Response:
         project=view.project,
         view=view,
         against_baseline=None,
-        twins=("json", "csv", "md"),
+        formats=("json", "csv", "md"),
         answers=ANSWERS,
         box_of=box_of,
         scripts=("copy.js", *(["triage.js"] if view.triage.may else [])),
@@ -207,16 +207,16 @@ def _kinds(project: str, asked: State) -> Iterator[tuple[str, str, bool]]:
         yield KINDS[kind], asked.href(project, kind=kind), asked.kind == kind
 
 
-def _nothing(project: str, asked: State, caller: Caller) -> Empty:
+def _nothing(project: str, asked: State, caller: Caller) -> EmptyPage:
     if asked.kind or asked.state or asked.subject:
-        return Empty("No such incidents", ("Choose another state, kind or place.",))
+        return EmptyPage("No such incidents", ("Choose another state, kind or place.",))
     if asked.show == "mine":
-        return Empty(f"Nothing is open for {caller.name}", ("Assign incidents to yourself on their pages.",))
+        return EmptyPage(f"Nothing is open for {caller.name}", ("Assign incidents to yourself on their pages.",))
     if asked.show == "told":
-        return Empty("Nothing was announced", ("A change is announced once it is confirmed or likely.",))
+        return EmptyPage("Nothing was announced", ("A change is announced once it is confirmed or likely.",))
     if asked.show == "closed":
-        return Empty("Nothing is over", ("Incidents that are resolved, refuted or unconfirmed appear here.",))
-    return Empty(
+        return EmptyPage("Nothing is over", ("Incidents that are resolved, refuted or unconfirmed appear here.",))
+    return EmptyPage(
         "No incidents" if asked.show == "all" else "Nothing is open",
         (
             (

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pullback_dashboards import links
-from pullback_dashboards.choices import Empty, Question
+from pullback_dashboards.choices import EmptyPage, Question
 from pullback_dashboards.incidents.triage import Triage
 from pullback_service.incidents.queries import OPEN, Detail
 from pullback_service.incidents.sentences import in_quotes, sentence
@@ -87,7 +87,7 @@ class IncidentsView:
     """Addresses of the list, the feed and the badge of the same workload, case, variant, machine and kind."""
     newer_href: str | None = None
     older_href: str | None = None
-    empty: Empty | None = None
+    empty: EmptyPage | None = None
 
     @property
     def groups(self) -> tuple[tuple[str, str, tuple[IncidentLine, ...]], ...]:

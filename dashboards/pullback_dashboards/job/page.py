@@ -20,7 +20,7 @@ from pullback_dashboards.job.view import (
     whole_characters,
 )
 from pullback_dashboards.queue.view import NO_ESTIMATE, ends_in_words, waiting_line
-from pullback_dashboards.rendering import add_twins, page
+from pullback_dashboards.rendering import add_formats, page
 from pullback_dashboards.routers import page_router
 from pullback_service.access.gate import KnownCaller
 from pullback_service.addresses import API
@@ -70,7 +70,7 @@ async def _read(
 RequestedView = Annotated[JobView, Depends(_read)]
 
 
-add_twins(router, "/jobs/{job_id}", RequestedView)
+add_formats(router, "/jobs/{job_id}", RequestedView)
 
 
 @router.get("/jobs/{job_id}")
@@ -84,7 +84,7 @@ async def job_page(request: Request, view: RequestedView) -> Response:
         title=f"Job {view.job.id}",
         view=view,
         coming_from=view.job.project,
-        twins=("json", "md"),
+        formats=("json", "md"),
         scripts=(*(["live.js"] if live else []), *(["log.js"] if view.log.streams else [])),
     )
 

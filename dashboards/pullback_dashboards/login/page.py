@@ -8,7 +8,7 @@ from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
 from pullback_dashboards.login.view import login_view, own_address
-from pullback_dashboards.rendering import json_twin, page
+from pullback_dashboards.rendering import json_response, page
 from pullback_dashboards.routers import page_router
 from pullback_service.access.gate import KnownGate
 from pullback_service.audit.trail import note, note_nothing
@@ -25,14 +25,14 @@ SEE_OTHER = 303
 @router.get("/login.json")
 async def login_json(request: Request, gate: KnownGate) -> Response:
     """Tell programs that a token is needed here, and where signing in leads."""
-    return json_twin(login_view(request.query_params.get("next"), needed=gate.required))
+    return json_response(login_view(request.query_params.get("next"), needed=gate.required))
 
 
 @router.get("/login")
 async def login_page(request: Request, gate: KnownGate) -> Response:
     """The form."""
     view = login_view(request.query_params.get("next"), needed=gate.required)
-    return page(request, "login.html", title="Sign in", view=view, twins=("json",))
+    return page(request, "login.html", title="Sign in", view=view, formats=("json",))
 
 
 @router.post("/login")

@@ -8,7 +8,7 @@ from fastapi import Depends, Query, Request, Response
 from pullback_dashboards.current_project import ComingFrom
 from pullback_dashboards.fleet.sources import NOISE_DAYS, RESULTS, agent_line, job_lines, machine_line
 from pullback_dashboards.machine.view import MachineView, facts_changes, machine_view
-from pullback_dashboards.rendering import csv_twin, page, page_at
+from pullback_dashboards.rendering import csv_response, page, page_at
 from pullback_dashboards.routers import page_router
 from pullback_service.agents.queries import agents_on
 from pullback_service.current_settings import base_of
@@ -66,7 +66,7 @@ RequestedView = Annotated[MachineView, Depends(_read)]
     router,
     "/machines/{machine_id}",
     RequestedView,
-    csv=lambda view: csv_twin(
+    csv=lambda view: csv_response(
         f"{view.line.name}-noise", [asdict(row) | {"floor": row.floor_value} for row in view.history], COLUMNS
     ),
 )
@@ -78,6 +78,6 @@ async def machine_page(request: Request, view: RequestedView, coming_from: Comin
         title=view.line.name,
         view=view,
         coming_from=coming_from,
-        twins=("json", "csv", "md"),
+        formats=("json", "csv", "md"),
         scripts=("live.js", "copy.js"),
     )

@@ -13,7 +13,7 @@ from pullback_dashboards.choices import Question, question
 from pullback_dashboards.fleet.view import JobLine, MachineLine, percent
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.report.view import facts_of
-from pullback_dashboards.wording.facts import Fact, Read
+from pullback_dashboards.wording.facts import Fact, ReadableFact
 from pullback_service.machines.noise import PROVISIONAL_FLOOR, NoiseFigures
 from pullback_service.machines.noise_cache import WindowNoise
 from pullback_service.machines.queries import SelfCount
@@ -50,14 +50,14 @@ class CountRow:
 
 
 @dataclass(frozen=True)
-class Changed:
+class MachineChange:
     """A moment at which a machine was told of differently."""
 
     at: datetime
     facts: tuple[Difference, ...]
 
     @property
-    def rows(self) -> tuple[tuple[Read, Read], ...]:
+    def rows(self) -> tuple[tuple[ReadableFact, ReadableFact], ...]:
         """The changed facts as a person reads them, before and after."""
         return tuple(sorted((row for fact in self.facts for row in fact.rows), key=lambda row: row[1].order))
 
@@ -92,7 +92,7 @@ class MachineView:
     workloads: tuple[NoiseRow, ...]
     history: tuple[NoiseRow, ...]
     metrics: tuple[CountRow, ...]
-    changes: tuple[Changed, ...]
+    changes: tuple[MachineChange, ...]
     jobs: tuple[JobLine, ...]
     jobs_href: str
     reports: tuple[ReportLine, ...]
@@ -108,7 +108,7 @@ def machine_view(
     counts: Sequence[SelfCount],
     days: int,
     coming_from: str | None,
-    changes: tuple[Changed, ...],
+    changes: tuple[MachineChange, ...],
     jobs: tuple[JobLine, ...],
     reports: Sequence[StoredReport],
     base: str,
@@ -166,9 +166,9 @@ def noise_chart(history: Sequence[tuple[str, NoiseFigures]]) -> str:
     return still([Curve("floor", Look(1, "circle", "solid"), spots)], axes)
 
 
-def facts_changes(changes: Sequence[FactsChange]) -> tuple[Changed, ...]:
+def facts_changes(changes: Sequence[FactsChange]) -> tuple[MachineChange, ...]:
     """The changes of a machine's facts, the last change first."""
-    return tuple(Changed(each.at, differing_facts(each.before, each.after)) for each in changes)
+    return tuple(MachineChange(each.at, differing_facts(each.before, each.after)) for each in changes)
 
 
 def _noise_command(line: MachineLine, reports: Sequence[StoredReport], base: str) -> str:

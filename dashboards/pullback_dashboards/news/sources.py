@@ -11,12 +11,12 @@ from pullback_dashboards.history import History
 from pullback_dashboards.news.incidents import said_in
 from pullback_dashboards.news.view import LATELY
 from pullback_service import statements
-from pullback_service.commits.predecessors import Placed, Reached, followed_on, places_followed
+from pullback_service.commits.predecessors import CommitPlace, NearestAncestor, followed_on, places_followed
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.incidents.queries import incident_changes_at
 from pullback_service.series import overview_data
 from pullback_service.series.queries import CommitFacts, commits_called
-from pullback_service.statements import Query, Together
+from pullback_service.statements import Query, QueryBatch
 from pullback_service.steps.queries import KnownStep, commits_referred_to, news_at
 
 LOOKED_AT = LATELY.commits + 1
@@ -65,7 +65,7 @@ def changes_given(
 
 
 def changes_at(
-    ask: Together, project_id: ProjectId, machine_id: MachineId, recent: Query[Sequence[CommitFacts]]
+    ask: QueryBatch, project_id: ProjectId, machine_id: MachineId, recent: Query[Sequence[CommitFacts]]
 ) -> Callable[[], History]:
     """Recent commits, which follow each other, with the series that changed at them and what incidents say of these, given `changes_given`.
 
@@ -101,7 +101,7 @@ def changes_at(
 
 def _with_those_before(
     commits: Sequence[CommitFacts],
-    followed: Mapping[int, Reached],
+    followed: Mapping[int, NearestAncestor],
     before: Sequence[CommitFacts],
     steps: Sequence[KnownStep],
 ) -> tuple[Sequence[CommitFacts], Mapping[int, int]]:
@@ -121,5 +121,5 @@ def _with_those_before(
     return known, {**follows, **ends}
 
 
-def _place(commit: CommitFacts) -> Placed:
+def _place(commit: CommitFacts) -> CommitPlace:
     return commit.ordered_at, commit.id

@@ -38,7 +38,7 @@ AT_A_COMMIT = Extent(commits=1, items=50, cases=12)
 
 
 @dataclass(frozen=True)
-class Where:
+class CaseLink:
     """A case that a piece of news is about."""
 
     case: str
@@ -58,7 +58,7 @@ class News:
     variant: str
     text: str
     note: str
-    cases: tuple[Where, ...]
+    cases: tuple[CaseLink, ...]
     more: int
     sha: str
     title: str | None
@@ -280,7 +280,9 @@ def _told(same: list["_Change"], history: History, most_cases: int, project: str
         variant=", ".join(variants) or first.variant,
         text=", ".join(texts),
         note=first.note,
-        cases=tuple(Where(case, links.case(project, commit.sha, case, machine=machine)) for case in cases[:most_cases]),
+        cases=tuple(
+            CaseLink(case, links.case(project, commit.sha, case, machine=machine)) for case in cases[:most_cases]
+        ),
         more=max(0, len(cases) - most_cases),
         alike=alike,
         sha=commit.sha,

@@ -9,7 +9,7 @@ from fastapi.responses import RedirectResponse
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links, sources
-from pullback_dashboards.choices import FIRST_STEPS, Empty, Question, question, questions
+from pullback_dashboards.choices import FIRST_STEPS, EmptyPage, Question, question, questions
 from pullback_dashboards.fleet.sources import fleet_now, fleet_of
 from pullback_dashboards.fleet.view import Fleet
 from pullback_dashboards.history import Commit, Metric, better_above, in_reading_order
@@ -18,9 +18,16 @@ from pullback_dashboards.news.view import RECENTLY, News, moves, tell
 from pullback_dashboards.overview.cache import Keeping
 from pullback_dashboards.overview.incidents import COUNTED, lines_of
 from pullback_dashboards.overview.parameters import SORTS, State, asked
-from pullback_dashboards.overview.sources import CASES_OF_A_WORKLOAD, OverviewData, Paging, Present, find, present_of
+from pullback_dashboards.overview.sources import (
+    CASES_OF_A_WORKLOAD,
+    NewestMeasurements,
+    OverviewData,
+    Paging,
+    find,
+    present_of,
+)
 from pullback_dashboards.overview.view import Cell, HeatMap, Row, heat_map
-from pullback_dashboards.rendering import add_twins, csv_twin, page
+from pullback_dashboards.rendering import add_formats, csv_response, page
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.unprojected import note_unprojected_of_listed, notice_of
@@ -87,7 +94,7 @@ class OverviewView:
     news_left_out: int = 0
     questions: tuple[Question, ...] = ()
     filters: Filters | None = None
-    empty: Empty | None = None
+    empty: EmptyPage | None = None
     paging: Paging | None = None
     pages: tuple[tuple[int | None, str | None], ...] = ()
     open_all: str | None = None
@@ -144,7 +151,7 @@ class _Places:
     machines: tuple[str, ...]
 
 
-async def _shown(session: AsyncSession, present: Present, places: _Places, state: State) -> OverviewView:
+async def _shown(session: AsyncSession, present: NewestMeasurements, places: _Places, state: State) -> OverviewView:
     """All of the view but the fleet and incidents."""
     found = await find(session, present, state)
     told = tell(found.lately, RECENTLY, project=places.project, machine=state.machine)
@@ -203,7 +210,7 @@ async def overview(request: Request, view: RequestedView, state: RequestedState)
         title=view.project or "Overview",
         view=view,
         state=state,
-        twins=("json", "csv", "md"),
+        formats=("json", "csv", "md"),
         project=view.project,
         machine=state.machine,
         against_baseline=None if view.heat is None else not view.heat.groups or view.heat.compares,
@@ -221,11 +228,11 @@ async def of_project(project: str, session: ReadSession) -> Response:
     return RedirectResponse(links.overview((await project_by_name(session, project)).name), status_code=307)
 
 
-add_twins(
+add_formats(
     router,
     "/overview",
     RequestedView,
-    csv=lambda view: csv_twin(f"{view.project or 'pullback'}-overview", _table(view), COLUMNS),
+    csv=lambda view: csv_response(f"{view.project or 'pullback'}-overview", _table(view), COLUMNS),
 )
 
 
@@ -326,24 +333,24 @@ def _open_all(state: State, found: OverviewData) -> str | None:
     return state.address(open=() if state.open else tuple(several)) if several else None
 
 
-def _nothing_yet(fleet: Fleet, base: str) -> Empty:
+def _nothing_yet(fleet: Fleet, base: str) -> EmptyPage:
     """The next steps, in the order of what is already under way."""
     for job in fleet.running:
         how_far = f": {job.progress.done} of {job.progress.total} steps" if job.progress else ""
-        return Empty(
+        return EmptyPage(
             "Waiting for the first results",
             (f"The agent is measuring commit {job.short}{how_far}.", "This page updates when they arrive."),
         )
     if fleet.queued:
         waiting = f"{counted(fleet.queued, 'job')} waiting"
         if fleet.present:
-            return Empty("Waiting for the first results", (f"{waiting} for the agent.",))
-        return Empty(
+            return EmptyPage("Waiting for the first results", (f"{waiting} for the agent.",))
+        return EmptyPage(
             "No results yet",
             (f"{waiting}, but no agent is online. To start one:",),
             f"pullback agent --server {base} --repository .",
         )
-    return Empty(
+    return EmptyPage(
         "No results yet",
         (
             "Upload the output of a benchmark tool that you have, or measure gradients of your repository. In a clone of it:",

@@ -34,7 +34,7 @@ def _in_a_cell(baseline: str) -> Mapping[str, str]:
 
 
 @dataclass(frozen=True)
-class Standing:
+class VariantResult:
     """One variant of one case at the newest commit that has it: its reading, or why it failed.
 
     `base` is the count of the baseline that a count is compared with.
@@ -75,8 +75,8 @@ class Standing:
 class Extremes:
     """The worst and the best case of a variant of a workload, of so many, and how many of these failed."""
 
-    worst: Standing
-    best: Standing
+    worst: VariantResult
+    best: VariantResult
     cases: int
     failed: int
 
@@ -88,7 +88,7 @@ class Extremes:
 
 
 @dataclass(frozen=True)
-class Ranked:
+class RankedWorkload:
     """One workload: its cases, small sizes before large ones, and the extremes of each variant."""
 
     workload: str
@@ -137,8 +137,8 @@ class Mean:
 
 
 def against_baseline(
-    found: Iterable[Standing], metric: Metric, earlier: Mapping[tuple[str, int], float]
-) -> tuple[Standing, ...]:
+    found: Iterable[VariantResult], metric: Metric, earlier: Mapping[tuple[str, int], float]
+) -> tuple[VariantResult, ...]:
     """Counts get their ratio to the baseline of the same commit; times come with theirs.
 
     `earlier` has the counts of baselines at commits at which they do not stand any more, by case and commit.
@@ -151,19 +151,21 @@ def against_baseline(
     return tuple(_compared(one, bases.get((one.case, one.commit_id))) for one in known)
 
 
-def _compared(standing: Standing, base: float | None) -> Standing:
+def _compared(standing: VariantResult, base: float | None) -> VariantResult:
     if standing.is_baseline or standing.reading is None or base is None:
         return standing
     return replace(standing, reading=against_count(standing.reading, base, standing.baseline), base=base)
 
 
-def ranked(workloads: Mapping[str, Sequence[str]], found: Iterable[Standing], metric: Metric) -> tuple[Ranked, ...]:
+def ranked(
+    workloads: Mapping[str, Sequence[str]], found: Iterable[VariantResult], metric: Metric
+) -> tuple[RankedWorkload, ...]:
     """Every workload that has a number or a failure, in the order given."""
-    by_case: dict[str, list[Standing]] = {}
+    by_case: dict[str, list[VariantResult]] = {}
     for one in found:
         by_case.setdefault(one.case, []).append(one)
     return tuple(
-        Ranked(
+        RankedWorkload(
             workload,
             tuple(sorted(told, key=case_order)),
             _extremes([one for case in told for one in by_case[case]], metric),
@@ -174,7 +176,7 @@ def ranked(workloads: Mapping[str, Sequence[str]], found: Iterable[Standing], me
     )
 
 
-def in_order(workloads: Sequence[Ranked], order: str) -> tuple[Ranked, ...]:
+def in_order(workloads: Sequence[RankedWorkload], order: str) -> tuple[RankedWorkload, ...]:
     """By name as they come, or the one with the worst or the best tier first."""
     if order == "worst":
         return tuple(sorted(workloads, key=lambda one: -one.worst))
@@ -183,23 +185,23 @@ def in_order(workloads: Sequence[Ranked], order: str) -> tuple[Ranked, ...]:
     return tuple(workloads)
 
 
-def means(found: Iterable[Standing], metric: Metric) -> tuple[Mean, ...]:
+def means(found: Iterable[VariantResult], metric: Metric) -> tuple[Mean, ...]:
     """The mean of every variant over all cases that are chosen, on whichever page they are."""
-    by_variant: dict[str, list[Standing]] = {}
+    by_variant: dict[str, list[VariantResult]] = {}
     for one in found:
         by_variant.setdefault(one.variant, []).append(one)
     return tuple(_mean(variant, by_variant[variant], metric) for variant in in_reading_order(by_variant))
 
 
-def _extremes(found: Iterable[Standing], metric: Metric) -> dict[str, Extremes]:
-    by_variant: dict[str, list[Standing]] = {}
+def _extremes(found: Iterable[VariantResult], metric: Metric) -> dict[str, Extremes]:
+    by_variant: dict[str, list[VariantResult]] = {}
     for one in found:
         by_variant.setdefault(one.variant, []).append(one)
     return {variant: _extreme(group, metric) for variant, group in by_variant.items()}
 
 
-def _extreme(group: Sequence[Standing], metric: Metric) -> Extremes:
-    def place(one: Standing) -> tuple[float, float]:
+def _extreme(group: Sequence[VariantResult], metric: Metric) -> Extremes:
+    def place(one: VariantResult) -> tuple[float, float]:
         badness = one.badness(metric)
         return (-math.inf if badness is None else badness, one.reading.value if one.reading else 0.0)
 
@@ -212,7 +214,7 @@ def _extreme(group: Sequence[Standing], metric: Metric) -> Extremes:
     )
 
 
-def _mean(variant: str, group: Sequence[Standing], metric: Metric) -> Mean:
+def _mean(variant: str, group: Sequence[VariantResult], metric: Metric) -> Mean:
     """The mean of log ratios. Where a count is zero or less on one side there is none: such cases are told beside the others."""
     sound = [one for one in group if one.reading]
     logs = [one.ratio.log_ratio for one in sound if one.ratio.log_ratio is not None]
@@ -238,7 +240,7 @@ def _mean(variant: str, group: Sequence[Standing], metric: Metric) -> Mean:
     )
 
 
-def _disturbed(sound: Sequence[Standing], metric: Metric) -> int:
+def _disturbed(sound: Sequence[VariantResult], metric: Metric) -> int:
     return sum(
         one.reading.is_busy
         for one in sound
@@ -246,7 +248,7 @@ def _disturbed(sound: Sequence[Standing], metric: Metric) -> int:
     )
 
 
-def _apart(standing: Standing, baseline: str) -> str:
+def _apart(standing: VariantResult, baseline: str) -> str:
     """The difference of a count without a ratio from that of the baseline; empty where it has one, or has no baseline."""
     reading, base = standing.reading, standing.base
     if (
@@ -261,7 +263,7 @@ def _apart(standing: Standing, baseline: str) -> str:
 
 def _told(
     variant: str,
-    sound: Sequence[Standing],
+    sound: Sequence[VariantResult],
     apart: Counter[str],
     logs: Sequence[float],
     metric: Metric,

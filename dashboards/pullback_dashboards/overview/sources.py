@@ -29,8 +29,8 @@ from pullback_dashboards.overview.cache import Keeping
 from pullback_dashboards.overview.parameters import State
 from pullback_dashboards.overview.ranking import (
     Mean,
-    Ranked,
-    Standing,
+    RankedWorkload,
+    VariantResult,
     against_baseline,
     in_order,
     means,
@@ -50,7 +50,7 @@ from pullback_service.series import overview_data
 from pullback_service.series.overview_data import CaseChoice, NewestReading
 from pullback_service.series.queries import CommitFacts, FailedCase, is_measured_here
 
-_Standings: TypeAlias = dict[tuple[str, str], tuple[Place, Standing]]
+_Standings: TypeAlias = dict[tuple[str, str], tuple[Place, VariantResult]]
 """By case and variant, with the place of the commit."""
 
 CELLS_ON_A_PAGE = 100  # what keeps a page under 150 kB: with five variants twenty workloads
@@ -87,8 +87,8 @@ class OverviewData:
     lately: History
     metric: Metric
     metrics: tuple[Metric, ...]
-    workloads: tuple[Ranked, ...]
-    standings: Mapping[tuple[str, str], Standing]
+    workloads: tuple[RankedWorkload, ...]
+    standings: Mapping[tuple[str, str], VariantResult]
     opened: frozenset[str]
     means: tuple[Mean, ...]
     paging: Paging
@@ -99,12 +99,12 @@ class OverviewData:
 
 
 _LATELY: Keeping[History] = Keeping(16)
-_STOOD: Keeping[tuple[tuple[str, Standing], ...]] = Keeping(8)
+_STOOD: Keeping[tuple[tuple[str, VariantResult], ...]] = Keeping(8)
 """Thousands of standings each: some megabytes."""
 
 
 @dataclass(frozen=True)
-class Present:
+class NewestMeasurements:
     """The newest commits that a machine measured of a project, and what tells its present results from earlier ones.
 
     That is its newest upload and, while an older database is projected, the notice of how many commits wait.
@@ -127,7 +127,7 @@ class Present:
 
 async def present_of(
     session: AsyncSession, project_id: ProjectId, machine_id: MachineId, *, notice: str = ""
-) -> Present:
+) -> NewestMeasurements:
     """The newest commits and upload of a machine, with the notice about commits that wait for their readings.
 
     Index: as `newest_commits`, `incident_changes_at`.
@@ -135,10 +135,10 @@ async def present_of(
     newest = await overview_data.newest_commits(session, project_id, machine_id, limit=SPARK_COMMITS)
     recent = [commit.id for commit in newest.commits[-RECENTLY.commits - 1 :]]
     said = await statements.answer(session, incident_changes_at(project_id, machine_id, recent))
-    return Present(project_id, machine_id, tuple(newest.commits), newest.upload, notice, tuple(said))
+    return NewestMeasurements(project_id, machine_id, tuple(newest.commits), newest.upload, notice, tuple(said))
 
 
-async def find(session: AsyncSession, present: Present, state: State) -> OverviewData:
+async def find(session: AsyncSession, present: NewestMeasurements, state: State) -> OverviewData:
     """Everything for one state of the page."""
     project_id, machine_id, commits, now = present.project_id, present.machine_id, present.commits, present.key
     async with statements.together(session) as ask:
@@ -190,7 +190,7 @@ async def find(session: AsyncSession, present: Present, state: State) -> Overvie
 async def _curves(
     session: AsyncSession,
     commits: Sequence[CommitFacts],
-    drawn: Sequence[Standing],
+    drawn: Sequence[VariantResult],
     metric: Metric,
     failures: Sequence[FailedCase],
 ) -> Mapping[tuple[str, str], Curve]:
@@ -255,7 +255,7 @@ async def _standings(
     machine_id: MachineId,
     metric: Metric,
     failures: Sequence[FailedCase],
-) -> tuple[tuple[str, Standing], ...]:
+) -> tuple[tuple[str, VariantResult], ...]:
     """The newest of every variant of every case, by the case: a number, or a failure at that commit or since."""
     cases = await overview_data.cases_of(session, project_id, machine_id, CaseChoice())
     labels = {case.id: case.label for case in cases}
@@ -266,7 +266,7 @@ async def _standings(
     earlier = await _earlier_baselines(session, points, baselines) if metric.exact else {}
     for case_id, variant, newest in points:
         label, baseline = labels[case_id], baselines.get(case_id, BASELINE)
-        standing = Standing(label, variant, newest.commit_id, newest, newest.series_id, baseline)
+        standing = VariantResult(label, variant, newest.commit_id, newest, newest.series_id, baseline)
         found[label, variant] = newest.place, standing
         variants.setdefault(label, []).append(variant)
     unnamed = variant_of_failures({variant for _, variant in found})
@@ -280,7 +280,7 @@ async def _standings(
             known = found.get((struck, variant))
             is_wrong = failure.kind == WRONG_GRADIENT  # whatever another report of the commit measured
             if known is None or known[0] < place or (is_wrong and known[0] == place):
-                standing = Standing(
+                standing = VariantResult(
                     struck,
                     variant,
                     failure.commit.id,
@@ -312,7 +312,7 @@ async def _earlier_baselines(
     return {asked[pair]: reading.value for pair, reading in (await readings_at(session, asked)).items()}
 
 
-def _page(workloads: Sequence[Ranked], page: int) -> tuple[tuple[Ranked, ...], Paging]:
+def _page(workloads: Sequence[RankedWorkload], page: int) -> tuple[tuple[RankedWorkload, ...], Paging]:
     variants = {variant for one in workloads for variant in one.extremes}
     size = min(MOST_WORKLOADS, max(8, CELLS_ON_A_PAGE // max(1, len(variants))))
     skip = (page - 1) * size
@@ -327,12 +327,14 @@ def _page(workloads: Sequence[Ranked], page: int) -> tuple[tuple[Ranked, ...], P
     return shown, Paging(skip + 1, skip + len(shown), len(workloads), cases, page, size)
 
 
-def _drawn(shown: Sequence[Ranked], opened: frozenset[str], stood: Sequence[Standing]) -> list[Standing]:
+def _drawn(
+    shown: Sequence[RankedWorkload], opened: frozenset[str], stood: Sequence[VariantResult]
+) -> list[VariantResult]:
     """Standings whose lines are drawn: all cases of open workloads, of closed ones the worst, with their baselines."""
-    by_case: dict[str, dict[str, Standing]] = {}
+    by_case: dict[str, dict[str, VariantResult]] = {}
     for standing in stood:
         by_case.setdefault(standing.case, {})[standing.variant] = standing
-    drawn: dict[tuple[str, str], Standing] = {}
+    drawn: dict[tuple[str, str], VariantResult] = {}
     for one in shown:
         if len(one.cases) == 1 or one.workload in opened:
             chosen = [s for case in one.cases[:CASES_OF_A_WORKLOAD] for s in by_case[case].values()]

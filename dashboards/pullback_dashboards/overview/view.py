@@ -12,7 +12,7 @@ from pullback_dashboards.history import Commit, Curve, Failure, Metric, baseline
 from pullback_dashboards.measuring_again import EXTERNAL
 from pullback_dashboards.news.view import RECENTLY, Move
 from pullback_dashboards.overview.parameters import State
-from pullback_dashboards.overview.ranking import Extremes, Mean, Ranked, Standing
+from pullback_dashboards.overview.ranking import Extremes, Mean, RankedWorkload, VariantResult
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.plurals import counted
 from pullback_service.claims import BASELINE
@@ -204,8 +204,8 @@ class HeatMap:
 
 
 def heat_map(
-    workloads: Sequence[Ranked],
-    standings: Mapping[tuple[str, str], Standing],
+    workloads: Sequence[RankedWorkload],
+    standings: Mapping[tuple[str, str], VariantResult],
     commits: Sequence[Commit],
     curves: Mapping[tuple[str, str], Curve],
     *,
@@ -235,13 +235,13 @@ class _Drawing:
 
     commits: Sequence[Commit]
     curves: Mapping[tuple[str, str], Curve]
-    standings: Mapping[tuple[str, str], Standing]
+    standings: Mapping[tuple[str, str], VariantResult]
     metric: Metric
     variants: tuple[str, ...]
     state: State
     moves: Mapping[tuple[str, str], Sequence[Move]]
 
-    def group(self, one: Ranked, *, opened: bool, most: int, toggles: bool) -> Group:
+    def group(self, one: RankedWorkload, *, opened: bool, most: int, toggles: bool) -> Group:
         project = self.state.project or ""
         href = links.workload(project, one.workload, machine=self.state.machine)
         several = len(one.cases) > 1
@@ -268,7 +268,7 @@ class _Drawing:
             "" if case == workload else bracket(case, workload), href, cells, case=case, stale=self._stale(newest)
         )
 
-    def _summary(self, one: Ranked, href: str) -> Row:
+    def _summary(self, one: RankedWorkload, href: str) -> Row:
         cells = []
         for variant in self.variants:
             extremes = one.extremes.get(variant)
@@ -344,7 +344,7 @@ class _Drawing:
             for commit, one in zip(commits, results, strict=True)
         )
 
-    def _range(self, one: Ranked, variant: str, href: str, *, is_baseline: bool) -> Cell:
+    def _range(self, one: RankedWorkload, variant: str, href: str, *, is_baseline: bool) -> Cell:
         """The baseline of several cases, or what has none: from the smallest to the largest value."""
         values = sorted(
             standing.reading.value
@@ -360,7 +360,7 @@ class _Drawing:
         says = f"{span} over {len(values)} cases{': the baseline' if role else ''}"
         return Cell(variant, "plain", 0, "", first, says, doubt, href)
 
-    def _place(self, standing: Standing | None) -> int:
+    def _place(self, standing: VariantResult | None) -> int:
         """The place of a standing's commit; -1 for one that is older than all of the history."""
         return -1 if standing is None else self._places.get(standing.commit_id, -1)
 
@@ -405,7 +405,7 @@ def _unmeasured(variant: str, href: str) -> Cell:
     return Cell(variant, "nothing", 0, "", "–", "not measured", "", href)
 
 
-def _cell(standing: Standing, curve: Curve, metric: Metric, href: str, *, outdated: bool, sha: str | None) -> Cell:
+def _cell(standing: VariantResult, curve: Curve, metric: Metric, href: str, *, outdated: bool, sha: str | None) -> Cell:
     variant, reading = standing.variant, standing.reading
     ticks = _ticks(curve)
     if reading is None:

@@ -17,7 +17,7 @@ from pullback_dashboards.news.view import Extent, News, tell
 from pullback_dashboards.overview.cache import Keeping
 from pullback_dashboards.overview.incidents import COUNTED, lines_of
 from pullback_dashboards.overview.sources import present_of
-from pullback_dashboards.rendering import csv_twin, page, page_at
+from pullback_dashboards.rendering import csv_response, page, page_at
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.unprojected import note_unprojected, notice_of
 from pullback_service import statements
@@ -115,7 +115,7 @@ def _plain(project: Project, changes: Sequence[News] = (), more: int = 0, *, is_
 RequestedView = Annotated[ProjectsView, Depends(_read)]
 
 
-@page_at(router, "/projects", RequestedView, csv=lambda view: csv_twin("projects", _table(view), COLUMNS))
+@page_at(router, "/projects", RequestedView, csv=lambda view: csv_response("projects", _table(view), COLUMNS))
 async def projects_page(request: Request, view: RequestedView) -> Response:
     """The page."""
     return page(
@@ -124,7 +124,7 @@ async def projects_page(request: Request, view: RequestedView) -> Response:
         title="Projects",
         view=view,
         against_baseline=None,
-        twins=("json", "csv", "md"),
+        formats=("json", "csv", "md"),
         first_report=FIRST_REPORT,
         first_steps=FIRST_STEPS.format(base=base_of(request)),
         scripts=("copy.js",) if not view.rows else (),

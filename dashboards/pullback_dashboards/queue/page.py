@@ -8,13 +8,13 @@ from fastapi import Depends, Query, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
-from pullback_dashboards.choices import Empty, question
+from pullback_dashboards.choices import EmptyPage, question
 from pullback_dashboards.current_project import coming_from
 from pullback_dashboards.fleet.sources import MOST_MACHINES, fleet_now, job_lines
 from pullback_dashboards.fleet.view import JobLine
 from pullback_dashboards.page_state import FormParameter
 from pullback_dashboards.queue.view import Filters, QueueView, running_lines, waiting_lines
-from pullback_dashboards.rendering import csv_twin, page, page_at
+from pullback_dashboards.rendering import csv_response, page, page_at
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.wording.plurals import counted
 from pullback_service.current_settings import base_of
@@ -123,7 +123,7 @@ async def _read(request: Request, session: ReadSession, asked: RequestedState) -
 RequestedView = Annotated[QueueView, Depends(_read)]
 
 
-@page_at(router, "/jobs", RequestedView, csv=lambda view: csv_twin("jobs", _table(view), COLUMNS))
+@page_at(router, "/jobs", RequestedView, csv=lambda view: csv_response("jobs", _table(view), COLUMNS))
 async def jobs_page(request: Request, session: ReadSession, view: RequestedView) -> Response:
     """The page."""
     kept = await coming_from(session, request)
@@ -133,7 +133,7 @@ async def jobs_page(request: Request, session: ReadSession, view: RequestedView)
         title="Jobs",
         view=view,
         coming_from=kept,
-        twins=("json", "csv", "md"),
+        formats=("json", "csv", "md"),
         scripts=("live.js", *(["copy.js"] if view.empty else [])),
     )
 
@@ -176,13 +176,13 @@ def _row(job: JobLine) -> dict[str, Any]:
     return {name: getattr(job, name) for name in COLUMNS if hasattr(job, name)}
 
 
-def _nothing(asked: State, base: str) -> Empty:
+def _nothing(asked: State, base: str) -> EmptyPage:
     if any((asked.project, asked.suite, asked.machine, asked.origin)):
-        return Empty("No jobs match", ("Remove a filter.",))
+        return EmptyPage("No jobs match", ("Remove a filter.",))
     if asked.state is not None:
         words = {"queued": "No jobs waiting", "running": "No jobs running"}
-        return Empty(words.get(asked.state, f"No jobs {asked.state}"), ("Choose another state.",))
-    return Empty(
+        return EmptyPage(words.get(asked.state, f"No jobs {asked.state}"), ("Choose another state.",))
+    return EmptyPage(
         "No jobs yet",
         ("`pullback up` creates jobs by itself. To create one by hand, in a checkout of the project:",),
         f"export PULLBACK_SERVER={base}\npullback job create --project NAME --suite quick",

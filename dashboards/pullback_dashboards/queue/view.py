@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pullback_dashboards.choices import Empty, Question
+from pullback_dashboards.choices import EmptyPage, Question
 from pullback_dashboards.fleet.view import Fleet, JobLine
 from pullback_dashboards.wording.moments import duration
 from pullback_service.jobs.forecast_inputs import Outlook
@@ -87,7 +87,7 @@ class QueueView:
     later_href: str | None = None
     older_href: str | None = None
     clear_href: str = "/jobs"
-    empty: Empty | None = None
+    empty: EmptyPage | None = None
 
     @property
     def last(self) -> int:

@@ -92,7 +92,7 @@ async def report_page(request: Request, view: RequestedView) -> Response:
         view=view,
         against_baseline=view.compares,
         baseline=view.baseline,
-        twins=("json", "csv", "md"),
+        formats=("json", "csv", "md"),
         scripts=("copy.js",),
     )
 

@@ -15,7 +15,7 @@ from pullback_service.ratio import NO_RATIO, Ratio
 from pullback_service.reports.comparisons import compared_in
 from pullback_service.reports.outlining import COUNTS
 from pullback_service.reports.ratios import (
-    Paired,
+    PairedRatio,
     UploadedMetric,
     baseline_of,
     ratio_in,
@@ -125,7 +125,7 @@ class ComparisonRow:
 
 
 @dataclass(frozen=True)
-class Failed:
+class FailureRow:
     """A case, or one variant of it, that gave no numbers; `page` is that of the report on which it stands."""
 
     number: int
@@ -156,7 +156,7 @@ class ReportView:
     comparisons: tuple[ComparisonRow, ...]
     reproduce: str
     job_href: str | None
-    failures: tuple[Failed, ...]
+    failures: tuple[FailureRow, ...]
     format: str
     first: int
     page: int
@@ -183,7 +183,7 @@ class ReportView:
         return baseline_in_words(block.baseline for block in self.cases)
 
 
-def failures_of(entries: Sequence[Mapping[str, Any]], *, cases_of_a_page: int) -> Iterator[Failed]:
+def failures_of(entries: Sequence[Mapping[str, Any]], *, cases_of_a_page: int) -> Iterator[FailureRow]:
     """Every failure of a report in a sentence, with the number of its case and the page it is on."""
     for number, entry in numbered_if_failed(entries):
         reasons: list[tuple[str | None, str]] = []
@@ -192,7 +192,7 @@ def failures_of(entries: Sequence[Mapping[str, Any]], *, cases_of_a_page: int) -
         failed = {v["variant"]: v["error"] for v in entry.get("variants", []) if v.get("error")}
         reasons += [(name, _words_of(failed[name])) for name in in_reading_order(failed)]
         for variant, reason in reasons:
-            yield Failed(number, (number - 1) // cases_of_a_page + 1, label_of(entry["case"]), variant, reason)
+            yield FailureRow(number, (number - 1) // cases_of_a_page + 1, label_of(entry["case"]), variant, reason)
 
 
 def label_of(case: Mapping[str, Any]) -> str:
@@ -320,7 +320,7 @@ def comparison_row(
     )
 
 
-def _variant(variant: Mapping[str, Any], paired: Mapping[str, Paired | None], baseline: str) -> VariantRow:
+def _variant(variant: Mapping[str, Any], paired: Mapping[str, PairedRatio | None], baseline: str) -> VariantRow:
     metrics = variant.get("metrics", {})
     time = metrics.get("time", {})
     processes = time.get("processes") or []
@@ -354,13 +354,13 @@ def _words(ratio: Ratio, outcome: str | None, baseline: str) -> str:
     return factors.words(ratio.log_ratio, metric="time", outcome=outcome, baseline=baseline)
 
 
-def _amount(name: str, metric: Mapping[str, Any], paired: Paired | None) -> Amount:
+def _amount(name: str, metric: Mapping[str, Any], paired: PairedRatio | None) -> Amount:
     numbers = _numbers(metric, paired, unit=metric.get("unit", ""))
     shown, exact = (write(numbers.value, numbers.unit) for write in (units.quantity, units.exact))
     return Amount(name, shown, exact, metric.get("method"), numbers)
 
 
-def _numbers(metric: Mapping[str, Any], paired: Paired | None, *, unit: str) -> Numbers:
+def _numbers(metric: Mapping[str, Any], paired: PairedRatio | None, *, unit: str) -> Numbers:
     if paired is None:
         return Numbers(value_of(metric), unit)
     ratio = paired.ratio

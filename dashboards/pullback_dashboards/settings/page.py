@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_dashboards import links
 from pullback_dashboards.current_project import ComingFrom, coming_from, onward
 from pullback_dashboards.forms import SEE_OTHER, Form, checked
-from pullback_dashboards.rendering import csv_twin, page, page_at
+from pullback_dashboards.rendering import csv_response, page, page_at
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.settings.view import (
@@ -117,7 +117,7 @@ RequestedAudit = Annotated[AuditView, Depends(_read_audit)]
 @page_at(router, "/settings", RequestedSettings)
 async def settings_page(request: Request, view: RequestedSettings, kept: ComingFrom) -> Response:
     """The first page."""
-    return page(request, "settings.html", title="Settings", view=view, coming_from=kept, twins=("json", "md"))
+    return page(request, "settings.html", title="Settings", view=view, coming_from=kept, formats=("json", "md"))
 
 
 @router.post("/settings/projects")
@@ -141,7 +141,7 @@ async def project_page(request: Request, view: RequestedProject, saved: bool = F
         project=name,
         view=view,
         saved=saved,
-        twins=("json", "md"),
+        formats=("json", "md"),
     )
 
 
@@ -177,14 +177,14 @@ async def change_machine_settings(machine_id: KnownId, request: Request, session
 
 def _tokens_csv(view: TokensView) -> Response:
     rows = ({**asdict(row), "scopes": " ".join(row.scopes)} for row in view.tokens)
-    return csv_twin("tokens", rows, TOKEN_COLUMNS)
+    return csv_response("tokens", rows, TOKEN_COLUMNS)
 
 
 @page_at(router, "/settings/tokens", RequestedTokens, csv=_tokens_csv)
 async def tokens_page(request: Request, view: RequestedTokens, kept: ComingFrom) -> Response:
     """Tokens, and a form for another."""
-    twins = ("json", "csv", "md")
-    return page(request, "settings_tokens.html", title="Tokens", view=view, coming_from=kept, twins=twins)
+    formats = ("json", "csv", "md")
+    return page(request, "settings_tokens.html", title="Tokens", view=view, coming_from=kept, formats=formats)
 
 
 @router.post("/settings/tokens")
@@ -226,11 +226,11 @@ async def make_code(request: Request, session: WriteSession, caller: KnownCaller
     )
 
 
-@page_at(router, "/settings/audit", RequestedAudit, csv=lambda view: csv_twin("audit", _table(view), COLUMNS))
+@page_at(router, "/settings/audit", RequestedAudit, csv=lambda view: csv_response("audit", _table(view), COLUMNS))
 async def audit_page(request: Request, view: RequestedAudit, kept: ComingFrom) -> Response:
     """The page of the audit log: writes with their callers."""
-    twins = ("json", "csv", "md")
-    return page(request, "settings_audit.html", title="Audit log", view=view, coming_from=kept, twins=twins)
+    formats = ("json", "csv", "md")
+    return page(request, "settings_audit.html", title="Audit log", view=view, coming_from=kept, formats=formats)
 
 
 async def _tokens(session: AsyncSession, caller: KnownCaller, after: int | None) -> TokensView:

@@ -81,7 +81,7 @@ _MINUTE = 60
 
 
 @dataclass(frozen=True)
-class Read:
+class ReadableFact:
     """A fact as a person reads it: where it belongs, what it is called, and its value."""
 
     group: str
@@ -112,16 +112,16 @@ class Read:
 
 @dataclass(frozen=True)
 class Fact:
-    """A name and a value, as text; of what a machine or a run told, also as a person reads it, which is no part of a twin."""
+    """A name and a value, as text; of what a machine or a run told, also as a person reads it, which is part of pages only."""
 
     name: str
     value: str
-    _read: Read | None = field(default=None, compare=False)
+    _read: ReadableFact | None = field(default=None, compare=False)
 
     @property
-    def read(self) -> Read:
+    def read(self) -> ReadableFact:
         """The value as a page shows it."""
-        return self._read or Read("", self.name, self.value, self.name, self.value)
+        return self._read or ReadableFact("", self.name, self.value, self.name, self.value)
 
 
 def leaves(told: Mapping[str, object], above: Path = ()) -> Iterator[tuple[Path, object]]:
@@ -133,16 +133,18 @@ def leaves(told: Mapping[str, object], above: Path = ()) -> Iterator[tuple[Path,
             yield (*above, name), value
 
 
-def read(path: Path, value: object) -> Read:
+def read(path: Path, value: object) -> ReadableFact:
     """A fact by the names on the way to it; a document in a document is a group of its own."""
     *above, name = path
     group, label = (" ".join(map(_spelt, above)), None) if above else _KNOWN.get(name, (ELSE, None))
-    return Read(group, label or _words(name, value), _shown(name, value), ".".join(path), raw(value), bool(above))
+    return ReadableFact(
+        group, label or _words(name, value), _shown(name, value), ".".join(path), raw(value), bool(above)
+    )
 
 
-def in_groups(facts: Iterable[Read]) -> tuple[tuple[str, tuple[Read, ...]], ...]:
+def in_groups(facts: Iterable[ReadableFact]) -> tuple[tuple[str, tuple[ReadableFact, ...]], ...]:
     """Facts by where they belong: what a machine is, what runs on it, how it was, what it tells in documents, the rest."""
-    found: dict[str, list[Read]] = {}
+    found: dict[str, list[ReadableFact]] = {}
     for fact in sorted(facts, key=lambda fact: fact.order):
         found.setdefault(fact.group, []).append(fact)
     return tuple((group, tuple(listed)) for group, listed in found.items())

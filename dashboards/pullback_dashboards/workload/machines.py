@@ -16,7 +16,7 @@ from pullback_service.series.sketching import Sketch
 
 
 @dataclass(frozen=True)
-class Newest:
+class VariantLine:
     """The newest result of a variant on a machine."""
 
     variant: str
@@ -25,13 +25,13 @@ class Newest:
 
 
 @dataclass(frozen=True)
-class OnMachine:
+class MachineChart:
     """One small multiple."""
 
     machine: str
     href: str
     current: bool
-    newest: tuple[Newest, ...]
+    newest: tuple[VariantLine, ...]
     drawing: str
 
 
@@ -41,7 +41,7 @@ class Machines:
 
     title: str
     span: str
-    drawn: tuple[OnMachine, ...]
+    drawn: tuple[MachineChart, ...]
     others: tuple[tuple[str, str], ...] = ()
 
 
@@ -79,7 +79,7 @@ def side_by_side(
         title=f"{metric.label}, variant ÷ {baseline}" if relative else metric.label,
         span=f"all from {shared.bottom:.3g}{unit} to {shared.top:.3g}{unit}{', logarithmic' if log else ''}",
         drawn=tuple(
-            OnMachine(
+            MachineChart(
                 machine=name,
                 href=address(name),
                 current=name == current,
@@ -99,7 +99,7 @@ def _spots(sketch: Sketch, scale: units.Scale, *, relative: bool) -> Iterator[Sp
     return (Spot(place, value / scale.divisor) for place, value in zip(sketch.places, sketch.values, strict=True))
 
 
-def _newest(curves: Sequence[Curve], unit: str) -> Iterator[Newest]:
+def _newest(curves: Sequence[Curve], unit: str) -> Iterator[VariantLine]:
     for curve in curves:
         last = next(spot for spot in reversed(curve.spots) if spot)
         text = (
@@ -107,4 +107,4 @@ def _newest(curves: Sequence[Curve], unit: str) -> Iterator[Newest]:
             if unit == "×" and last.height > 0
             else f"{units.significant(last.height)}{unit}"
         )
-        yield Newest(curve.name, text, curve.look.slot)
+        yield VariantLine(curve.name, text, curve.look.slot)

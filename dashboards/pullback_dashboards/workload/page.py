@@ -15,7 +15,7 @@ from pullback_dashboards.charts.static_chart import WIDTH
 from pullback_dashboards.choices import Question, question, questions
 from pullback_dashboards.history import better_above
 from pullback_dashboards.overview.view import bracket
-from pullback_dashboards.rendering import Width, csv_twin, json_twin, page, page_at, png_twin, svg_twin
+from pullback_dashboards.rendering import Width, csv_response, json_response, page, page_at, png_response, svg_response
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.unprojected import note_unprojected
@@ -119,13 +119,13 @@ _PATH = "/projects/{project:path}/workloads/{workload:path}"
 @router.get(_PATH + ".figure.json")
 async def workload_figure_json(asked: RequestedPage) -> Response:
     """The figure that the page's script draws."""
-    return json_twin(await aside(workload_figure, asked.view))
+    return json_response(await aside(workload_figure, asked.view))
 
 
 @router.get(_PATH + ".badge.svg")
 async def workload_badge_svg(asked: RequestedCurves, variant: str | None = None) -> Response:
     """The newest commit's result of a variant, as a badge."""
-    return svg_twin(partial(workload_badge, asked, variant or spoken_of(asked)))
+    return svg_response(partial(workload_badge, asked, variant or spoken_of(asked)))
 
 
 @router.get(_PATH + ".card.png")
@@ -134,26 +134,26 @@ async def workload_card(asked: RequestedPage) -> Response:
     view = asked.view
     words = "; ".join(f"{said.variant}: {said.words}" for said in view.lede) or "Across commits, as measured."
     draw = partial(card, view.case or view.workload, words, lambda width: chart(view, width=width), of=view.project)
-    return png_twin(draw, CARD_WIDTH)
+    return png_response(draw, CARD_WIDTH)
 
 
 @router.get(_PATH + ".png")
 async def workload_png(asked: RequestedCurves, plot: str | None = None, width: Width = WIDTH) -> Response:
     """The same chart as `.svg`, for readers that show none of those."""
-    return png_twin(partial(chart, asked, plot, width), 2 * width)
+    return png_response(partial(chart, asked, plot, width), 2 * width)
 
 
 @router.get(_PATH + ".svg")
 async def workload_svg(asked: RequestedCurves, plot: str | None = None, width: Width = WIDTH) -> Response:
     """A metric against the baseline across commits, as a chart for a README or a board: time, unless `plot` names another."""
-    return svg_twin(partial(chart, asked, plot, width))
+    return svg_response(partial(chart, asked, plot, width))
 
 
 @page_at(
     router,
     _PATH,
     RequestedPage,
-    csv=lambda view: csv_twin(f"{view.view.workload}", _table(view.view), COLUMNS),
+    csv=lambda view: csv_response(f"{view.view.workload}", _table(view.view), COLUMNS),
     also=(links.PAGE,),
 )
 async def workload_page(request: Request, asked: RequestedPage) -> Response:
@@ -174,7 +174,7 @@ async def workload_page(request: Request, asked: RequestedPage) -> Response:
         scripts=("copy.js",),
         figure=heights(asked.view) if asked.view.commits else None,
         stills=partial(stills, asked.view) if asked.view.commits else tuple,
-        twins=("json", "csv", "md", "svg", "png", "card.png", "badge.svg"),
+        formats=("json", "csv", "md", "svg", "png", "card.png", "badge.svg"),
     )
 
 

@@ -229,7 +229,7 @@ def _line(
 
 
 @dataclass(frozen=True)
-class _Beside:
+class _MachineCharts:
     """The machines that are drawn side by side, in which metric, and the query of it."""
 
     drawn: Sequence[MeasuringMachine]
@@ -243,7 +243,7 @@ def _beside(
     machine: MeasuringMachine,
     series: Sequence[CaseSeries],
     state: State,
-) -> _Beside | None:
+) -> _MachineCharts | None:
     """The case on every machine that has it, the present one among them; None where it is the only one."""
     metrics = in_metric_order({_metric(one) for one in series})
     if len(machines) < 2 or not metrics:
@@ -252,7 +252,9 @@ def _beside(
     if machine not in drawn:
         drawn[-1] = machine
     last = min(int(state.last), SKETCHED_COMMITS)
-    return _Beside(drawn, metrics[0], sketches_of(case.id, metrics[0].name, [one.id for one in drawn], last=last))
+    return _MachineCharts(
+        drawn, metrics[0], sketches_of(case.id, metrics[0].name, [one.id for one in drawn], last=last)
+    )
 
 
 def _chosen(cases: Sequence[KnownCase], label: str | None, workload: str) -> KnownCase:

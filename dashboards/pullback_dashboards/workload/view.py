@@ -27,12 +27,12 @@ from pullback_dashboards.wording.busyness import BUSY
 from pullback_dashboards.workload.annotations import CountChange, Event, EventSentence, events, other_levels
 from pullback_dashboards.workload.scales import Scale, is_log
 from pullback_service.comparisons.judging import Judgement
-from pullback_service.measured.code_identity import Measured, may_differ_by_the_commit, other_level
+from pullback_service.measured.code_identity import CodeIdentity, may_differ_by_the_commit, other_level
 from pullback_service.ratio import NO_RATIO, Ratio
 from pullback_service.readings.reading import Reading
 
-Across = Literal["order", "date"]
-Against = Literal["relative", "parent", "first", "absolute"]
+HorizontalScale = Literal["order", "date"]
+ValueScale = Literal["relative", "parent", "first", "absolute"]
 Last = Literal["100", "500", "5000"]
 ROWS_ON_A_PAGE = 20
 
@@ -44,8 +44,8 @@ class State:
     case: str | None = None
     machine: str | None = None
     memory: str | None = None
-    x: Across = "order"
-    y: Against = "relative"
+    x: HorizontalScale = "order"
+    y: ValueScale = "relative"
     scale: Scale = "auto"
     last: Last = "100"
     page: Annotated[int, Query(ge=1, le=1000)] = 1
@@ -61,8 +61,8 @@ class State:
 
 
 CHOICES: dict[str, tuple[str, ...]] = {
-    "x": get_args(Across),
-    "y": get_args(Against),
+    "x": get_args(HorizontalScale),
+    "y": get_args(ValueScale),
     "scale": get_args(Scale),
     "last": get_args(Last),
 }
@@ -80,7 +80,7 @@ class Mark(NamedTuple):
     line: Line
     result: Result
     before: Reading | None
-    measured: tuple[Measured, Measured]
+    measured: tuple[CodeIdentity, CodeIdentity]
     """The code of `before` and of this one."""
     unsure: str = ""
     moved: Judgement | None = None
@@ -424,7 +424,7 @@ def _is_log(plot: Plot, state: State) -> bool:
     return state.scale != "linear" if state.y in {"first", "parent"} else is_log(state.scale, _heights(plot, state.y))
 
 
-def _heights(plot: Plot, y: Against) -> Iterator[list[float]]:
+def _heights(plot: Plot, y: ValueScale) -> Iterator[list[float]]:
     """The heights of the curves of a plot, the line of the baseline among them."""
     if y == "relative":
         yield [1.0]

@@ -52,7 +52,7 @@ _CONSTANT = re.compile(r"\bc\d+\b")
 _KEPT = re.compile(r"\b[bs]\d+\b")
 #: Names that the text has for its own, which functions of users may have as well.
 _OWN = re.compile(
-    r"(b|c|captured|in|n|p|s|v)\d+|state|program|overwritten|undo|copyto|poison|check_own|Changed|bool|int|float|BaseException"
+    r"(b|c|captured|in|n|p|s|v)\d+|state|program|overwritten|undo|copyto|poison|check_own|GuardFailure|bool|int|float|BaseException"
 )
 _OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "power": "**"}
 
@@ -199,13 +199,13 @@ class _Writer:
             guard = self.schedule.graph.guards[number]
             if isinstance(guard.atom, Literal):
                 continue
-            self.namespace["Changed"] = Changed
+            self.namespace["GuardFailure"] = GuardFailure
             value = f"{type(guard.seen).__name__}({self.operand(guard.atom)})"
             is_seen = (
                 ("" if guard.seen else "not ") + value if isinstance(guard.seen, bool) else f"{value} == {guard.seen}"
             )
             undone = "undo(overwritten); " if self.writes else ""
-            self.lines.append(f"if not ({is_seen}): {undone}return Changed({number}, {value})")
+            self.lines.append(f"if not ({is_seen}): {undone}return GuardFailure({number}, {value})")
 
     def statement(self, step: Step) -> str:
         node = step.node
@@ -438,7 +438,7 @@ class _Writer:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class GuardFailure:
     """The result of a program whose guard sees something else: the guard's number, what it saw."""
 
     guard: int
@@ -446,7 +446,7 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
-class Emitted:
+class EmittedProgram:
     """A program, its text, and what of its memory is kept: numbers for ufuncs after the buffers."""
 
     program: Program
@@ -456,7 +456,7 @@ class Emitted:
     """Bytes that the bodies of loops and branches keep."""
 
 
-def emit(schedule: Schedule, *, keeps: bool = False, poisons: bool = False) -> Emitted:
+def emit(schedule: Schedule, *, keeps: bool = False, poisons: bool = False) -> EmittedProgram:
     """The program of a schedule; one that keeps its memory takes it as its first argument.
 
     One that `poisons` makes dead buffers useless (`pullback.backends.poison`).
@@ -465,7 +465,7 @@ def emit(schedule: Schedule, *, keeps: bool = False, poisons: bool = False) -> E
     text = writer.write()
     code = compile(text, "<pullback program>", "exec")
     exec(code, writer.namespace)  # noqa: S102 (our own text, made of names and numbers above)
-    return Emitted(
+    return EmittedProgram(
         writer.namespace["program"], "\n".join([*writer.bodies, text]), tuple(writer.slots), writer.bodies_nbytes
     )
 

@@ -46,7 +46,7 @@ class State:
         self._nbytes = arena.nbytes
         self._slots = tuple(slots)
         self._outputs = [place for place, offset in enumerate(self._offsets) if offset is None]
-        self._free: Any = _Free()
+        self._free: Any = _FreeFrames()
 
     @property
     def nbytes(self) -> int:
@@ -116,7 +116,7 @@ class State:
         return block[offset : offset + type_.nbytes].view(type_.dtype).reshape(type_.shape)
 
 
-class _Free(threading.local):
+class _FreeFrames(threading.local):
     def __init__(self) -> None:
         self.frames: list[Frame] = []
 

@@ -53,7 +53,7 @@ CLASS_LABELS = frozenset(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fixed:
+class FixedReference:
     """No place: a thing that was reached otherwise, and is watched there."""
 
     value: Any
@@ -64,7 +64,7 @@ class Fixed:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Named:
+class NamespaceEntry:
     """A name in a dict that stays the same: a global, an attribute."""
 
     namespace: dict[str, Any]
@@ -75,7 +75,7 @@ class Named:
         return self.namespace.get(self.name, UNASSIGNED)
 
 
-class Standing:
+class StandIn:
     """A descriptor in place of a number in a class while a function is recorded: it gives the thread that records a traced one."""
 
     def __init__(self, traced: Any, number: Any) -> None:
@@ -91,7 +91,7 @@ class Standing:
         return self.shown()
 
 
-class StandingMethod(Standing):
+class StandInMethod(StandIn):
     """The same for a method, which is bound as usual."""
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -100,11 +100,11 @@ class StandingMethod(Standing):
 
 def shown(member: Any) -> Any:
     """A member of a class, or what stands in its place for this thread."""
-    return member.shown() if isinstance(member, Standing) else member
+    return member.shown() if isinstance(member, StandIn) else member
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Member(Named):
+class Member(NamespaceEntry):
     """A number in the dict of a class."""
 
     def __call__(self) -> Any:
@@ -113,7 +113,7 @@ class Member(Named):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Captured:
+class ClosureVariable:
     """A variable of a closure; a function that refers to itself may not be assigned yet."""
 
     cell: types.CellType
@@ -189,7 +189,7 @@ class Keys:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Itself:
+class ObjectIdentity:
     """The object in another place, to be the same one."""
 
     place: Place
@@ -291,9 +291,9 @@ PlaceKey: TypeAlias = tuple[Any, ...]
 def key_of(place: Place) -> PlaceKey:
     """The key of a place, which is equal for the same place."""
     match place:
-        case Named(namespace, name):
+        case NamespaceEntry(namespace, name):
             return ("named", id(namespace), name)
-        case Captured(cell):
+        case ClosureVariable(cell):
             return ("cell", id(cell))
         case Slot(instance, name):
             return ("slot", id(instance), name)

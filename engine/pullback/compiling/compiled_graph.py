@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from pullback.backends import interpreter
-from pullback.backends.interpreter import Changed
+from pullback.backends.interpreter import GuardFailure
 from pullback.backends.native.entry import NativeProgram
 from pullback.backends.poison import guarded, is_poisoning
 from pullback.backends.state import State
 from pullback.compiling.rule_sources import hash_of_rules
-from pullback.core.primitive import Effect, Traced
+from pullback.core.primitive import Effect, TracedValue
 from pullback.core.types import ArrayType
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Graph, Var, with_guards_of, with_guards_returned
@@ -70,7 +70,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledGraph:
     """Call it with the values of the graph's inputs: it gives the outputs, or what a guard saw that it should not."""
 
     program: interpreter.Program
@@ -105,7 +105,7 @@ class Compiled:
             counts |= {"graph": dict(self.replayed.counts), "fallbacks": [*counts["fallbacks"], *self.replayed.reasons]}
         return counts
 
-    def run(self, values: Sequence[Any]) -> tuple[Any, ...] | Changed:
+    def run(self, values: Sequence[Any]) -> tuple[Any, ...] | GuardFailure:
         """One run, in memory of its own or in a frame of the state."""
         if self.poisoned:
             values = guarded(values, self.overwritten)
@@ -118,15 +118,15 @@ class Compiled:
             self.state.give_back(frame)
 
 
-class _OnDevice(Compiled):
+class _OnDevice(CompiledGraph):
     """The program of a graph on a device, whose errors are told with the line that they are of."""
 
     __slots__ = ()
 
-    def run(self, values: Sequence[Any]) -> tuple[Any, ...] | Changed:
+    def run(self, values: Sequence[Any]) -> tuple[Any, ...] | GuardFailure:
         """One run."""
         try:
-            return Compiled.run(self, values)
+            return CompiledGraph.run(self, values)
         except RuntimeError as error:
             from pullback.devices.cuda.failures import raise_device_error  # noqa: PLC0415 - which programs on the CPU never need
 
@@ -135,12 +135,12 @@ class _OnDevice(Compiled):
 
 def compile_graph(
     graph: Graph, stages: Stages, *, tier: str, owned: Collection[int] = (), values: Sequence[Any] = ()
-) -> Compiled:
+) -> CompiledGraph:
     """Make the program of a graph for a tier. Inputs that are `owned` may be written to after their last use.
 
     Where `values`, with which the program will be called first, have one on a device, it runs there.
     """
-    if any(isinstance(value, Traced) for value in values):
+    if any(isinstance(value, TracedValue) for value in values):
         return _on_device(graph, stages, values, tier=tier)
     if tier != "native":
         return _interpreted(graph, keeps=tier in KEEPING, owned=owned)
@@ -152,11 +152,11 @@ def compile_graph(
     return _native(stages.run(NATIVE, graph), stages, owned)
 
 
-def _on_device(graph: Graph, stages: Stages, values: Sequence[Any], *, tier: str) -> Compiled:
+def _on_device(graph: Graph, stages: Stages, values: Sequence[Any], *, tier: str) -> CompiledGraph:
     """A program of kernels of ours and PyTorch's functions."""
     from pullback.backends.cuda import program  # noqa: PLC0415 - arrays on a device are there, and so is PyTorch
 
-    there = [isinstance(value, Traced) for value in values]
+    there = [isinstance(value, TracedValue) for value in values]
     device = next(value.tensor.device for value, is_there in zip(values, there, strict=True) if is_there)
     there += [False] * (len(graph.inputs) - len(there))
     written = program.write(graph, stages, there, device, tier=tier)
@@ -193,7 +193,7 @@ def _on_device(graph: Graph, stages: Stages, values: Sequence[Any], *, tier: str
     )
 
 
-def _interpreted(graph: Graph, *, keeps: bool, owned: Collection[int], fallbacks: Sequence[str] = ()) -> Compiled:
+def _interpreted(graph: Graph, *, keeps: bool, owned: Collection[int], fallbacks: Sequence[str] = ()) -> CompiledGraph:
     """A program that keeps its memory takes it from its state."""
     schedule = plan_memory(graph, kept=keeps, owned=owned)
     poisoned = is_poisoning()
@@ -206,7 +206,7 @@ def _interpreted(graph: Graph, *, keeps: bool, owned: Collection[int], fallbacks
         "transient": transient(schedule) if keeps else [],
         "fallbacks": list(fallbacks),
     }
-    return Compiled(
+    return CompiledGraph(
         emitted.program,
         Page(graph, lambda: emitted.text),
         tuple(_pieces(schedule)),
@@ -218,7 +218,7 @@ def _interpreted(graph: Graph, *, keeps: bool, owned: Collection[int], fallbacks
     )
 
 
-def _native(graph: Graph, stages: Stages, owned: Collection[int]) -> Compiled:
+def _native(graph: Graph, stages: Stages, owned: Collection[int]) -> CompiledGraph:
     """One native program, or an interpreted one with native regions."""
     from pullback.backends.native import support  # noqa: PLC0415 - needs LLVM, which not everybody has
 
@@ -267,10 +267,10 @@ def _computes_numbers(graph: Graph) -> bool:
     )
 
 
-def _whole(graph: Graph, whole: Graph) -> Compiled:
-    from pullback.backends.native.executable import Native  # noqa: PLC0415 - as above
+def _whole(graph: Graph, whole: Graph) -> CompiledGraph:
+    from pullback.backends.native.executable import NativeExecutable  # noqa: PLC0415 - as above
 
-    native = Native(whole, [guard.seen for guard in graph.guards])
+    native = NativeExecutable(whole, [guard.seen for guard in graph.guards])
     memory = native.memory
     types = [atom.type for atom in whole.outputs]
     state_bytes = memory.nbytes + sum(type_.nbytes for type_ in types)
@@ -304,7 +304,7 @@ def _whole(graph: Graph, whole: Graph) -> Compiled:
 
     program = native.runner(lambda *values: interpreted()(*values))  # noqa: PLW0108 - made when needed
     page = Page(graph, listing, machine_code=[native.text_hash])
-    return Compiled(
+    return CompiledGraph(
         program,
         page,
         tuple(pieces),

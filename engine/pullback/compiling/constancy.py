@@ -14,7 +14,7 @@ import numpy as np
 from pullback.compiling.captured_references import UNASSIGNED
 from pullback.compiling.code_facts import READING_FILES
 from pullback.compiling.side_effects import is_generator, is_repeatable
-from pullback.core.primitive import Primitive, Traced
+from pullback.core.primitive import Primitive, TracedValue
 from pullback.core.types import ArrayType
 
 #: Types whose values cannot change, and are compared by what they are.
@@ -166,7 +166,7 @@ def is_fixed(value: Any) -> bool:
     """True if a value is of a type whose values cannot change, but for what a class derived from it adds."""
     if isinstance(value, np.void):
         return False  # a row of a structured array, which it is a view of
-    if issubclass(type(value), Traced):
+    if issubclass(type(value), TracedValue):
         return False  # left by an earlier call; it answers `isinstance` as the number it stood for
     return isinstance(value, FIXED) or (type(value).__module__, type(value).__name__) in _FIXED_BY_NAME
 

@@ -12,15 +12,15 @@ from typing import Any
 from pullback import trees
 from pullback.backends.native.entry import (
     ABSENT,
-    Called,
     Check,
     Fetch,
-    Held,
+    FunctionResult,
     Leaf,
     NotNativeError,
     Question,
     Step,
     Template,
+    WatchedMemory,
     argument_steps,
     item_fetch,
     leaf_like,
@@ -31,18 +31,18 @@ from pullback.backends.native.entry import (
 from pullback.compiling.captured_references import (
     UNASSIGNED,
     Attributes,
-    Captured,
+    ClosureVariable,
     Code,
     Defaults,
-    Fixed,
+    FixedReference,
     Item,
-    Itself,
     Keys,
     KeywordDefaults,
     Kind,
     Members,
-    Named,
     Names,
+    NamespaceEntry,
+    ObjectIdentity,
     Place,
     Slot,
     TypeOfInput,
@@ -71,7 +71,7 @@ def template_of(program: Program, args: tuple[Any, ...], environment: Environmen
         form = program.finish.form(outs)
         makings(form)
     except NotNativeError:
-        form = Called(program.finish.run, outs)
+        form = FunctionResult(program.finish.run, outs)
     apart = _apart(steps.steps, program.overwritten)
     return Template(native, len(args), steps.steps, form, apart=apart, takes_out=True, held=steps.held)
 
@@ -103,7 +103,7 @@ def template_of_graph(program: Program, args: tuple[Any, ...], environment: Envi
         entrance.program,
         len(args),
         steps.steps,
-        Called(entrance.result(program.finish, program.compiled.run), ()),
+        FunctionResult(entrance.result(program.finish, program.compiled.run), ()),
         held=steps.held,
         questions=questions,
         leaves=[places[number] for number in range(len(leaves))],
@@ -132,7 +132,7 @@ class _Steps:
 
     def __init__(self, steps: list[Step]) -> None:
         self.steps = steps
-        self.held = Held()
+        self.held = WatchedMemory()
         self._containers: dict[tuple[str, int], int] = {}
         self._functions: set[Any] = set()
         self._places: list[Place] = []  # alive, so that no other one has its id
@@ -146,11 +146,11 @@ class _Steps:
     def watch(self, place: Place) -> None:  # noqa: C901 - one for each kind of place
         """Look whether a place has what it has now."""
         match place:
-            case Named(namespace) | Names(namespace) if type(namespace) is not dict:
+            case NamespaceEntry(namespace) | Names(namespace) if type(namespace) is not dict:
                 raise NotNativeError(f"names are looked up in a {type(namespace).__name__}")
             case Keys(container):
                 self._watch_keys(container)
-            case Itself(of):
+            case ObjectIdentity(of):
                 self._watch_identity(of)
             case Attributes(instance):
                 self._append(Fetch.TYPE, instance, type(instance))
@@ -158,15 +158,15 @@ class _Steps:
             case Kind(instance):
                 self._append(Fetch.TYPE, instance, type(instance))
             case Names(namespace):
-                self._watch_keys(Fixed(namespace))
+                self._watch_keys(FixedReference(namespace))
             case Members(class_):
                 (namespace,) = gc.get_referents(vars(class_))  # the dict itself, of which vars gives a view
                 for key in place.names():
-                    self._watch_identity(Named(namespace, key))
-                self._container(Fixed(namespace))
+                    self._watch_identity(NamespaceEntry(namespace, key))
+                self._container(FixedReference(namespace))
             case TypeOfInput():
                 pass  # it is an input, and checked as such
-            case Named() | Captured() | Code() | Item() | Slot():
+            case NamespaceEntry() | ClosureVariable() | Code() | Item() | Slot():
                 self._watch_identity(place)
             case _:
                 raise NotNativeError("what the function reads is found by Python alone")
@@ -178,7 +178,7 @@ class _Steps:
         now = place()
         expected = ABSENT if now is UNASSIGNED or _has_none(place) else now
         match place:
-            case Named(namespace, name):
+            case NamespaceEntry(namespace, name):
                 if expected is ABSENT or not self.held.hold_entry(namespace, name, now):
                     self.steps.append(Step(Fetch.ENTRY, name, Check.IDENTITY, expected, inside=namespace))
             case Code(function) if function.__defaults__ is None and function.__kwdefaults__ is None:
@@ -203,7 +203,7 @@ class _Steps:
     def _container(self, place: Place) -> int:
         """The step that fetches a container and checks its kind and length."""
         value = place()
-        key = ("contents", id(value)) if isinstance(place, Fixed) else ("place", id(place))
+        key = ("contents", id(value)) if isinstance(place, FixedReference) else ("place", id(place))
         known = self._containers.get(key)
         if known is not None:
             return known
@@ -226,7 +226,7 @@ class _Steps:
 
     def _fetch(self, place: Place) -> tuple[Fetch, Any, int]:
         match place:
-            case Named(namespace, name):
+            case NamespaceEntry(namespace, name):
                 return Fetch.DICT_ITEM, name, self._namespace(namespace)
             case Slot(instance, name):
                 self.steps.append(Step(Fetch.CONSTANT, instance, Check.ANYTHING))
@@ -234,7 +234,7 @@ class _Steps:
             case Item(container, key):
                 parent = self._container(container)
                 return _ITEM_OF[self.steps[parent].check], key, parent
-            case Fixed(what) | Captured(what) | Code(what) | Defaults(what) | KeywordDefaults(what):
+            case FixedReference(what) | ClosureVariable(what) | Code(what) | Defaults(what) | KeywordDefaults(what):
                 return _FETCHES[type(place)], what, 0
         raise NotNativeError("what the function reads is found by Python alone")
 
@@ -250,8 +250,8 @@ def _has_none(place: Place) -> bool:
 
 
 _FETCHES: dict[type, Fetch] = {
-    Fixed: Fetch.CONSTANT,
-    Captured: Fetch.CELL,
+    FixedReference: Fetch.CONSTANT,
+    ClosureVariable: Fetch.CELL,
     Code: Fetch.CODE,
     Defaults: Fetch.DEFAULTS,
     KeywordDefaults: Fetch.KEYWORD_DEFAULTS,

@@ -29,18 +29,18 @@ from pullback.compiling.captured_references import (
     CLASS_LABELS,
     UNASSIGNED,
     Attributes,
-    Captured,
+    ClosureVariable,
     Code,
     Defaults,
-    Fixed,
+    FixedReference,
     Item,
-    Itself,
     Keys,
     KeywordDefaults,
     Kind,
     Members,
-    Named,
     Names,
+    NamespaceEntry,
+    ObjectIdentity,
     Place,
     PlaceKey,
     Slot,
@@ -160,9 +160,9 @@ class Environment:
         """Why no argument may be a Python number: some code asks `type(x) is float`."""
         self.numbers_matter = False
         """True if the function read the text of a number that is an input in the latest recording."""
-        self._root = self._look_at("the function", Fixed(function), comparing=False)
+        self._root = self._look_at("the function", FixedReference(function), comparing=False)
         seen = [
-            self._look_at(getattr(one, "__name__", f"a {type(one).__name__}"), Fixed(one), comparing=True)
+            self._look_at(getattr(one, "__name__", f"a {type(one).__name__}"), FixedReference(one), comparing=True)
             for one in beside
         ]
         self._look_into_escaped()
@@ -261,7 +261,7 @@ class Environment:
         self._remembered = [
             (place, value, name)
             for place, value, name in self._remembered
-            if not (isinstance(place, Named) and place.namespace is held and place.name not in held)
+            if not (isinstance(place, NamespaceEntry) and place.namespace is held and place.name not in held)
         ]
 
     @property
@@ -274,11 +274,11 @@ class Environment:
     def watch_logger(self, logger: "Logger") -> None:
         """Watch what a logger writes."""
         above: Any = logger
-        self._watch(Named(logger.manager.__dict__, "_disable"), logger.manager.disable, "logging.disable")
+        self._watch(NamespaceEntry(logger.manager.__dict__, "_disable"), logger.manager.disable, "logging.disable")
         while above is not None:
             for attribute in ("disabled", "level", "parent"):
                 value = above.__dict__[attribute]
-                self._watch(Named(above.__dict__, attribute), value, f"the {attribute} of logger {above.name}")
+                self._watch(NamespaceEntry(above.__dict__, attribute), value, f"the {attribute} of logger {above.name}")
             above = above.parent if not above.level else None
 
     def _obstacles_of(self, part: Part) -> Iterator[str]:
@@ -337,7 +337,7 @@ class Environment:
 
     # --- walking ----------------------------------------------------------------------------------------------------
     def _watch(self, getter: Place, value: Any, name: str) -> None:
-        if not (isinstance(getter, Fixed) and getter.value is value):
+        if not (isinstance(getter, FixedReference) and getter.value is value):
             self._remembered.append((getter, value, name))
 
     def _look_at(self, name: str, getter: Place, place: Any = None, *, comparing: bool) -> Part:
@@ -396,7 +396,7 @@ class Environment:
         """A key of a dict or an element of a set, which is found there by what it is: a copy would not be."""
         if not is_constant(key):
             self._keys.add(id(key))
-        return self._look_at(name, Fixed(key), comparing=True)
+        return self._look_at(name, FixedReference(key), comparing=True)
 
     def _look_at_array(self, name: str, getter: Place, value: Any, *, comparing: bool) -> Part:
         if value.dtype.kind not in "biufc" or not value.dtype.isnative:
@@ -426,33 +426,36 @@ class Environment:
         if isinstance(value, type | CustomPrimitive | StatefulRule | LRU_CACHE) or is_fixed(value):
             return self._look_into_definition(name, value, key)
         if isinstance(value, partial):
-            looked = [self._look_at(name, Fixed(part), comparing=comparing) for part in (value.func, *value.args)]
+            looked = [
+                self._look_at(name, FixedReference(part), comparing=comparing) for part in (value.func, *value.args)
+            ]
             keywords, attributes = (
-                self._look_at(name, Fixed(held), comparing=comparing) for held in (value.keywords, value.__dict__)
+                self._look_at(name, FixedReference(held), comparing=comparing)
+                for held in (value.keywords, value.__dict__)
             )
             self._walked[key] = PartialPart(value, looked, keywords, attributes)
             return self._walked[key]
         if isinstance(value, types.MethodType):
             method = self._method(value.__func__)
             method.exchanged += not comparing
-            function = self._look_at(name, Fixed(value.__func__), comparing=True)
-            owner = self._look_at(_owner(name), Fixed(value.__self__), comparing=comparing)
+            function = self._look_at(name, FixedReference(value.__func__), comparing=True)
+            owner = self._look_at(_owner(name), FixedReference(value.__self__), comparing=comparing)
             bound = BoundMethodPart(value, function, owner)
             method.bound.append(bound)
             return bound
         if isinstance(value, types.BuiltinFunctionType):  # a method of something made by a module written in C
-            self._look_at(_owner(name), Fixed(value.__self__), comparing=True)
+            self._look_at(_owner(name), FixedReference(value.__self__), comparing=True)
             return Part(value)
         if is_generator(value):
             self.generators.append(value)
             return Part(value)
         if is_logger(value):
             self._is_suspicious = True
-            self._watch(Named(value.__dict__, "level"), value.level, f"the level of logger {value.name}")
+            self._watch(NamespaceEntry(value.__dict__, "level"), value.level, f"the level of logger {value.name}")
             return Part(value)
         if type(value).__module__.startswith("pullback.") and callable(getattr(value, "function", None)):
             wrapped = self._walked[key] = WrappedPart(value)
-            wrapped.function = self._look_at(name, Fixed(value.function), comparing=comparing)
+            wrapped.function = self._look_at(name, FixedReference(value.function), comparing=comparing)
             return wrapped
         return self._look_into_instance(name, value, comparing=comparing)
 
@@ -469,16 +472,23 @@ class Environment:
         elif is_fixed(value):
             attributes = added_to(value)
             self._watch(Names(attributes), tuple(attributes), f"the attributes of {name}")
-            places: list[Place] = [Fixed(type(value)), *[Named(attributes, attribute) for attribute in attributes]]
+            places: list[Place] = [
+                FixedReference(type(value)),
+                *[NamespaceEntry(attributes, attribute) for attribute in attributes],
+            ]
             part.members += [self._look_at(name, place, comparing=True) for place in places]
         else:
             self._watch(lambda: value.user_functions, value.user_functions, name)
-            part.members += [self._look_at(name, Fixed(function), comparing=True) for function in value.user_functions]
+            part.members += [
+                self._look_at(name, FixedReference(function), comparing=True) for function in value.user_functions
+            ]
         return part
 
     def _look_into_remembering(self, name: str, function: Any, key: tuple[int, bool]) -> Part:
         """A function with functools.lru_cache: what it gave before is given again, and may have been changed since."""
-        part = RememberingPart(function, name, self._look_at(name, Fixed(function.__wrapped__), comparing=True))
+        part = RememberingPart(
+            function, name, self._look_at(name, FixedReference(function.__wrapped__), comparing=True)
+        )
         self._walked[key] = part
         self._remembering.append(part)
         found = part.remembered()
@@ -493,7 +503,7 @@ class Environment:
             return part
         self._watch_remembered(part)
         for result in changeable:
-            part.results[id(result)] = self._look_at(f"what {name} remembers", Fixed(result), comparing=key[1])
+            part.results[id(result)] = self._look_at(f"what {name} remembers", FixedReference(result), comparing=key[1])
         return part
 
     def _watch_remembered(self, part: RememberingPart) -> None:
@@ -503,7 +513,7 @@ class Environment:
             for key in results:
                 if is_constant(key) and key not in part.keys:  # looked up natively: others may run code of a class
                     part.keys.add(key)
-                    self._watch(Named(held, key), held[key], f"what {part.name} remembers")
+                    self._watch(NamespaceEntry(held, key), held[key], f"what {part.name} remembers")
 
     def _look_into_function(self, function: types.FunctionType, part: FunctionPart, *, comparing: bool) -> None:
         code = function.__code__
@@ -517,7 +527,7 @@ class Environment:
             )
         if "__wrapped__" in function.__dict__:
             part.wrapped = self._look_at(
-                function.__name__, Named(function.__dict__, "__wrapped__"), comparing=comparing
+                function.__name__, NamespaceEntry(function.__dict__, "__wrapped__"), comparing=comparing
             )
         method = self._method(function) if comparing else None
         self._look_at_captured(function, part, method, comparing=comparing)
@@ -527,16 +537,16 @@ class Environment:
             return
         namespace, chains = function.__globals__, code_facts.chains_read(code)
         for name in code_facts.globals_read(code):
-            if self._is_input_of(method, name, Named(namespace, name)):
+            if self._is_input_of(method, name, NamespaceEntry(namespace, name)):
                 continue
             part.globals_[name] = self._look_at_variable(
-                name, Named(namespace, name), chains.get(name), comparing=comparing
+                name, NamespaceEntry(namespace, name), chains.get(name), comparing=comparing
             )
             if name in namespace:
                 continue
             self._is_suspicious |= name in code_facts.EFFECTIVE
             if not isinstance(vars(builtins).get(name), types.BuiltinFunctionType | type):
-                part.imported.append(self._look_at(name, Named(vars(builtins), name), comparing=True))
+                part.imported.append(self._look_at(name, NamespaceEntry(vars(builtins), name), comparing=True))
         self._look_at_code(function, part)
 
     def _look_at_captured(
@@ -545,9 +555,9 @@ class Environment:
         code = function.__code__
         chains, assigned = code_facts.chains_read(code), code_facts.captured_names_assigned(code)
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-            if name not in assigned and self._is_input_of(method, name, Captured(cell)):
+            if name not in assigned and self._is_input_of(method, name, ClosureVariable(cell)):
                 continue
-            contents = self._look_at_variable(name, Captured(cell), chains.get(name), comparing=comparing)
+            contents = self._look_at_variable(name, ClosureVariable(cell), chains.get(name), comparing=comparing)
             part.cells[name] = CellPart(cell, contents)
             if name in assigned and type(contents) is not Part:
                 part.against_inputs = f"{function.__name__} assigns {name}, which it captures; pass and return it"
@@ -555,7 +565,7 @@ class Environment:
     def _method(self, function: Any) -> Method:
         return self._methods.setdefault(id(function), Method(function))
 
-    def _is_input_of(self, method: Method | None, name: str, place: Named | Captured) -> bool:
+    def _is_input_of(self, method: Method | None, name: str, place: NamespaceEntry | ClosureVariable) -> bool:
         """True of a number that a method reads and that is an input now, because it has changed before."""
         if method is None or not method.exchanged or type(place()) not in NUMBERS or key_of(place) not in self.varying:
             return False
@@ -575,7 +585,12 @@ class Environment:
                     self._watch(self._inputs[number], self._inputs[number](), name)
 
     def _look_at_variable(
-        self, name: str, getter: Named | Captured, chains: Collection[tuple[str, ...]] | None, *, comparing: bool
+        self,
+        name: str,
+        getter: NamespaceEntry | ClosureVariable,
+        chains: Collection[tuple[str, ...]] | None,
+        *,
+        comparing: bool,
     ) -> Part:
         """A variable of a function; of a module in it only what the code reads, where the code alone tells."""
         value = getter()
@@ -619,7 +634,9 @@ class Environment:
             name = importlib.util.resolve_name("." * found.level + name, inside)
         for known in {name, package(name)} if not found.names else {name}:
             module = sys.modules.get(known)
-            self._watch(Named(sys.modules, known), UNASSIGNED if module is None else module, f"the module {known}")
+            self._watch(
+                NamespaceEntry(sys.modules, known), UNASSIGNED if module is None else module, f"the module {known}"
+            )
             if isinstance(module, types.ModuleType) and not is_constant(module):
                 chains: list[tuple[str, ...]] = [(attribute,) for attribute in found.names] or [()]
                 part.imported.append(self._look_into_module(known, module, chains, comparing=True))
@@ -649,7 +666,7 @@ class Environment:
     def _look_at_attribute(self, name: str, part: ModulePart, chain: tuple[str, ...], *, comparing: bool) -> None:
         attribute, further = chain[0], chain[1:]
         namespace = part.original.__dict__
-        getter, name = Named(namespace, attribute), f"{name}.{attribute}"
+        getter, name = NamespaceEntry(namespace, attribute), f"{name}.{attribute}"
         value = getter()
         if value is UNASSIGNED:
             self._watch(getter, UNASSIGNED, name)
@@ -682,19 +699,19 @@ class Environment:
                 self._watch(Names(one.__dict__), tuple(one.__dict__), f"the attributes of {one.__name__}")
 
     def _look_into_container(self, name: str, getter: Place, value: Any, *, comparing: bool) -> Part:
-        self._watch(Keys(getter), Keys(Fixed(value))(), f"the length or keys of {name}")
+        self._watch(Keys(getter), Keys(FixedReference(value))(), f"the length or keys of {name}")
         first, _ = self._first_seen.setdefault(id(value), (getter, value))
         if first is not getter:
             # Reached by two names, it is watched by its identity under both: either may be given another one.
             for name_of_it in (first, getter):
-                self._watch(Itself(name_of_it), _Identity(value), name)
+                self._watch(ObjectIdentity(name_of_it), _Identity(value), name)
         known = self._walked.get((id(value), comparing))
         if known is not None:
             return known
         part = ContainerPart(value, name)
         self._walked[id(value), comparing] = part
         if type(value) not in _CONTAINERS:
-            part.beside.append(self._look_at(type(value).__name__, Fixed(type(value)), comparing=True))
+            part.beside.append(self._look_at(type(value).__name__, FixedReference(type(value)), comparing=True))
         for key in value if isinstance(value, dict) else range(len(value)):
             if not is_constant(key):
                 part.beside.append(self._look_at_key(f"a key of {name}", key))
@@ -711,14 +728,14 @@ class Environment:
                 f"{name} is a {kind.__name__}, whose contents may change between calls unseen; "
                 "pass what is needed of it as an argument",
             )
-        part = InstancePart(value, name, self._look_at(kind.__name__, Fixed(kind), comparing=True))
+        part = InstancePart(value, name, self._look_at(kind.__name__, FixedReference(kind), comparing=True))
         self._walked[id(value), comparing] = part
         if hasattr(value, "__dict__"):
             self._watch(Attributes(value), _Identity(kind, attributes), f"the class of {name}")
             self._watch(Names(attributes), tuple(attributes), f"the attributes of {name}")
         else:
             self._watch(Kind(value), _Identity(kind), f"the class of {name}")
-        places: dict[str, Place] = {attribute: Named(attributes, attribute) for attribute in attributes}
+        places: dict[str, Place] = {attribute: NamespaceEntry(attributes, attribute) for attribute in attributes}
         places |= {slot: Slot(value, slot) for slot in slots_of(kind)}
         for attribute, getter in places.items():
             looked = self._look_at(f"{name}.{attribute}", getter, comparing=comparing)
@@ -735,14 +752,15 @@ class Environment:
                 continue
             factories = [field.default_factory for field in vars(base).get("__dataclass_fields__", {}).values()]
             part.members += [
-                self._look_at(f"a default of {name}", Fixed(factory), comparing=True)
+                self._look_at(f"a default of {name}", FixedReference(factory), comparing=True)
                 for factory in factories
                 if factory is not MISSING
             ]
             if isinstance(base, EnumMeta):
                 values: dict[str, Any] = dict(base.__members__)
                 part.members += [
-                    self._look_at(f"{name}.{key}", Fixed(value), comparing=True) for key, value in values.items()
+                    self._look_at(f"{name}.{key}", FixedReference(value), comparing=True)
+                    for key, value in values.items()
                 ]
             inputs = self._inputs_of_class(base)
             members = Members(base, inputs)
@@ -757,7 +775,7 @@ class Environment:
                     method.exchanged += 1
                     method.places = [*dict.fromkeys([*method.places, (base, key)])]
                 part.members += [
-                    self._look_at(f"{name}.{key}", Fixed(one), comparing=True) for one in functions_of(member)
+                    self._look_at(f"{name}.{key}", FixedReference(one), comparing=True) for one in functions_of(member)
                 ]
                 if not is_plain_member(member):
                     part.obstacle = (

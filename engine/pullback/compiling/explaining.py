@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import Any
 
 from pullback import trees
-from pullback.compiling.compiled_graph import Compiled
+from pullback.compiling.compiled_graph import CompiledGraph
 from pullback.core.types import ArrayType
 from pullback.ir.graph import Graph, Guard
 from pullback.ir.printer import format_graph, input_names
@@ -41,7 +41,7 @@ def passes(stages: Stages) -> Iterator[str]:
     return _stages((name, format_graph(graph)) for name, graph in stages.graphs)
 
 
-def kernel_passes(compiled: Compiled, prefix: str = "") -> Iterator[str]:
+def kernel_passes(compiled: CompiledGraph, prefix: str = "") -> Iterator[str]:
     """The kernels of programs after each pass over kernels, and those of each launch on a device."""
     yield from _stages((f"kernels: {prefix}{name}", kernels) for name, kernels in compiled.kernel_stages())
     yield from (_section(f"kernels: {prefix}{name}", kernels) for name, kernels in compiled.launches())
@@ -62,7 +62,7 @@ def _stages(stages: Iterable[tuple[str, str]]) -> Iterator[str]:
         yield _section(", ".join(unchanged), "nothing changed")
 
 
-def program(compiled: Compiled, title: str = "program") -> Iterator[str]:
+def program(compiled: CompiledGraph, title: str = "program") -> Iterator[str]:
     """The text of a program, the native programs that it calls, and the memory it works in."""
     yield _section(title, compiled.page.text.rstrip("\n"))
     for name, kernels in compiled.regions:
@@ -70,7 +70,7 @@ def program(compiled: Compiled, title: str = "program") -> Iterator[str]:
     yield _section(f"memory of the {title}", _memory(compiled))
 
 
-def why_through_python(compiled: Compiled) -> str:
+def why_through_python(compiled: CompiledGraph) -> str:
     """The reason why the calls of a program are not native, and what to do; of a program that is not native throughout."""
     reasons, programs = "; ".join(compiled.counts["fallbacks"]), len(compiled.regions)
     if not programs:  # nothing of it is native, and the reason says all there is to do
@@ -124,7 +124,7 @@ def bytes_of(nbytes: int) -> str:
     return f"{nbytes / 1024:.1f} KiB" if nbytes < 10_000_000 else f"{nbytes / 1024**2:.1f} MiB"
 
 
-def _memory(compiled: Compiled) -> str:
+def _memory(compiled: CompiledGraph) -> str:
     rows = [(piece.name, _with_bytes(piece.type), piece.whose) for piece in compiled.memory]
     total = f"at most {bytes_of(compiled.counts['peak_bytes'])} of it in use at once"
     return f"{_aligned(rows)}\n{total}" if rows else "none: every result is a number or a view"

@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from pullback import tiers, trees
-from pullback.backends.interpreter import Changed
+from pullback.backends.interpreter import GuardFailure
 from pullback.backends.native.entry import (
     Frame,
     NativeProgram,
@@ -45,7 +45,7 @@ from pullback.compiling.signatures import signature
 from pullback.compiling.specialization import Fallback, LooksFurtherError, Program, build, inner_function
 from pullback.core.primitive import innermost_recorder
 from pullback.dataclass import dataclass
-from pullback.devices import PRECISIONS, Carried, carried, precision_in_force
+from pullback.devices import PRECISIONS, DeviceCall, carried, precision_in_force
 from pullback.errors import DifferentiationError, PlanWarning, TierError, name_of
 from pullback.transforms.gradients import Gradient
 from pullback.transforms.linearizing import jvp, vjp
@@ -83,7 +83,7 @@ class Family:
         environment = self.environment
         return self.is_final or (not self.is_spent and environment.is_for(args) and environment.unchanged())
 
-    def following(self, program: Program, changed: Changed) -> Program | None:
+    def following(self, program: Program, changed: GuardFailure) -> Program | None:
         """The program that saw the same up to this guard and there what was seen now: the only ones that can be right."""
         seen = [guard.seen for guard in program.guards[: changed.guard]]
         seen.append(changed.seen)
@@ -180,7 +180,7 @@ class Plan:
         family.calls += 1
         return self._run(key, family, args, leaves)
 
-    def _carried(self, args: tuple[Any, ...]) -> Carried | None:
+    def _carried(self, args: tuple[Any, ...]) -> DeviceCall | None:
         """A call with others' arrays on a device, as one with device arrays."""
         on_device = carried(inner_function(self.function), args, {})
         return on_device if on_device is not None and on_device.kind != "device" else None
@@ -238,7 +238,7 @@ class Plan:
                 if reason is None:
                     raise
                 return self._on_the_tape(args, {}, reason)
-            if not isinstance(outputs, Changed):
+            if not isinstance(outputs, GuardFailure):
                 self._last = program
                 if not recorded:
                     self._enter(program, args, family.environment, outputs)
@@ -256,7 +256,7 @@ class Plan:
         return self._on_the_tape(args, {}, family.fallback.reason)
 
     @staticmethod
-    def _outputs(program: Program, values: Sequence[Any]) -> tuple[Any, ...] | Changed:
+    def _outputs(program: Program, values: Sequence[Any]) -> tuple[Any, ...] | GuardFailure:
         if not program.quiet or program.compiled.native is not None:  # native programs give no warnings
             return program.compiled.run(values)
         with np.errstate(**dict.fromkeys(program.quiet, "ignore")):  # type: ignore[arg-type]  # the names are NumPy's
@@ -548,7 +548,7 @@ class PullbackPlan(Plan):
     def _build(self, args: tuple[Any, ...], environment: Environment) -> Program | Fallback:
         return build_pullback(self.function, args, environment, tier=self.tier, once=self.once)
 
-    def _carried(self, args: tuple[Any, ...]) -> Carried | None:
+    def _carried(self, args: tuple[Any, ...]) -> DeviceCall | None:
         on_device = carried(self.function, args, {})
         if on_device is not None and self.tier in tiers.KEEPING:
             raise TierError(

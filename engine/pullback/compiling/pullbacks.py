@@ -20,14 +20,14 @@ from pullback.backends.native.entry import (
     Leaf,
     NotNativeError,
     Template,
-    Watched,
+    WatchedInput,
     bind,
     is_native,
     native_subclass,
     plain_form,
     steps_of,
 )
-from pullback.compiling.compiled_graph import Compiled, compile_graph
+from pullback.compiling.compiled_graph import CompiledGraph, compile_graph
 from pullback.compiling.environment import Environment
 from pullback.compiling.gc_pause import collecting_later
 from pullback.compiling.specialization import (
@@ -114,7 +114,7 @@ class Derivative:
     """The common part of all pullbacks of one program."""
 
     function: Callable[..., Any]
-    backward: Compiled
+    backward: CompiledGraph
     rebuild: trees.Rebuild
     rebuild_output: trees.Rebuild
     types: tuple[ArrayType, ...]
@@ -159,7 +159,7 @@ class Derivative:
             form = self.rebuild(trees.Gradients(parts))
             arrays = [self.saved + number for number in self.read if self.saved + number < seeds]
             watched = [
-                Watched(number, *samples(native.inputs[number].shape))
+                WatchedInput(number, *samples(native.inputs[number].shape))
                 for number in arrays
                 if native.inputs[number].shape
             ]

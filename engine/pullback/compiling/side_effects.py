@@ -120,7 +120,7 @@ def _loggers() -> Any:
     return sys.modules["logging"].Logger
 
 
-class Noticed(Watch):
+class SideEffects(Watch):
     """The side effects that were noticed: the first one a plan would not repeat, code not looked into, loggers used.
 
     `obstacles` has the reasons why a function cannot be compiled if it runs; `left_out` is the code that has not been
@@ -184,12 +184,12 @@ class Noticed(Watch):
 @contextmanager
 def noticing(
     obstacles: Mapping[types.CodeType, str], left_out: Collection[types.CodeType], generators: Sequence[Generator]
-) -> Iterator[Noticed]:
+) -> Iterator[SideEffects]:
     """Notice what is called inside the block, in this thread. What these generators gave inside they give again afterwards."""
     outer = sys.getprofile()
-    if outer is not None and not isinstance(outer, Noticed):
+    if outer is not None and not isinstance(outer, SideEffects):
         raise TracingError("a profiler is at work, so that it cannot be seen what the function calls")
-    noticed = Noticed(obstacles, left_out)
+    noticed = SideEffects(obstacles, left_out)
     legacy = np.random.mtrand._rand  # noqa: SLF001 - the one behind numpy.random.normal
     states = [(generator, *_exchanged(generator)) for generator in (*generators, legacy, random)]
     collects = gc.isenabled()

@@ -11,12 +11,12 @@ import numpy as np
 from pullback import trees
 from pullback.backends.native import availability
 from pullback.backends.native.entry.result_trees import Constant, Form, NotNativeError, Out
-from pullback.compiling.compiled_graph import Compiled, compile_graph, overwritten_inputs
+from pullback.compiling.compiled_graph import CompiledGraph, compile_graph, overwritten_inputs
 from pullback.compiling.environment import Environment
 from pullback.compiling.gc_pause import collecting_later
 from pullback.compiling.side_effects import is_generator, noticing
 from pullback.compiling.substitution import Substitution
-from pullback.core.primitive import Traced, innermost_recorder
+from pullback.core.primitive import TracedValue, innermost_recorder
 from pullback.core.types import is_array, is_array_like, type_of
 from pullback.dataclass import dataclass
 from pullback.errors import PullbackError, TracingError
@@ -34,8 +34,8 @@ class CannotCompileError(Exception):
     """Raised if a function has to stay on the tape; caught here, and reported in the summary."""
 
 
-class ChangesSurroundingsError(CannotCompileError):
-    """Raised if a function changes what is around it."""
+class SideEffectError(CannotCompileError):
+    """Raised if a function has a side effect: it changes something that outlives the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +55,13 @@ class Finish:
 class Program:
     """The program of one signature and one way through the function, and how it came to be."""
 
-    compiled: Compiled
+    compiled: CompiledGraph
     finish: Finish
     guards: tuple[Guard, ...]
     stages: Stages
     overwritten: tuple[int, ...] = ()
     """Inputs that the function overwrites, whether or not the program does: they must share memory with no other."""
-    backward: Compiled | None = None
+    backward: CompiledGraph | None = None
     """The program of the pullback, where the caller gets one."""
     quiet: frozenset[str] = frozenset()
     """Floating-point warnings (`divide`, `over`, ...) that the function ignores somewhere, and the interpreter all over."""
@@ -112,7 +112,7 @@ def _attempted(environment: Environment, compiling: Callable[[], Program]) -> Pr
         return compiling()
     except (CannotCompileError, TracingError) as reason:  # if it is an error on the tape too, the tape raises it
         before.put_back()
-        return Fallback(str(reason), changes=isinstance(reason, ChangesSurroundingsError))
+        return Fallback(str(reason), changes=isinstance(reason, SideEffectError))
     except LooksFurtherError:
         before.put_back()
         raise
@@ -131,7 +131,7 @@ def _build(function: Callable[..., Any], args: tuple[Any, ...], environment: Env
     stages = Stages()
     gradient = function if isinstance(function, Gradient) else None
     graph, rebuild_output, quiet = recorded(environment, leaves, rebuild, gradient)
-    values = [*leaves, *environment.read()] if any(isinstance(leaf, Traced) for leaf in leaves) else ()
+    values = [*leaves, *environment.read()] if any(isinstance(leaf, TracedValue) for leaf in leaves) else ()
     lowered = bool(values) or tier in KEEPING
     with collecting_later():
         stages.add("recorded", graph)
@@ -175,10 +175,10 @@ def _has_recurrent_layers(graph: Graph) -> bool:
 
 def require_plain(leaf: Any) -> None:
     """Refuse an argument that plans do not take."""
-    if isinstance(leaf, Traced) and leaf.on_device:
+    if isinstance(leaf, TracedValue) and leaf.on_device:
         return
     if not is_array_like(leaf) or (issubclass(type(leaf), np.ndarray) and type(leaf) is not np.ndarray):
-        if isinstance(leaf, Traced):
+        if isinstance(leaf, TracedValue):
             raise CannotCompileError(
                 "it is differentiated or batched from outside; compile what is called outermost: pb.compile(pb.grad(f))"
             )
@@ -266,7 +266,7 @@ def _checked(environment: Environment, substitution: Substitution, result: Any) 
         raise CannotCompileError(f"the function returns something with an attribute that is no part of it, {attribute}")
     changed = substitution.changed()
     if changed is not None:
-        raise ChangesSurroundingsError(f"the function changes {changed}; return the new value instead")
+        raise SideEffectError(f"the function changes {changed}; return the new value instead")
     recorder = innermost_recorder()
     if not isinstance(recorder, Recorder):  # what else records types has none of these
         return frozenset()
@@ -301,7 +301,7 @@ def _watched(environment: Environment) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _GradientLeaves:
     """The leaves to differentiate by, and functions that rebuild the tree of gradients of each argument."""
 
     leaves: list[int]
@@ -310,20 +310,20 @@ class _Wanted:
     """True if every wanted argument is a leaf itself."""
 
 
-def _wanted_leaves(gradient: Gradient, leaves: list[Any], rebuild: trees.Rebuild) -> _Wanted:
+def _wanted_leaves(gradient: Gradient, leaves: list[Any], rebuild: trees.Rebuild) -> _GradientLeaves:
     numbered, arguments = rebuild(iter(range(len(leaves)))), rebuild(iter(leaves))
     parts = [trees.flatten(numbered[position]) for position in gradient.positions]
     wanted = [leaf for part, _ in parts for leaf in part]
     for position in gradient.positions:
         differentiable_leaves(arguments[position], gradient.function)
     flat = all(isinstance(numbered[position], int) for position in gradient.positions)
-    return _Wanted(wanted, [rebuild_part for _, rebuild_part in parts], flat)
+    return _GradientLeaves(wanted, [rebuild_part for _, rebuild_part in parts], flat)
 
 
 def _differentiated(
     gradient: Gradient,
     graph: Graph,
-    wanted: _Wanted,
+    wanted: _GradientLeaves,
     leaves: Sequence[Any],
     rebuild_aux: trees.Rebuild,
     stages: Stages,
@@ -360,7 +360,7 @@ def _finish_arrays(gradient: Gradient) -> Finish:
 
 def _finish_gradients(
     gradient: Gradient,
-    wanted: _Wanted,
+    wanted: _GradientLeaves,
     mask: tuple[bool, ...],
     kinds: Sequence[type],
     rebuild_aux: trees.Rebuild,
@@ -368,7 +368,7 @@ def _finish_gradients(
     def finish(outputs: tuple[Any, ...], leaves: Sequence[Any]) -> Any:
         values = iter(outputs)
         value = next(values) if gradient.with_value else None
-        if gradient.with_value and not issubclass(type(value), np.generic | Traced):
+        if gradient.with_value and not issubclass(type(value), np.generic | TracedValue):
             value = np.asarray(value)[()]
         gradients = trees.Gradients(
             [

@@ -15,10 +15,10 @@ from functools import partial, update_wrapper
 from typing import Any
 
 from pullback.blocks import Block
-from pullback.compiling.captured_references import Standing, StandingMethod
+from pullback.compiling.captured_references import StandIn, StandInMethod
 from pullback.compiling.code_facts import globals_assigned
 from pullback.compiling.constancy import is_same, slots_of
-from pullback.core.primitive import Traced
+from pullback.core.primitive import TracedValue
 
 
 class Substitution:
@@ -59,7 +59,7 @@ class Substitution:
     def in_classes(self) -> Iterator[None]:
         """Let traced values stand in classes, which are not copied."""
         standing = [
-            (class_, name, Standing(self.arrays[number], vars(class_)[name]))
+            (class_, name, StandIn(self.arrays[number], vars(class_)[name]))
             for class_, name, number in self._in_classes
         ]
         for method in self._methods.values():
@@ -67,7 +67,7 @@ class Substitution:
             for class_, name in method.places if method.numbers else ():
                 member = vars(class_)[name]
                 made = function if member is method.function else type(member)(function)
-                standing.append((class_, name, StandingMethod(made, member)))
+                standing.append((class_, name, StandInMethod(made, member)))
         for class_, name, one in standing:
             type.__setattr__(class_, name, one)
         try:
@@ -473,7 +473,7 @@ class Contents:
         held = [value for _, place, _ in self._before for value in _items(place)]
         held += [cell.cell_contents for _, cell, _ in self._cells if _is_assigned(cell)]
         held += [namespace.get(name) for namespace, name, _ in self._globals]
-        return any(issubclass(type(value), Traced) for value in held)
+        return any(issubclass(type(value), TracedValue) for value in held)
 
     def changed(self) -> str | None:
         """The name of something that has changed, if there is one."""

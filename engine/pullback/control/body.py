@@ -13,7 +13,7 @@ from pullback.control.leaves import traced_type
 from pullback.core.primitive import (
     Primitive,
     Trace,
-    Traced,
+    TracedValue,
     current,
     innermost_recorder,
     outside,
@@ -84,7 +84,7 @@ class BodyRecorder(Recorder):
     def atom_of(self, value: Any) -> Atom:
         """The operand as this graph knows it."""
         value = current(value)
-        if not isinstance(value, Traced) or (isinstance(value, GraphTracer) and value.traced_by is self):
+        if not isinstance(value, TracedValue) or (isinstance(value, GraphTracer) and value.traced_by is self):
             return super().atom_of(value)
         for capture in self.captures:
             if capture.value is value:
@@ -105,7 +105,7 @@ class BodyRecorder(Recorder):
     def held(self, var: Var) -> Any:
         """The plain value, where it is held outside."""
         outer = self._outer_value(var)
-        return outer.held() if isinstance(outer, Traced) else outer
+        return outer.held() if isinstance(outer, TracedValue) else outer
 
     def is_negative(self, number: GraphTracer) -> bool:
         """True if it is negative outside; a number that differs from step to step is not known."""
@@ -168,7 +168,7 @@ def _walk(graph: Graph, operands: Sequence[Any], recorder: Trace | None) -> list
         own = [read(atom) for atom in node.inputs]
         if isinstance(recorder, Recorder):
             recorder.source = node.source
-        if recorder is not None and not any(isinstance(operand, Traced) for operand in own):
+        if recorder is not None and not any(isinstance(operand, TracedValue) for operand in own):
             result = recorder.apply(
                 node.primitive, own, dict(node.params)
             )  # computed here it would be an array to keep

@@ -14,7 +14,7 @@ For a body that is checkpointed nothing is saved but what went in.
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from pullback.control.transformed import Transformed
+from pullback.control.transformed import TransformedGraph
 from pullback.core.kinds import Scalar
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Node, Var
@@ -53,7 +53,7 @@ CHEAP = frozenset(
 class BodyPartition:
     """A body of values and cotangents, and its values that are saved for the backward pass."""
 
-    whole: Transformed
+    whole: TransformedGraph
     graph: Graph  # that of `whole`, simplified
     saved: tuple[Var, ...]
     invariant: tuple[Var, ...]  # depend on constants alone
@@ -88,7 +88,7 @@ def simplified(graph: Graph) -> Graph:
 
 
 def partition_body(
-    whole: Transformed,
+    whole: TransformedGraph,
     constant: Collection[Var],
     given: Collection[Var],
     stacked: Collection[int] = (),
@@ -182,7 +182,7 @@ def _is_cheap(node: Node) -> bool:
     return isinstance(node.primitive, Scalar) and node.primitive.name in CHEAP
 
 
-def _tainted(graph: Graph, whole: Transformed) -> set[Var]:
+def _tainted(graph: Graph, whole: TransformedGraph) -> set[Var]:
     """The values that depend on a seed or a sum."""
     tainted = set(whole.extra_inputs.values())
     for node in graph.nodes:

@@ -16,14 +16,14 @@ from pullback import trees
 from pullback.control.body import Program, Pull, WithBodies, handed_over, record_body, walking
 from pullback.control.body_partition import partition_body
 from pullback.control.leaves import as_type, is_differentiable, moving_type, traced_type, zeros
-from pullback.control.transformed import Transformed, batched, pulled, pushed
+from pullback.control.transformed import TransformedGraph, batched, pulled, pushed
 from pullback.core.cases import tested_in
-from pullback.core.primitive import Traced
+from pullback.core.primitive import TracedValue
 from pullback.core.types import ArrayType
 from pullback.ir.graph import Graph, Var
 
 
-class _Checkpointed(WithBodies):
+class _Checkpoint(WithBodies):
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         """Evaluate the body by walking its graph."""
         return tuple(walking(params["body"])()(*operands))
@@ -90,7 +90,7 @@ class _Checkpointed(WithBodies):
         whole, _ = batched(body, flags, [True] * len(body.outputs), size)
         return self._applied(whole, operands, whole.inputs)
 
-    def _applied(self, whole: Transformed, operands: Sequence[Any], inputs: Sequence[Var]) -> Any:
+    def _applied(self, whole: TransformedGraph, operands: Sequence[Any], inputs: Sequence[Var]) -> Any:
         body = Graph((*whole.captured, *inputs), (), whole.graph.nodes, whole.graph.outputs)
         return self(*whole.consts, *operands, body=body)
 
@@ -98,7 +98,7 @@ class _Checkpointed(WithBodies):
 def checkpointed_node(function: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     """The result of the function, computed by one node from the traced ones of its arguments and what it closes over."""
     leaves, rebuild = trees.flatten((tuple(args), keywords))
-    traced = [number for number, leaf in enumerate(leaves) if isinstance(leaf, Traced)]
+    traced = [number for number, leaf in enumerate(leaves) if isinstance(leaf, TracedValue)]
 
     def values_of(*values: Any) -> tuple[list[Any], trees.Rebuild]:
         own = list(leaves)
@@ -112,6 +112,6 @@ def checkpointed_node(function: Callable[..., Any], args: Sequence[Any], keyword
     return body.rest(iter(results))
 
 
-checkpointed = _Checkpointed("checkpointed")
+checkpointed = _Checkpoint("checkpointed")
 
 tested_in("control/test_checkpointing.py", "checkpointed")

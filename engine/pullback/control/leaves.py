@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.primitive import Traced, innermost_recorder
+from pullback.core.primitive import TracedValue, innermost_recorder
 from pullback.core.types import ArrayType, is_array_like, type_of
 from pullback.errors import ControlFlowError
 from pullback.rules import shapes
@@ -14,7 +14,7 @@ _KINDS = "bifc"
 
 def leaf_type(leaf: Any, place: str, loop: str) -> ArrayType:
     """Type of a leaf that goes through a loop."""
-    if isinstance(leaf, Traced):
+    if isinstance(leaf, TracedValue):
         return traced_type(leaf)
     if not is_array_like(leaf):
         raise ControlFlowError(f"{loop}: {place} is a {type(leaf).__name__}; loops carry arrays, numbers and None")
@@ -27,7 +27,7 @@ def traced_type(leaf: Any) -> ArrayType:
         own: ArrayType = leaf.variable.type
         return own
     inner = getattr(leaf, "value", None)
-    if isinstance(inner, Traced):
+    if isinstance(inner, TracedValue):
         return traced_type(inner)
     return type_of(inner) if type(inner) in (bool, int, float, complex) else ArrayType(leaf.shape, leaf.dtype)
 
@@ -57,7 +57,7 @@ def in_words(type_: ArrayType) -> str:
 
 def as_type(value: Any, type_: ArrayType) -> Any:
     """A value in the type a loop gives it: Python numbers take a dtype, a single number is spread."""
-    if not isinstance(value, Traced):
+    if not isinstance(value, TracedValue):
         if type_.weak:
             return value
         own = np.asarray(value, type_.dtype)

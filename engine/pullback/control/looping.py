@@ -13,7 +13,7 @@ from pullback.control.body import Body, keeps_form, record_body
 from pullback.control.carry import Carry
 from pullback.control.leaves import leaf_type
 from pullback.control.scanning import scan
-from pullback.core.primitive import Traced
+from pullback.core.primitive import TracedValue
 from pullback.errors import ControlFlowError
 from pullback.ir.graph import Var
 from pullback.numpy_api.valued import ValuedTracer
@@ -62,7 +62,7 @@ def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], init
     if keeps_form():
         carry = Carry("while_loop", init)
         test, step_once = _recorded(condition, body, carry)
-        if any(isinstance(value, Traced) for value in (*test.consts, *step_once.consts, *trees.flatten(init)[0])):
+        if any(isinstance(value, TracedValue) for value in (*test.consts, *step_once.consts, *trees.flatten(init)[0])):
             return _as_one_node(test, step_once, carry, init)
     carry = Carry("while_loop", init)
     values, step = init, 0

@@ -17,7 +17,7 @@ import numpy as np
 from pullback.control.body import Program, Pull, WithBodies, handed_over, run, walking
 from pullback.control.body_partition import BodyPartition, closed, partition_body
 from pullback.control.leaves import as_type, is_differentiable, zeros
-from pullback.control.transformed import Transformed, batched, pulled, pushed, repeated
+from pullback.control.transformed import TransformedGraph, batched, pulled, pushed, repeated
 from pullback.core.cases import tested_in
 from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Graph, Var
@@ -315,7 +315,7 @@ def _direction(value: Any, type_: ArrayType) -> Any:
 
 
 def _with(
-    whole: Transformed, operands: Sequence[Any], numbers: Sequence[int], tangents: Sequence[Any] | None = None
+    whole: TransformedGraph, operands: Sequence[Any], numbers: Sequence[int], tangents: Sequence[Any] | None = None
 ) -> list[tuple[Var, Any]]:
     """Inputs with their operands; then the tangents of those that have one."""
     pairs = [(whole.inputs[number], operands[number]) for number in numbers]
@@ -324,7 +324,7 @@ def _with(
     return pairs
 
 
-def _present(whole: Transformed, numbers: Sequence[int]) -> list[Atom]:
+def _present(whole: TransformedGraph, numbers: Sequence[int]) -> list[Atom]:
     return [whole.extra_outputs[number] for number in numbers if number in whole.extra_outputs]
 
 

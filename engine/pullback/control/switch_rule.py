@@ -17,7 +17,7 @@ import numpy as np
 from pullback.control.body import Program, Pull, WithBodies, handed_over, record_body, run, walking
 from pullback.control.body_partition import BodyPartition, closed, partition_body
 from pullback.control.leaves import as_type, is_differentiable, moving_type, zeros
-from pullback.control.transformed import Transformed, along_examples, batched, on_examples, pulled, pushed
+from pullback.control.transformed import TransformedGraph, along_examples, batched, on_examples, pulled, pushed
 from pullback.core.cases import tested_in
 from pullback.core.types import ArrayType, type_of
 from pullback.errors import ControlFlowError
@@ -170,7 +170,7 @@ class _Switch(WithBodies):
         return tuple(chosen)
 
     def _for_those(
-        self, number: int, count: int, operands: Sequence[Any], flags: Sequence[bool], whole: Transformed
+        self, number: int, count: int, operands: Sequence[Any], flags: Sequence[bool], whole: TransformedGraph
     ) -> Any:
         """The results of a batched branch for the examples that take it; zeros, and not run, where none does.
 
@@ -236,7 +236,7 @@ def _unread(type_: ArrayType) -> Var:
     return Var(-1, type_)
 
 
-def _partitioned(whole: Transformed) -> BodyPartition:
+def _partitioned(whole: TransformedGraph) -> BodyPartition:
     return partition_body(whole, constant=(), given=whole.inputs)
 
 

@@ -25,7 +25,7 @@ from pullback.transforms.batching import BatchTrace, BatchTracer
 
 
 @dataclass(frozen=True, slots=True)
-class Transformed:
+class TransformedGraph:
     """A graph whose inputs and outputs are grouped by what they are.
 
     `inputs` and `outputs` are the variables and atoms that stand for those of the body it was made of; `extra_inputs` and
@@ -43,7 +43,7 @@ class Transformed:
     rest: Any = None
 
 
-def pushed(graph: Graph, moving: Sequence[bool], required: Sequence[bool]) -> Transformed:
+def pushed(graph: Graph, moving: Sequence[bool], required: Sequence[bool]) -> TransformedGraph:
     """A body of values and tangents: moving inputs have one, and so have outputs that move or are required."""
     types = [var.type for var in graph.inputs]
     movers = [number for number, moves in enumerate(moving) if moves]
@@ -68,7 +68,9 @@ def pushed(graph: Graph, moving: Sequence[bool], required: Sequence[bool]) -> Tr
     return _grouped(body.graph, body.consts, graph, movers, body.rest)
 
 
-def pulled(graph: Graph, active: Sequence[bool], accumulated: Sequence[bool], required: Sequence[bool]) -> Transformed:
+def pulled(
+    graph: Graph, active: Sequence[bool], accumulated: Sequence[bool], required: Sequence[bool]
+) -> TransformedGraph:
     """A body of values and cotangents.
 
     The extra inputs are seeds `("seed", output)` for every output that can move, and sums so far `("sum", input)` for the
@@ -112,7 +114,9 @@ def pulled(graph: Graph, active: Sequence[bool], accumulated: Sequence[bool], re
     return replace(_grouped(body.graph, body.consts, graph, extra, keys), rest=live)
 
 
-def batched(graph: Graph, flags: Sequence[bool], required: Sequence[bool], size: int) -> tuple[Transformed, list[bool]]:
+def batched(
+    graph: Graph, flags: Sequence[bool], required: Sequence[bool], size: int
+) -> tuple[TransformedGraph, list[bool]]:
     """The body for a batch: flagged inputs have a leading axis, and so have outputs that depend on them, or have to."""
     types = [
         ArrayType((size, *var.type.shape), var.type.dtype) if own else var.type
@@ -145,7 +149,7 @@ def along_examples(truths: Any, value: Any) -> Any:
 
 
 def on_examples(
-    taken: Any, numbers: Any, values: Sequence[Any], flags: Sequence[bool], whole: Transformed
+    taken: Any, numbers: Any, values: Sequence[Any], flags: Sequence[bool], whole: TransformedGraph
 ) -> list[Any]:
     """The inputs of a batched body for the examples that take it; in place of the others those of one that does.
 
@@ -167,11 +171,11 @@ def repeated(value: Any, type_: ArrayType, size: int) -> Any:
 
 def _grouped(
     graph: Graph, consts: tuple[Any, ...], original: Graph, extra: Sequence[Any], extra_outputs: Sequence[Any]
-) -> Transformed:
+) -> TransformedGraph:
     captured = graph.inputs[: len(consts)]
     inputs = graph.inputs[len(consts) :]
     count, results = len(original.inputs), len(original.outputs)
-    return Transformed(
+    return TransformedGraph(
         graph,
         captured,
         consts,

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.core.kinds import Declared
+from pullback.core.kinds import DeclaredPrimitive
 
 
-class Flat(Declared):
+class Flat(DeclaredPrimitive):
     """A function of any operands and parameters that no operand moves.
 
     That is a fact about the function and not a missing rule; elementwise ones are a `Scalar` without maps. `batch(x,

@@ -137,7 +137,7 @@ class Scalar(Primitive):
         return self(*(behind_batch(x, rank) if own else x for x, own in zip(operands, batched, strict=True)), **params)
 
 
-class Declared(Primitive):
+class DeclaredPrimitive(Primitive):
     """A primitive whose values, types, memory and batches are functions it is declared with."""
 
     def __init__(
@@ -175,7 +175,7 @@ class Declared(Primitive):
         return self._batch is not None
 
 
-class Linear(Declared):
+class Linear(DeclaredPrimitive):
     """A linear function of its one operand; parameters are constants.
 
     `transpose(y_bar, x, **params)` may look at the shape and dtype of x, never at its values. `batch(x, **params)` is the
@@ -227,7 +227,7 @@ class Linear(Declared):
         return 0 if self._flops is None else self._flops(types)
 
 
-class Bilinear(Declared):
+class Bilinear(DeclaredPrimitive):
     """A function linear in each of its two operands.
 
     `batch(a, b, batched, **params)` is the function for operands of which those flagged have one more, leading axis.

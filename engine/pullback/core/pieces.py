@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.primitive import Traced
+from pullback.core.primitive import TracedValue
 
 #: A handful of pieces fits a first-level cache; with smaller ones the calls of NumPy cost more than the memory does.
 PIECE_BYTES = 16 * 1024
@@ -33,7 +33,7 @@ class Pieces:
 
     def __call__(self, *operands: Any) -> Any:
         """The value, in a fresh array."""
-        if any(isinstance(operand, Traced) for operand in operands):
+        if any(isinstance(operand, TracedValue) for operand in operands):
             return self.expression(*operands)
         return self._evaluate(None, operands)
 

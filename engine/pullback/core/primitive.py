@@ -30,7 +30,7 @@ class Effect(Enum):
     """The effect of a primitive besides its result."""
 
     NONE = "none"
-    READS = "reads memory"  # its result depends on when it runs: never merged with a twin
+    READS = "reads memory"  # its result depends on when it runs: never merged with an equal one
     OVERWRITES = "overwrites its first operand"  # never dropped, merged or moved; what it wrote over is put back later
     RESTORES = "restores its first operand"  # the undoing of an overwrite
     KEEPS = "keeps state for its pullback"  # pulled back just once, also if its result is not used
@@ -70,7 +70,7 @@ class Trace(ABC):
         """Of a recorder: the program gives no floating-point warnings."""
 
 
-class Traced:
+class TracedValue:
     """A value that a trace follows; the NumPy face of it is `pullback.numpy_api.tracer.Tracer`."""
 
     __slots__ = ("memory", "traced_by")
@@ -87,7 +87,7 @@ class Traced:
         memory = self.memory
         return self if memory is None else memory.read(self)
 
-    def twin(self) -> Any:
+    def alias(self) -> Any:
         """The same value under another name."""
         raise NotImplementedError  # each trace knows its own values
 
@@ -128,40 +128,40 @@ class Traced:
         raise NotImplementedError  # on a device alone
 
 
-class _Given:
+class _ArgumentMemory:
     """The mark of an argument, as its memory: it shows what it was given, and is not for the function to write to."""
 
     def read(self, array: Any) -> Any:
         return array
 
 
-GIVEN = _Given()
+GIVEN = _ArgumentMemory()
 
 
 def is_followed(x: Any) -> bool:
     """True if a transformation follows a value; an array on a device is plain to all of them."""
-    return isinstance(x, Traced) and not x.on_device
+    return isinstance(x, TracedValue) and not x.on_device
 
 
 def current(x: Any) -> Any:
     """The current value of a traced value; anything else is itself."""
-    return x.current() if isinstance(x, Traced) else x
+    return x.current() if isinstance(x, TracedValue) else x
 
 
 def as_value(x: Any) -> Any:
     """The current value of a traced value, under a name that later stores do not change; anything else is itself."""
     now = current(x)
-    return now.twin() if isinstance(now, Traced) and now.memory is not None else now
+    return now.alias() if isinstance(now, TracedValue) and now.memory is not None else now
 
 
-class _Active(threading.local):
+class _ActiveTraces(threading.local):
     def __init__(self) -> None:
         self.traces: list[Trace] = []
         self.branch: Trace | None = None  # the innermost that keeps all
         self.refused = ""  # the sentence for the latest store into a plain array
 
 
-_active = _Active()
+_active = _ActiveTraces()
 _levels = count(1)
 _T = TypeVar("_T", bound=Trace)
 
@@ -284,7 +284,7 @@ class Primitive(ABC):
         """Evaluate, or let the innermost trace among the operands apply it."""
         trace: Trace | None = None
         for operand in operands:
-            if isinstance(operand, Traced):
+            if isinstance(operand, TracedValue):
                 if operand.memory is not None and operand.memory is not GIVEN:
                     return self._of_current(operands, params)
                 if trace is None or operand.traced_by.level > trace.level:
@@ -294,10 +294,12 @@ class Primitive(ABC):
     def _of_current(self, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         """Evaluate or apply to what operands hold after stores."""
         now = [current(operand) for operand in operands]
-        trace = max((x.traced_by for x in now if isinstance(x, Traced)), key=lambda trace: trace.level, default=None)
+        trace = max(
+            (x.traced_by for x in now if isinstance(x, TracedValue)), key=lambda trace: trace.level, default=None
+        )
         result = self._dispatch(trace, now, params)
         if trace is None:
-            stored = next(operand for operand in operands if isinstance(operand, Traced))
+            stored = next(operand for operand in operands if isinstance(operand, TracedValue))
             return tuple(map(stored.holding, result)) if self.results > 1 else stored.holding(result)
         return result
 
@@ -370,7 +372,11 @@ class Primitive(ABC):
         Right for every rule, and slow: one application per example. Kinds and rules that can do better override it.
         """
         examples = range(next(np.shape(x)[0] for x, own in zip(operands, batched, strict=True) if own))
-        if len(examples) > MOST_APPLICATIONS and innermost_recorder() and any(isinstance(x, Traced) for x in operands):
+        if (
+            len(examples) > MOST_APPLICATIONS
+            and innermost_recorder()
+            and any(isinstance(x, TracedValue) for x in operands)
+        ):
             raise NeedsValueError(
                 f"{self.name} is applied to one example of a batch after the other, and {len(examples)} of them are too many "
                 "steps for a plan"

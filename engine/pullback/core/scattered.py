@@ -9,7 +9,7 @@ from pullback.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Scattered:
+class ScatteredCotangent:
     """`value` at `key` of an array of zeros; made in constant time, whatever the shape.
 
     With arrays of positions (see `pullback.rules.gathering`) the key may name one element several times; then its

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.core.kinds import Declared
+from pullback.core.kinds import DeclaredPrimitive
 from pullback.core.types import ArrayType
 
 
-class Selection(Declared):
+class Selection(DeclaredPrimitive):
     """`evaluate(x, *indices, **params)` with `transpose(y_bar, x, *indices, **params)`.
 
     Like `Linear`, but for the positions, which are operands: they may come out of a computation. They do not move. The

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pullback import trees
-from pullback.core.primitive import Effect, Primitive, Traced, innermost_recorder
+from pullback.core.primitive import Effect, Primitive, TracedValue, innermost_recorder
 from pullback.core.types import ArrayType, is_array_like, type_of
 from pullback.custom.derivative import Derivative, fitted, transposed
 from pullback.dataclass import dataclass
@@ -43,7 +43,7 @@ class Call:
             yield [next(rest) for _ in range(count)]
 
 
-class Applied(Primitive):
+class FunctionPrimitive(Primitive):
     """Parameters: call."""
 
     # The function may read what it likes, so two calls are not one; and it may give back what it was given or has kept.
@@ -61,7 +61,7 @@ class Applied(Primitive):
     def __call__(self, *operands: Any, **params: Any) -> Any:
         """Apply it as any rule; a plan runs it on each call, also on constants."""
         recorder = innermost_recorder()
-        if recorder is not None and not any(isinstance(operand, Traced) for operand in operands):
+        if recorder is not None and not any(isinstance(operand, TracedValue) for operand in operands):
             return recorder.apply(self, operands, params)
         return super().__call__(*operands, **params)
 
@@ -71,7 +71,7 @@ class Applied(Primitive):
         y = self._function(*call.operands(operands), **call.options)
         results = self._results(y)
         for result in results:
-            if isinstance(result, Traced):
+            if isinstance(result, TracedValue):
                 raise TracingError(
                     f"{self.name} returned a traced value, so it depends on one that was not passed to it; pass it"
                 )

@@ -17,9 +17,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
 from pullback import trees
-from pullback.core.primitive import Trace, Traced, innermost_recorder
+from pullback.core.primitive import Trace, TracedValue, innermost_recorder
 from pullback.core.types import is_array_like
-from pullback.custom.applying import Applied, Call
+from pullback.custom.applying import Call, FunctionPrimitive
 from pullback.custom.derivative import Derivative
 from pullback.errors import NoRuleError, TracingError
 from pullback.traces.recorder import Recorder
@@ -44,7 +44,7 @@ class CustomPrimitive:
         self._signature = _signature_of(function)
         self._names = _positional_names(self._signature)
         self._derivative = Derivative(self.__name__, self._names)
-        self._applied = Applied(self.__name__, function, self._derivative, results)
+        self._applied = FunctionPrimitive(self.__name__, function, self._derivative, results)
 
     def __repr__(self) -> str:
         return f"<primitive {self.__name__}>"
@@ -108,19 +108,21 @@ class CustomPrimitive:
         leaves, rebuild = trees.flatten(operands)
         counts = tuple(len(trees.flatten(operand)[0]) for operand in operands)
         for leaf in [*leaves, *filter(trees.is_constant, operands)]:
-            if not isinstance(leaf, Traced) and not is_array_like(leaf):
+            if not isinstance(leaf, TracedValue) and not is_array_like(leaf):
                 raise TracingError(
                     f"{self.__name__}: an operand holds a {type(leaf).__name__}, not an array or a number; "
                     "make it a keyword-only argument, which is an option and constant"
                 )
         for name, option in options.items():
-            if isinstance(option, Traced) or not _is_hashable(option):
+            if isinstance(option, TracedValue) or not _is_hashable(option):
                 raise TracingError(
                     f"{self.__name__}: the option {name} is a {type(option).__name__}, which may change or be "
                     "differentiated; make it a positional argument"
                 )
         trace = max(
-            (leaf.traced_by for leaf in leaves if isinstance(leaf, Traced)), key=lambda own: own.level, default=None
+            (leaf.traced_by for leaf in leaves if isinstance(leaf, TracedValue)),
+            key=lambda own: own.level,
+            default=None,
         )
         if trace is None:
             trace = innermost_recorder()
@@ -142,7 +144,7 @@ class CustomPrimitive:
     def _require_derivative(self, trace: Trace, operands: Sequence[Any]) -> None:
         """Refuse a function without a derivative where it is called, not later where the derivative is taken."""
         for place, operand in enumerate(operands):
-            moves = any(isinstance(leaf, Traced) and leaf.traced_by is trace for leaf in trees.flatten(operand)[0])
+            moves = any(isinstance(leaf, TracedValue) and leaf.traced_by is trace for leaf in trees.flatten(operand)[0])
             if moves and not self._derivative.covers(place):
                 raise NoRuleError(self._derivative.missing(place))
 

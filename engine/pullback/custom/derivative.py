@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.kinds import unbroadcast
-from pullback.core.primitive import Traced
+from pullback.core.primitive import TracedValue
 from pullback.core.types import dtype_of, shape_of
 from pullback.errors import DifferentiationError, NoRuleError, TracingError
 from pullback.transforms.linearizing import vjp, zero_like
@@ -167,7 +167,7 @@ def transposed(
             f"{name} has no {wanted}, and its {given} cannot be transposed into one ({error}); {remedy}"
         ) from error
     everything = [*result, *values, *arguments]
-    if not any(isinstance(value, Traced) for value in everything) and not _is_transpose(linear, result, arguments):
+    if not any(isinstance(value, TracedValue) for value in everything) and not _is_transpose(linear, result, arguments):
         raise DifferentiationError(
             f"{name} has no {wanted}, and its {given} is not linear, so there is nothing to transpose; {remedy}"
         )

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from pullback import trees
-from pullback.core.primitive import Traced
+from pullback.core.primitive import TracedValue
 from pullback.dataclass import dataclass
 from pullback.errors import ChangedError, DeviceError, name_of
 from pullback.numpy_api.traced_stores import given
@@ -108,7 +108,7 @@ def fetch(tree: Any) -> Any:
     for leaf in leaves:
         if _is_foreign(leaf):
             leaf = _adopted(leaf)  # noqa: PLW2901 - the same array under our name
-        fetched.append(leaf.fetched() if isinstance(leaf, Traced) and leaf.on_device else leaf)
+        fetched.append(leaf.fetched() if isinstance(leaf, TracedValue) and leaf.on_device else leaf)
     return rebuild(iter(fetched))
 
 
@@ -130,7 +130,7 @@ def _is_foreign(leaf: Any) -> bool:
 
 def _kind(leaf: Any, *, numbers: bool = False) -> str | None:
     """The library that an array belongs to; None for numbers and traced values, which belong to none."""
-    if isinstance(leaf, Traced):
+    if isinstance(leaf, TracedValue):
         return "device" if leaf.on_device else None
     if issubclass(type(leaf), np.ndarray | np.generic):
         return "numpy" if numbers or leaf.ndim else None
@@ -147,11 +147,11 @@ def _placed(leaf: Any, target: Any) -> Any:
     eager = _values()
     if _is_foreign(leaf):
         leaf = _adopted(leaf)
-    return leaf.on(target) if isinstance(leaf, Traced) else eager.put(leaf, target)
+    return leaf.on(target) if isinstance(leaf, TracedValue) else eager.put(leaf, target)
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class DeviceCall:
     """The arguments of a call as device arrays, and the way back for what it gives."""
 
     args: tuple[Any, ...]
@@ -172,7 +172,7 @@ class Carried:
         held: list[Any] = [array for _, array, _ in self.adopted]
         results = []
         for leaf in leaves:
-            if isinstance(leaf, Traced) and leaf.on_device:
+            if isinstance(leaf, TracedValue) and leaf.on_device:
                 own = leaf.separated([leaf] if copied else held)
                 held.append(own)
                 results.append(handed_over(own, self.kind))
@@ -195,7 +195,7 @@ class Carried:
         return rebuild(iter([_adopted(leaf) if _is_foreign(leaf) else leaf for leaf in leaves]))
 
 
-def carried(function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Carried | None:
+def carried(function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> DeviceCall | None:
     """The call on the device that its arrays lie on, or that is in force; None for a call on the host.
 
     Arrays on two devices, or on the host and on a device, are refused by argument.
@@ -208,7 +208,7 @@ def carried(function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[
     if len(kinds - {"numpy", "device"}) > 1:
         raise _mixed(function, args, keywords, _kind)
     adopted = [_adopted(leaf) if _is_foreign(leaf) else leaf for leaf in leaves]
-    adopted = [given(leaf.twin()) if isinstance(leaf, Traced) and leaf.on_device else leaf for leaf in adopted]
+    adopted = [given(leaf.alias()) if isinstance(leaf, TracedValue) and leaf.on_device else leaf for leaf in adopted]
     if name is not None:
         target = _values().device_named(name)
         adopted = [_placed(leaf, target) if _kind(leaf) == "numpy" else leaf for leaf in adopted]
@@ -218,7 +218,7 @@ def carried(function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[
     own_args, own_keywords = rebuild(iter(adopted))
     lent = tuple((leaf, own, _version(leaf)) for leaf, own in zip(leaves, adopted, strict=True) if _is_foreign(leaf))
     kind = next(iter(kinds - {"numpy", "device"}), "device" if "device" in kinds else "numpy")
-    return Carried(own_args, own_keywords, kind, places.pop(), lent)
+    return DeviceCall(own_args, own_keywords, kind, places.pop(), lent)
 
 
 def _version(array: Any) -> int:

@@ -19,7 +19,7 @@ from pullback.traces.recorder import record
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ActivationRule:
     """A rule and the numbers that shape it: `leakyrelu` with a slope of 0.2."""
 
     rule: Scalar
@@ -48,7 +48,7 @@ _RULES[activations.tanh] = tanh
 _RULES[activations.gelu] = rules.gelu_tanh
 
 
-def activation(act: str | Callable[..., Any]) -> Chosen | Callable[[Any], Any]:
+def activation(act: str | Callable[..., Any]) -> ActivationRule | Callable[[Any], Any]:
     """The rule behind a name, one of our functions, a `partial` of one with numbers, or a NumPy ufunc.
 
     Any other function comes back as it is, and so does rrelu, whose slopes are drawn anew.
@@ -57,24 +57,24 @@ def activation(act: str | Callable[..., Any]) -> Chosen | Callable[[Any], Any]:
         return _named(act)
     if not callable(act):
         raise TypeError(f"act is a function or its name, not a {type(act).__name__}")
-    if isinstance(act, Chosen):
+    if isinstance(act, ActivationRule):
         return act
     if isinstance(act, Scalar):
-        return Chosen(act) if len(act.maps) == 1 else act
+        return ActivationRule(act) if len(act.maps) == 1 else act
     if isinstance(act, np.ufunc):
         rule = UFUNCS.get(act)
-        return Chosen(rule) if isinstance(rule, Scalar) and len(rule.maps) == 1 else act
+        return ActivationRule(rule) if isinstance(rule, Scalar) and len(rule.maps) == 1 else act
     return _with_constants(act)
 
 
 @cache
-def _named(name: str) -> Chosen | Callable[[Any], Any]:
+def _named(name: str) -> ActivationRule | Callable[[Any], Any]:
     if name not in _NAMES:
         raise ValueError(f"there is no activation {name!r}; there are {', '.join(sorted(_NAMES))}, or pass a function")
     return _with_constants(_NAMES[name])
 
 
-def _with_constants(act: Callable[..., Any]) -> Chosen | Callable[[Any], Any]:
+def _with_constants(act: Callable[..., Any]) -> ActivationRule | Callable[[Any], Any]:
     """One of our functions with the parameters it is called with, if these are plain finite numbers."""
     keywords: dict[str, Any] = {}
     function = act
@@ -86,11 +86,11 @@ def _with_constants(act: Callable[..., Any]) -> Chosen | Callable[[Any], Any]:
     constants = tuple(keywords.get(name, parameter.default) for name, parameter in list(parameters.items())[1:])
     if not all(type(constant) in (int, float) and np.isfinite(constant) for constant in constants):
         return act
-    return Chosen(rule, constants)
+    return ActivationRule(rule, constants)
 
 
 @cache
-def reads_output_only(chosen: Chosen) -> bool:
+def reads_output_only(chosen: ActivationRule) -> bool:
     """True if the derivative can be had from the output, found by tracing it. Such a rule may overwrite its operand."""
     probe = ArrayType((2,), np.dtype(np.float64))
     map_ = chosen.rule.maps[0]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.nn.choosing import Chosen, activation, reads_output_only
+from pullback.nn.choosing import ActivationRule, activation, reads_output_only
 from pullback.rules.activations import identity
 from pullback.rules.bias_act import ActivatedLayer
 from pullback.tiers import current_tier
@@ -32,7 +32,7 @@ def run_layer(
     function = activation(act)
     if current_tier() == "unfused" or not all(_is_float_array(operand) for operand in operands):
         return function(reference(*operands))
-    if isinstance(function, Chosen) and reads_output_only(function):
+    if isinstance(function, ActivationRule) and reads_output_only(function):
         shaped = {"constants": function.constants} if function.constants else {}
         return rule(*operands, act=function.rule, **shaped, **params)
     return function(rule(*operands, act=identity, **params))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.primitive import Traced
+from pullback.core.primitive import TracedValue
 from pullback.core.quiet import ignoring
 from pullback.numpy_api.operands import as_operand
 from pullback.rules import softmax as rules
@@ -70,7 +70,7 @@ def logitcrossentropy(logits: Any, targets: Any, *, axis: int, reduce: str = "me
             f"logitcrossentropy: targets of shape {np.shape(targets)} fit logits of shape {shape} neither as probabilities "
             "nor, without the axis, as class numbers"
         )
-    followed = numbered and isinstance(targets, Traced)  # their range is known to the rule only
+    followed = numbered and isinstance(targets, TracedValue)  # their range is known to the rule only
     if followed or current_tier() != "unfused":
         losses = rules.logitcrossentropy(logits, targets, axis=place)
     else:

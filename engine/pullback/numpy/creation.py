@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.primitive import Traced
+from pullback.core.primitive import TracedValue
 from pullback.numpy_api.memory_order import single
 from pullback.numpy_api.shapes import broadcast_to
 from pullback.numpy_api.tracer import writable
@@ -88,7 +88,7 @@ empty, empty_like = zeros, zeros_like
 
 def holds_traced(value: Any) -> bool:
     """True if a value is traced, or a nest of lists with a traced value in it."""
-    return isinstance(value, Traced) or any(isinstance(leaf, Traced) for leaf in _leaves(value))
+    return isinstance(value, TracedValue) or any(isinstance(leaf, TracedValue) for leaf in _leaves(value))
 
 
 def _leaves(value: Any) -> Iterator[Any]:

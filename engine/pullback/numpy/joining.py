@@ -8,7 +8,7 @@ from pullback.errors import TracingError
 from pullback.numpy.creation import array, holds_traced
 
 
-class _Joined:
+class _Concatenator:
     """Joins what is between the brackets; the original does it where nothing is traced."""
 
     def __init__(self, original: Any, name: str, *, columns: bool) -> None:
@@ -31,5 +31,5 @@ class _Joined:
         return np.reshape(piece, (-1, 1)) if self._columns and np.ndim(piece) == 1 else piece
 
 
-r_ = _Joined(np.r_, "r_", columns=False)
-c_ = _Joined(np.c_, "c_", columns=True)
+r_ = _Concatenator(np.r_, "r_", columns=False)
+c_ = _Concatenator(np.c_, "c_", columns=True)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.primitive import Traced
+from pullback.core.primitive import TracedValue
 from pullback.namespaces import the_rest_of
 
 __all__ = ["Generator", "default_rng"]
@@ -75,7 +75,7 @@ def default_rng(seed: Any = None) -> Generator:
 
 
 def _any_traced(*parameters: Any) -> bool:
-    return any(isinstance(parameter, Traced) for parameter in parameters)
+    return any(isinstance(parameter, TracedValue) for parameter in parameters)
 
 
 def _shape(size: Any, *parameters: Any) -> Any:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.primitive import Traced
+from pullback.core.primitive import TracedValue
 from pullback.errors import TracingError
 from pullback.transforms.batching import vmap
 
@@ -19,7 +19,7 @@ class vectorize(np.vectorize):  # noqa: N801 (NumPy's name)
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """The function at each element."""
-        if not any(isinstance(value, Traced) for value in (*args, *keywords.values())):
+        if not any(isinstance(value, TracedValue) for value in (*args, *keywords.values())):
             return super().__call__(*args, **keywords)
         if keywords or self.excluded or self.signature is not None:
             raise TracingError(

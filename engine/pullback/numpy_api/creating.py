@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.primitive import Traced
+from pullback.core.primitive import TracedValue
 from pullback.errors import TracingError
 from pullback.numpy_api.memory_order import in_c_order
 from pullback.numpy_api.operands import as_operand
@@ -130,7 +130,7 @@ def result_type(*operands: Any) -> Any:
 
 def _dtype_or_itself(x: Any) -> Any:
     traced: Any = x
-    return traced.dtype if isinstance(x, Traced) else x
+    return traced.dtype if isinstance(x, TracedValue) else x
 
 
 @implements(np.can_cast)

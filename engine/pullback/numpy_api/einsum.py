@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.primitive import Traced
+from pullback.core.primitive import TracedValue
 from pullback.errors import TracingError
 from pullback.numpy_api.operands import as_operand, number_of
 from pullback.numpy_api.reductions import sum_
@@ -209,4 +209,4 @@ def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = Fa
 
 
 def _without_values(operand: Any) -> Any:
-    return np.broadcast_to(0.0, as_operand(operand).shape) if isinstance(operand, Traced) else operand
+    return np.broadcast_to(0.0, as_operand(operand).shape) if isinstance(operand, TracedValue) else operand

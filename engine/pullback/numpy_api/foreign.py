@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.primitive import Traced
+from pullback.core.primitive import TracedValue
 from pullback.errors import TracingError
 
 OPERANDS: set[type] = {bool, int, float, complex, np.ndarray}
@@ -31,7 +31,7 @@ def takes_type(kind: type) -> bool:
             + (" and say by numpy.where what counts" if issubclass(kind, np.ma.MaskedArray) else "")
         )
     own = getattr(kind, "__array_ufunc__", np.ndarray.__array_ufunc__)
-    if issubclass(kind, Traced) or own is np.ndarray.__array_ufunc__:
+    if issubclass(kind, TracedValue) or own is np.ndarray.__array_ufunc__:
         OPERANDS.add(kind)
         return True
     return issubclass(kind, np.generic)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.primitive import Traced
+from pullback.core.primitive import TracedValue
 from pullback.errors import TracingError
 from pullback.numpy_api.operands import as_operand, normalized_axis
 from pullback.numpy_api.shapes import astype, expand_dims, ravel, reshape, three_dimensional
@@ -93,7 +93,7 @@ def _leaves(part: Any) -> list[Any]:
 
 
 def _operands(arrays: Arrays, function: str) -> list[Any]:
-    if isinstance(arrays, Traced | np.ndarray) and np.ndim(arrays) == 0:
+    if isinstance(arrays, TracedValue | np.ndarray) and np.ndim(arrays) == 0:
         raise TracingError(f"numpy.{function} takes a sequence of arrays, not one number")
     operands = [as_operand(x) for x in arrays]
     if not operands:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.primitive import Traced, current
+from pullback.core.primitive import TracedValue, current
 from pullback.errors import TracingError
 from pullback.numpy_api.creating import array as stacked
 from pullback.numpy_api.operands import concrete
@@ -86,7 +86,7 @@ def _parts(given: list[Any], x: Any) -> tuple[list[Any], list[Any]]:
         elif isinstance(part, tuple):  # a mask, as the positions of what it keeps
             parts.extend([ARRAY] * len(part))
             positions.extend(part)
-        elif isinstance(part, np.ndarray | Traced):
+        elif isinstance(part, np.ndarray | TracedValue):
             parts.append(ARRAY)
             positions.append(part)
         else:
@@ -109,9 +109,9 @@ def _array_or_part(part: Any) -> Any:
         return slice(*(end if end is None else operator.index(end) for end in (part.start, part.stop, part.step)))
     if issubclass(type(part), int | np.integer) and not issubclass(type(part), bool):
         return int(part)
-    if isinstance(part, list) and any(isinstance(one, Traced) for one in part):
+    if isinstance(part, list) and any(isinstance(one, TracedValue) for one in part):
         part = stacked(part)
-    if isinstance(part, Traced):
+    if isinstance(part, TracedValue):
         array: Any = part
     else:
         array = np.asarray(part)
@@ -122,5 +122,5 @@ def _array_or_part(part: Any) -> Any:
     if kind == "b":
         mask = concrete(array, "indexing by a mask")
         return tuple(np.nonzero(mask)) if np.ndim(mask) else np.bool_(mask)
-    what = "a traced value of dtype" if isinstance(part, Traced) else f"a {type(part).__name__} of dtype"
+    what = "a traced value of dtype" if isinstance(part, TracedValue) else f"a {type(part).__name__} of dtype"
     raise TracingError(f"an array cannot be indexed by {what} {array.dtype}; index by integers, slices or masks")

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from pullback.core.primitive import Traced, as_value, current, innermost_recorder
+from pullback.core.primitive import TracedValue, as_value, current, innermost_recorder
 from pullback.numpy_api.operands import concrete, needs_values
 from pullback.numpy_api.shapes import astype, reshape
 from pullback.numpy_api.translations import FUNCTIONS
@@ -52,7 +52,7 @@ def recording(*, holds: bool) -> Iterator[Recording]:
 
 def is_unknown(mask: Any) -> bool:
     """True of a mask whose values nobody knows yet."""
-    if not isinstance(current(mask), Traced):
+    if not isinstance(current(mask), TracedValue):
         return False
     now: Any = current(mask)
     is_read = now.dtype.kind == "b" and now.shape and not now.on_device
@@ -175,7 +175,7 @@ class MaskedRead(NDArrayOperatorsMixin):
     def refuse(self, *_: Any, **__: Any) -> NoReturn:
         """Refuse what depends on how many elements are selected."""
         recorder, own, mask = innermost_recorder(), _recording.get(), current(self.mask)
-        if own is not None and isinstance(mask, Traced) and mask.held() is not None:
+        if own is not None and isinstance(mask, TracedValue) and mask.held() is not None:
             own.has_to_hold = True
         if recorder is not None:
             raise recorder.refusal(needs_values("indexing by a mask"))
@@ -283,4 +283,4 @@ def over(mask: Any, x: Any, before: int = 0) -> Any:
 def _are_same(mask: Any, other: Any) -> bool:
     """True if two masks are known to be equal."""
     mask, other = current(mask), current(other)
-    return mask is other or (isinstance(mask, Traced) and mask.is_equal(other))
+    return mask is other or (isinstance(mask, TracedValue) and mask.is_equal(other))

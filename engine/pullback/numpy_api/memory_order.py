@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.primitive import Traced, current, innermost_trace
+from pullback.core.primitive import TracedValue, current, innermost_trace
 from pullback.core.types import Shape
 from pullback.numpy_api.call_sites import located
 
@@ -76,10 +76,10 @@ def version_of(array: Any) -> int:
 
 def single(value: Any) -> Any:
     """A value under a name of its own, which later stores into others do not change."""
-    if not isinstance(value, Traced):
+    if not isinstance(value, TracedValue):
         return value
     now = value.current()
-    return now.twin() if isinstance(now, Traced) else now
+    return now.alias() if isinstance(now, TracedValue) else now
 
 
 def layout_of(array: Any) -> tuple[Any, np.ndarray[Any, Any]]:
@@ -113,7 +113,7 @@ def _owns_c_order(array: Any) -> bool:
 
 def in_c_order(array: Any) -> bool:
     """NumPy's array after this model, in its order ("K"), is in C order."""
-    if not isinstance(array, Traced):
+    if not isinstance(array, TracedValue):
         strides, shape = np.asarray(array).strides, np.shape(array)
     else:
         root, layout = layout_of(array)
@@ -126,7 +126,7 @@ def in_c_order(array: Any) -> bool:
 
 def copied(array: Any, order: str) -> Any:
     """`array.copy(order)`: another name for the value, which lies as NumPy's copy would."""
-    if isinstance(array, Traced) and order in ("C", "F"):
+    if isinstance(array, TracedValue) and order in ("C", "F"):
         born = innermost_trace() if array.on_device else array.traced_by
         array.memory = Contents(single(array), born, order=order)
     return array
@@ -139,9 +139,9 @@ def _is_wide(shape: Shape) -> bool:
 
 def _may_be_transposed(value: Any) -> bool:
     """True if NumPy's array of this value may not be in C order, because a transpose went into it."""
-    while isinstance(value, Traced) and hasattr(value, "value"):
+    while isinstance(value, TracedValue) and hasattr(value, "value"):
         value = current(value.value)
-    if isinstance(value, Traced):
+    if isinstance(value, TracedValue):
         return value.may_be_transposed()
     return type(value) is np.ndarray and not value.flags.c_contiguous
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.primitive import Traced, current, watching
+from pullback.core.primitive import TracedValue, current, watching
 from pullback.errors import NeedsValueError, TracingError
 
 NONE = np._NoValue  # noqa: SLF001 (NumPy's own mark of an option that was not given)
@@ -12,7 +12,7 @@ NONE = np._NoValue  # noqa: SLF001 (NumPy's own mark of an option that was not g
 
 def as_operand(x: Any) -> Any:
     """An array or a traced value as it is; a list or a Python number as an array."""
-    return x if isinstance(x, Traced | np.ndarray | np.generic) else np.asarray(x)
+    return x if isinstance(x, TracedValue | np.ndarray | np.generic) else np.asarray(x)
 
 
 def number_or_array(x: Any) -> Any:
@@ -33,16 +33,16 @@ def number_of(lengths: Any) -> int:
 def concrete(x: Any, function: str, remedy: str = "") -> Any:
     """The plain value, for results whose shape depends on values; in plans it has to be one that the plan can be held to."""
     x = current(x)
-    if isinstance(x, np.ndarray) and not isinstance(x, Traced):
+    if isinstance(x, np.ndarray) and not isinstance(x, TracedValue):
         return x
     if any(trace.records_types for trace in watching()):
-        while isinstance(x, Traced) and x.has_value:
+        while isinstance(x, TracedValue) and x.has_value:
             x = current(x.value)  # type: ignore[attr-defined]  # it has one
-        held = x.held() if isinstance(x, Traced) else None
+        held = x.held() if isinstance(x, TracedValue) else None
         if held is None:
             raise needs_values(function, remedy)
         return held
-    while isinstance(x, Traced):
+    while isinstance(x, TracedValue):
         if x.on_device:
             return x.fetched()
         if not hasattr(x, "value"):

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.primitive import Traced
+from pullback.core.primitive import TracedValue
 from pullback.errors import TracingError
 from pullback.numpy_api.joining import concatenate
 from pullback.numpy_api.keys import read
@@ -59,7 +59,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **keywords: Any) -> 
 def _with_constants(array: Any, axis: int, widths: tuple[int, int], constants: tuple[Any, Any]) -> Any:
     def block(width: int, value: Any) -> Any:
         shape = tuple(width if place == axis else length for place, length in enumerate(np.shape(array)))
-        if isinstance(value, Traced):
+        if isinstance(value, TracedValue):
             return broadcast_to(astype(value, array.dtype), shape)
         return np.full(shape, value, array.dtype)
 

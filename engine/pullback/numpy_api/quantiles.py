@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.primitive import Traced
+from pullback.core.primitive import TracedValue
 from pullback.errors import TracingError
 from pullback.numpy_api.operands import as_operand, number_of
 from pullback.numpy_api.shapes import astype, reshape, squeeze
@@ -107,7 +107,7 @@ def _nanquantile(a: Any, q: Any, axis: Any, method: str, keepdims: bool) -> Any:
 
 
 def _constant(q: Any) -> Any:
-    if isinstance(q, Traced):
+    if isinstance(q, TracedValue):
         raise TracingError("a quantile cannot be differentiated by q; pass q as a plain number")
     return np.asanyarray(q)
 
@@ -214,6 +214,6 @@ def _read(ordered: Any, at: Any) -> Any:
 
 def _weight(x: Any, model: Any) -> Any:
     """A weight in the precision of what is weighed; of integers in its own."""
-    if np.ndim(x) == 0 and not isinstance(x, Traced):
+    if np.ndim(x) == 0 and not isinstance(x, TracedValue):
         return float(x)
     return x.astype(model.dtype) if model.dtype.kind == "f" else x

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.primitive import Traced
+from pullback.core.primitive import TracedValue
 from pullback.core.types import Shape
 from pullback.numpy_api.creating import array
 from pullback.numpy_api.keys import parts_of
@@ -38,7 +38,9 @@ def updated(x: Any, key: Any, value: Any) -> Any:
     value = fitting(value, selected)
     if not positions and selected == np.shape(x) and all(part == slice(None) for part in parts):
         return (
-            np.array(broadcast_to(value, selected)) if not isinstance(value, Traced) else broadcast_to(value, selected)
+            np.array(broadcast_to(value, selected))
+            if not isinstance(value, TracedValue)
+            else broadcast_to(value, selected)
         )
     if 0 in selected:
         return x
@@ -74,7 +76,7 @@ def in_dtype(value: Any, dtype: np.dtype[Any], casting: Any) -> Any:
     """The value in the dtype of the array it is stored in; NumPy's error where the casting does not allow it."""
     if isinstance(value, list | tuple):
         value = array(value)
-    if not isinstance(value, Traced | np.ndarray | np.generic):
+    if not isinstance(value, TracedValue | np.ndarray | np.generic):
         value = np.asarray(value, dtype if casting == "unsafe" else None)[()]
     if not np.can_cast(value.dtype, dtype, casting):
         raise TypeError(f"cannot cast what is added from {value.dtype} to {dtype} with casting rule {casting!r}")
@@ -105,7 +107,7 @@ def _mask_alone(key: Any) -> tuple[Any, int]:
     first, *rest = parts[before:]
     if not all(part is Ellipsis or _is_whole(part) for part in rest):
         return None, before
-    if isinstance(first, list) and not any(isinstance(one, Traced) for one in first):
+    if isinstance(first, list) and not any(isinstance(one, TracedValue) for one in first):
         first = np.asarray(first)
     if isinstance(first, bool):
         return np.bool_(first), before
@@ -133,7 +135,7 @@ def _are_distinct(positions: Sequence[Any], x: Any, parts: Sequence[Any]) -> boo
     together = np.broadcast_shapes(*(np.shape(one) for one in positions))
     if np.prod(together, dtype=np.intp) <= 1:
         return True
-    if any(isinstance(one, Traced) for one in positions):
+    if any(isinstance(one, TracedValue) for one in positions):
         return False
     lengths = iter(np.shape(x))
     sizes = [

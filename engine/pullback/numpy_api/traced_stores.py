@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pullback.core.ownership import is_held_once
-from pullback.core.primitive import GIVEN, Traced, innermost_trace
+from pullback.core.primitive import GIVEN, TracedValue, innermost_trace
 from pullback.core.types import Shape
 from pullback.numpy_api.call_sites import located
 from pullback.numpy_api.masked_reads import MaskedRead
@@ -23,7 +23,7 @@ from pullback.numpy_api.storing import fitting, in_dtype, updated
 from pullback.rules.gathering import ARRAY
 from pullback.rules.storing import set_at, writing_over
 
-_Array = TypeVar("_Array", bound=Traced)
+_Array = TypeVar("_Array", bound=TracedValue)
 
 
 def given(array: _Array) -> _Array:
@@ -56,7 +56,7 @@ def _alone(array: Any) -> Any:
     if not isinstance(memory, Contents) or memory.born is not innermost_trace() or not is_held_once(memory, "value"):
         return None
     holder: Any = memory
-    if isinstance(memory.value, Traced):
+    if isinstance(memory.value, TracedValue):
         if memory.value.traced_by is not memory.born or not hasattr(memory.value, "value"):
             return None
         holder = memory.value
@@ -175,7 +175,7 @@ def viewed(base: Any, result: Any, show: Callable[[Any], Any], **further: Any) -
     """A result that NumPy gives as a view of the base; several are viewed one by one."""
     if isinstance(result, tuple | list):
         return type(result)(viewed(base, part, _part(show, number)) for number, part in enumerate(result))
-    if not isinstance(base, Traced) or not isinstance(result, Traced) or result is base:
+    if not isinstance(base, TracedValue) or not isinstance(result, TracedValue) or result is base:
         return result
     now = result.current()
     result.memory = View(base, show, None if now is result else now, **further)

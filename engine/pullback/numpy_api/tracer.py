@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pullback.core.primitive import GIVEN, Trace, Traced, current, innermost_trace
+from pullback.core.primitive import GIVEN, Trace, TracedValue, current, innermost_trace
 from pullback.errors import TracingError
 from pullback.numpy_api import complex_numbers, selecting, shapes
 from pullback.numpy_api.call_sites import is_library, located, refusal
@@ -21,7 +21,7 @@ from pullback.numpy_api.refusals import no_rule
 from pullback.numpy_api.surface import FUNCTIONS
 from pullback.numpy_api.traced_stores import assign, is_itself, read_key, store, viewed
 from pullback.numpy_api.ufuncs import UFUNCS, apply_ufunc
-from pullback.numpy_api.writing import Flat, store_at, write_out
+from pullback.numpy_api.writing import FlatView, store_at, write_out
 from pullback.rules import elementwise as e
 from pullback.rules import logic, rounding
 from pullback.rules import shapes as elements
@@ -79,7 +79,7 @@ def _named(function: Any, result: Any, args: tuple[Any, ...], keywords: dict[str
         order = keywords.get("order", rest[-1] if rest and isinstance(rest[-1], str) else "C")
         return _reshaped(base, result, order)
     if (
-        issubclass(type(base), Traced)
+        issubclass(type(base), TracedValue)
         and function in (np.real, np.imag, np.trim_zeros)
         and (base.dtype.kind == "c" or function is np.trim_zeros)
     ):
@@ -119,12 +119,12 @@ def _own(result: Any, operands: tuple[Any, ...]) -> Any:
     """A result that shares no memory: a traced value that is its operand gets a name of its own."""
     if isinstance(result, tuple | list):
         return type(result)(_own(part, operands) for part in result) if type(result) in (tuple, list) else result
-    if not isinstance(result, Traced):
+    if not isinstance(result, TracedValue):
         return result
     if isinstance(result.memory, Contents | None) and not any(result is operand for operand in operands):
         return result
     own = single(result)
-    return own if isinstance(own, Traced) else result.holding(own)
+    return own if isinstance(own, TracedValue) else result.holding(own)
 
 
 def _of_numpy(operands: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -132,7 +132,7 @@ def _of_numpy(operands: tuple[Any, ...]) -> tuple[Any, ...]:
     if not all(operand.__class__ in _PYTHON_NUMBERS for operand in operands):
         return operands
     return tuple(
-        elements.astype(operand, dtype=operand.dtype) if issubclass(type(operand), Traced) else operand
+        elements.astype(operand, dtype=operand.dtype) if issubclass(type(operand), TracedValue) else operand
         for operand in operands
     )
 
@@ -277,7 +277,7 @@ class _ClassOfTracers(type):
     __hash__ = type.__hash__
 
 
-class Tracer(Traced, metaclass=_ClassOfTracers):
+class Tracer(TracedValue, metaclass=_ClassOfTracers):
     """A value under a trace. It behaves like the array or number it stands for, except that it cannot become one."""
 
     __slots__ = ()
@@ -357,7 +357,7 @@ class Tracer(Traced, metaclass=_ClassOfTracers):
 
     @property
     def flat(self) -> Any:
-        return Flat(self)
+        return FlatView(self)
 
     @flat.setter
     def flat(self, value: Any) -> None:
@@ -424,7 +424,7 @@ class Tracer(Traced, metaclass=_ClassOfTracers):
     def _known(self, kind: str) -> Any:
         """The plain array that this one holds, if it holds one, or that a plan is held to."""
         now = self.current()
-        held = now.held() if isinstance(now, Traced) else now
+        held = now.held() if isinstance(now, TracedValue) else now
         if held is None:
             raise refusal(kind)
         return held
@@ -643,7 +643,7 @@ class WritableArray(Tracer):
     def traced_by(self) -> Any:  # type: ignore[override]
         """The trace of the current contents."""
         now = self.current()
-        return now.traced_by if isinstance(now, Traced) else _PLAIN_TRACE
+        return now.traced_by if isinstance(now, TracedValue) else _PLAIN_TRACE
 
     @property
     def shape(self) -> tuple[int, ...]:

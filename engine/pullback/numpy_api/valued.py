@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pullback.core.primitive import Primitive, Traced, current
+from pullback.core.primitive import Primitive, TracedValue, current
 from pullback.core.types import dtype_of
 from pullback.errors import TracingError
 from pullback.numpy_api.tracer import Tracer, lack
@@ -58,12 +58,12 @@ def memory_of(value: Any) -> Any:
 
 def is_in_memory(value: Any) -> bool:
     """True of an array of the host or of a device, and of no other traced value."""
-    return value.on_device if isinstance(value, Traced) else issubclass(type(value), np.ndarray)
+    return value.on_device if isinstance(value, TracedValue) else issubclass(type(value), np.ndarray)
 
 
 def may_share_memory(x: Any, y: Any) -> bool:
     """True if two arrays, both of the host or both of a device, may have an element in common."""
-    if isinstance(x, Traced):
+    if isinstance(x, TracedValue):
         return x.on_device and bool(x.may_share_memory(y))  # type: ignore[attr-defined] # of device arrays
     both = issubclass(type(x), np.ndarray) and issubclass(type(y), np.ndarray)
     return both and np.may_share_memory(x, y)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.primitive import Traced, current
+from pullback.core.primitive import TracedValue, current
 from pullback.errors import NoRuleError, TracingError
 from pullback.numpy_api.call_sites import STORE_REMEDY, located
 from pullback.numpy_api.keys import read
@@ -20,7 +20,7 @@ from pullback.numpy_api.ufuncs import UFUNCS, apply_ufunc
 
 def target(array: Any, function: str) -> Any:
     """The array to write to, if it is one that stores are seen in."""
-    if not isinstance(array, Traced):
+    if not isinstance(array, TracedValue):
         raise located(
             f"{function} writes a traced value into a {type(array).__name__} that is not traced; {STORE_REMEDY}"
         )
@@ -63,7 +63,7 @@ def _put_in_line(a: Any, key: Any, v: Any) -> None:
     assign(a, reshape(updated(reshape(a, (a.size,)), key, v), a.shape))
 
 
-class Flat:
+class FlatView:
     """`array.flat`: the elements as one line, to be read as copies and stored into."""
 
     __slots__ = ("_array",)
@@ -135,7 +135,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
 def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
     """True if a store into one may show in the other."""
     del max_work
-    roots = [layout_of(array)[0] for array in (a, b) if isinstance(array, Traced)]
+    roots = [layout_of(array)[0] for array in (a, b) if isinstance(array, TracedValue)]
     return len(roots) > 1 and roots[0] is roots[1]
 
 
@@ -162,10 +162,10 @@ def store_at(ufunc: Any, a: Any, indices: Any, *others: Any) -> None:
 
 def _may_repeat(a: Any, indices: Any) -> bool:
     parts: list[Any] = [current(part) for part in (indices if isinstance(indices, tuple) else (indices,))]
-    if any(issubclass(type(part), Traced) and part.dtype.kind in "iu" for part in parts):
+    if any(issubclass(type(part), TracedValue) and part.dtype.kind in "iu" for part in parts):
         return True
     counts = np.zeros(a.shape, np.intp)
-    if not any(isinstance(part, Traced) for part in parts):
+    if not any(isinstance(part, TracedValue) for part in parts):
         np.add.at(counts, tuple(parts), 1)
     return bool(np.any(counts > 1))
 

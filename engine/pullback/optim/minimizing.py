@@ -67,7 +67,7 @@ def minimize(
             if isinstance(leaf, float) else dtype.type(vector[start])
             for leaf, start, end, shape, dtype in zip(leaves, ends, ends[1:], shapes, dtypes, strict=False)
         ]  # fmt: skip
-        return rebuild(trees.Renewed(parts))
+        return rebuild(trees.ReplacementLeaves(parts))
 
     plan = compile(value_and_grad(loss))
 

@@ -22,7 +22,7 @@ from pullback.control.checkpoint_rule import checkpointed
 from pullback.control.scan_rule import Layout, scan
 from pullback.control.switch_rule import switch
 from pullback.control.while_rule import while_
-from pullback.core.primitive import Primitive, Traced, tracing
+from pullback.core.primitive import Primitive, TracedValue, tracing
 from pullback.core.types import ArrayType, dtype_of, type_of
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Capture, Graph, Literal, Node, with_guards_of, with_guards_returned
@@ -199,7 +199,7 @@ class _Walk:
 
     def exact(self, part: Any, type_: ArrayType) -> Any:
         """A part in exactly this type."""
-        if not isinstance(part, Traced):
+        if not isinstance(part, TracedValue):
             number = type_.dtype.type(part)
             return self._apply(shapes.broadcast_to, number, shape=type_.shape) if type_.shape else number
         own = self.recorder.atom_of(part).type
@@ -240,7 +240,7 @@ class _Walk:
         if type_.weak:
             return result
         part = ArrayType(type_.shape, _part_dtype(type_.dtype))
-        im = self.exact(result.im, part) if isinstance(result.im, Traced) else result.im
+        im = self.exact(result.im, part) if isinstance(result.im, TracedValue) else result.im
         return Pair(self.exact(result.re, part), im, result.is_imaginary, result.whole)
 
     def _with_bodies(self, node: Node, operands: Sequence[Any]) -> Sequence[Any]:
@@ -331,7 +331,7 @@ def _elementwise(form: Callable[..., Any]) -> Form:
 
 
 def _is_real(a: Pair) -> bool:
-    return not isinstance(a.im, Traced) and a.im == 0
+    return not isinstance(a.im, TracedValue) and a.im == 0
 
 
 def _add(a: Pair, b: Pair) -> Pair:
@@ -351,7 +351,7 @@ def _div(a: Pair, b: Pair) -> Pair | None:
     """By Smith's algorithm, as NumPy does it."""
     if _is_real(b):
         return _div_by_real(a, b.re)
-    if not isinstance(b.re, Traced) and not isinstance(b.im, Traced):
+    if not isinstance(b.re, TracedValue) and not isinstance(b.im, TracedValue):
         return _div_by_number(a, b)
     size_re, size_im = elementwise.absolute(b.re), elementwise.absolute(b.im)
     steep = size_re >= size_im
@@ -378,7 +378,7 @@ def _div_by_number(a: Pair, b: Pair) -> Pair:
 
 def _div_by_real(a: Pair, b: Any) -> Pair | None:
     """The same where the divisor is real: its ratio is zero."""
-    if not isinstance(b, Traced):
+    if not isinstance(b, TracedValue):
         if b == 0:
             return None
         scale = type(b)(1.0) / b
@@ -461,7 +461,7 @@ def _astype(_walk: _Walk, node: Node, operands: Sequence[Any]) -> Any:
     if dtype.kind == "b":
         return _is_true(pair)
     if dtype.kind != "c":
-        return shapes.astype(pair.re, dtype=dtype) if isinstance(pair.re, Traced) else None
+        return shapes.astype(pair.re, dtype=dtype) if isinstance(pair.re, TracedValue) else None
     return Pair(pair.re, pair.im, pair.is_imaginary)  # each part gets its type behind every form
 
 
@@ -471,11 +471,11 @@ def _moved(walk: _Walk, node: Node, operands: Sequence[Any]) -> Any:
     pair, others, params = _as_pair(operands[0]), operands[1:], dict(node.params)
     if isinstance(params.get("dtype"), np.dtype):
         params["dtype"] = _part_dtype(params["dtype"])
-    if node.primitive is shapes.broadcast_to and not isinstance(pair.re, Traced):
+    if node.primitive is shapes.broadcast_to and not isinstance(pair.re, TracedValue):
         return Pair(pair.re, pair.im, pair.is_imaginary)
     parts = []
     for part in (pair.re, pair.im):
-        if isinstance(part, Traced):
+        if isinstance(part, TracedValue):
             parts.append(node.primitive(part, *others, **params))
         elif part == 0 and parts:
             parts.append(part)
@@ -518,14 +518,14 @@ def _stored(walk: _Walk, node: Node, operands: Sequence[Any]) -> Any:
 
 def _product(_walk: _Walk, node: Node, operands: Sequence[Any]) -> Any:
     a, b = _in_one_dtype(node, operands)
-    if not all(isinstance(part, Traced) for part in (a.re, b.re)):
+    if not all(isinstance(part, TracedValue) for part in (a.re, b.re)):
         return None
     re: Any = matmul(a.re, b.re)
-    if isinstance(a.im, Traced) and isinstance(b.im, Traced):
+    if isinstance(a.im, TracedValue) and isinstance(b.im, TracedValue):
         return Pair(re - matmul(a.im, b.im), matmul(a.re, b.im) + matmul(a.im, b.re))
-    if isinstance(a.im, Traced) and _is_real(b):
+    if isinstance(a.im, TracedValue) and _is_real(b):
         return Pair(re, matmul(a.im, b.re))
-    if isinstance(b.im, Traced) and _is_real(a):
+    if isinstance(b.im, TracedValue) and _is_real(a):
         return Pair(re, matmul(a.re, b.im))
     return Pair(re, 0.0) if _is_real(a) and _is_real(b) else None
 
@@ -533,7 +533,7 @@ def _product(_walk: _Walk, node: Node, operands: Sequence[Any]) -> Any:
 # --- transforms --------------------------------------------------------------------------------------------------------------
 def _transformed(walk: _Walk, node: Node, operands: Sequence[Any]) -> Any:
     pair, params = _as_pair(operands[0]), dict(node.params)
-    if not isinstance(pair.re, Traced):
+    if not isinstance(pair.re, TracedValue):
         return None
     type_ = ArrayType(node.inputs[0].type.shape, _part_dtype(node.outputs[0].type.dtype))
     re = walk.exact(pair.re, type_)

@@ -83,7 +83,7 @@ def _with_held(graph: Graph, held: dict[Node, Var]) -> Graph:
 
 # --- the proof ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
-class _Moved:
+class _ShiftEffect:
     """The effect of a shift by d on a value: it grows by `times` d, or by the factor e^(`times` d)."""
 
     times: float
@@ -93,11 +93,11 @@ class _Moved:
     is_of_exponential: bool = False
     """An exponential lies between it and the shift, which makes derivatives NaN where the shift is infinite or NaN."""
 
-    def over(self, shape: Shape) -> "_Moved":
+    def over(self, shape: Shape) -> "_ShiftEffect":
         """The same stretched over a shape."""
         return replace(self, groups=np.broadcast_to(self.groups, shape))
 
-    def goes_with(self, other: "_Moved") -> bool:
+    def goes_with(self, other: "_ShiftEffect") -> bool:
         """True if the elements of both depend on the same elements of the shift; both have one shape."""
         mine, others = self.groups, other.groups
         steps = zip(mine.shape, mine.strides, others.strides, strict=True)
@@ -117,7 +117,7 @@ def _cancels(extremum: Node, rest: Sequence[Node], leading: set[Node], graph: Gr
     shift, operand = extremum.outputs[0], extremum.inputs[0]
     if shift.type.dtype.kind != "f" or shift.type.size == 0:
         return False
-    moved: dict[Atom, _Moved] = {shift: _Moved(1, is_scaled=False, groups=places(shift.type.shape))}
+    moved: dict[Atom, _ShiftEffect] = {shift: _ShiftEffect(1, is_scaled=False, groups=places(shift.type.shape))}
     views: set[Atom] = {operand}
     is_subtracted = False
     for node in rest:
@@ -140,7 +140,7 @@ def _cancels(extremum: Node, rest: Sequence[Node], leading: set[Node], graph: Gr
     return is_subtracted and moved.keys().isdisjoint(graph.outputs[:values_count])
 
 
-def _sum(node: Node, parts: Sequence[_Moved | None]) -> _Moved:
+def _sum(node: Node, parts: Sequence[_ShiftEffect | None]) -> _ShiftEffect:
     a, b = _over_result(node, parts)
     sign = -1 if node.primitive is sub else 1
     if a is not None and b is not None:
@@ -159,7 +159,7 @@ def _sum(node: Node, parts: Sequence[_Moved | None]) -> _Moved:
     raise _UnprovedError
 
 
-def _product(node: Node, parts: Sequence[_Moved | None]) -> _Moved:
+def _product(node: Node, parts: Sequence[_ShiftEffect | None]) -> _ShiftEffect:
     a, b = _over_result(node, parts)
     sign = -1 if node.primitive is div else 1
     if a is not None and b is not None:
@@ -181,30 +181,30 @@ def _number(atom: Atom) -> float:
     return float(atom.value)
 
 
-def _over_result(node: Node, parts: Sequence[_Moved | None]) -> list[_Moved | None]:
+def _over_result(node: Node, parts: Sequence[_ShiftEffect | None]) -> list[_ShiftEffect | None]:
     return [None if part is None else part.over(node.outputs[0].type.shape) for part in parts]
 
 
-def _negated(_: Node, parts: Sequence[_Moved | None]) -> _Moved:
+def _negated(_: Node, parts: Sequence[_ShiftEffect | None]) -> _ShiftEffect:
     part = _only(parts)
     return part if part.is_scaled else replace(part, times=-part.times)
 
 
-def _exponential(_: Node, parts: Sequence[_Moved | None]) -> _Moved:
+def _exponential(_: Node, parts: Sequence[_ShiftEffect | None]) -> _ShiftEffect:
     part = _only(parts)
     if part.is_scaled:
         raise _UnprovedError
     return replace(part, is_scaled=True, is_of_exponential=True)
 
 
-def _logarithm(_: Node, parts: Sequence[_Moved | None]) -> _Moved:
+def _logarithm(_: Node, parts: Sequence[_ShiftEffect | None]) -> _ShiftEffect:
     part = _only(parts)
     if not part.is_scaled:
         raise _UnprovedError
     return replace(part, is_scaled=False)
 
 
-def _total(node: Node, parts: Sequence[_Moved | None]) -> _Moved:
+def _total(node: Node, parts: Sequence[_ShiftEffect | None]) -> _ShiftEffect:
     part, axes = _only(parts), dict(node.params)["axes"]
     if not part.is_one_along(axes):
         raise _UnprovedError
@@ -214,7 +214,7 @@ def _total(node: Node, parts: Sequence[_Moved | None]) -> _Moved:
     return replace(part, times=part.times * count, groups=groups)
 
 
-def _matrix_product(node: Node, parts: Sequence[_Moved | None]) -> _Moved:
+def _matrix_product(node: Node, parts: Sequence[_ShiftEffect | None]) -> _ShiftEffect:
     a, b = parts
     part, contracted = (a, -1) if b is None else (b, -2)
     one = part is not None and None in parts
@@ -227,7 +227,7 @@ def _matrix_product(node: Node, parts: Sequence[_Moved | None]) -> _Moved:
     return replace(part, groups=groups).over(node.outputs[0].type.shape)
 
 
-def _view(node: Node, parts: Sequence[_Moved | None]) -> _Moved:
+def _view(node: Node, parts: Sequence[_ShiftEffect | None]) -> _ShiftEffect:
     part, params = _only(parts), dict(node.params)
     if node.primitive is index:
         groups = selected(part.groups, params["key"])
@@ -241,7 +241,7 @@ def _view(node: Node, parts: Sequence[_Moved | None]) -> _Moved:
     return replace(part, groups=groups)
 
 
-def _only(parts: Sequence[_Moved | None]) -> _Moved:
+def _only(parts: Sequence[_ShiftEffect | None]) -> _ShiftEffect:
     (part,) = parts
     assert part is not None  # noqa: S101 - a node is asked about if it reads something that depends on the shift
     return part
@@ -249,7 +249,7 @@ def _only(parts: Sequence[_Moved | None]) -> _Moved:
 
 _VIEWS = (index, transpose, broadcast_to, reshape)
 
-_Rule: TypeAlias = Callable[[Node, Sequence[_Moved | None]], _Moved]
+_Rule: TypeAlias = Callable[[Node, Sequence[_ShiftEffect | None]], _ShiftEffect]
 
 _RULES: dict[Primitive, _Rule] = {
     **dict.fromkeys((add, sub), _sum),

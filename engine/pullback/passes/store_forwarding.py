@@ -34,7 +34,7 @@ from pullback.simplification.dead_code import drop_dead
 #: The part of an axis that stores have to fill at least for the array to be joined instead of stored into.
 _FILLED = 0.5
 
-_Stored: TypeAlias = tuple[tuple[Place, ...], Node]
+_StoredElements: TypeAlias = tuple[tuple[Place, ...], Node]
 """The elements that a store replaces, and the store."""
 
 _Kind: TypeAlias = tuple[Shape, tuple[range | None, ...]]
@@ -137,7 +137,7 @@ def _without_stored_over(node: Node, makers: dict[Var, Node]) -> Node:
 
 # --- rows that stores fill -------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
-class _Joined:
+class _JoinedRow:
     """A row that was joined of pieces along an axis, and the array before it."""
 
     base: Atom
@@ -154,7 +154,7 @@ class _Rows:
     """By value the nodes that read it; None stands for the caller."""
     often: frozenset[_Kind]
     """The stores of which there are as many as a loop has steps at least."""
-    joined: dict[Atom, _Joined] = field(default_factory=dict)
+    joined: dict[Atom, _JoinedRow] = field(default_factory=dict)
     """By array the row that was stored last."""
 
     @classmethod
@@ -202,7 +202,7 @@ def _row(node: Node, makers: dict[Var, Node], rows: _Rows) -> list[Node] | None:
     return None
 
 
-def _row_below(along: int, found: Sequence[_Stored], makers: dict[Var, Node], rows: _Rows) -> _Joined | None:
+def _row_below(along: int, found: Sequence[_StoredElements], makers: dict[Var, Node], rows: _Rows) -> _JoinedRow | None:
     """The row that stores store into parts of."""
     (places, last), array = found[-1], found[-1][1].inputs[0]
     below = rows.joined.get(array)
@@ -212,9 +212,9 @@ def _row_below(along: int, found: Sequence[_Stored], makers: dict[Var, Node], ro
     return below if same and isinstance(array, Var) and _is_seen_whole(makers[array], last, makers, rows) else None
 
 
-def _stored_along(node: Node, along: int, makers: dict[Var, Node], rows: _Rows) -> list[_Stored]:
+def _stored_along(node: Node, along: int, makers: dict[Var, Node], rows: _Rows) -> list[_StoredElements]:
     """The stores up to a store that differ along one axis alone, and what else reads only some of them is something else."""
-    found: list[_Stored] = []
+    found: list[_StoredElements] = []
     current: Node | None = node
     while current is not None and len(found) < _MOST_JOINED and (places := _stored_places(current)) is not None:
         if found:
@@ -253,7 +253,12 @@ def _is_seen_whole(before: Node, following: Node, makers: dict[Var, Node], rows:
 
 
 def _joined_row(
-    node: Node, along: int, found: Sequence[_Stored], below: _Joined | None, makers: dict[Var, Node], rows: _Rows
+    node: Node,
+    along: int,
+    found: Sequence[_StoredElements],
+    below: _JoinedRow | None,
+    makers: dict[Var, Node],
+    rows: _Rows,
 ) -> list[Node]:
     """The nodes that join what was stored, with what is left of the row or the array before between, and store it."""
     shape, made = node.outputs[0].type.shape, list[Node]()
@@ -299,7 +304,7 @@ def _joined_row(
     row = piece(concatenate, *(value for _, value in pieces), axis=axis)
     params = {**dict(node.params), "key": key(range(shape[along]))}
     store = _without_stored_over(replace(node, inputs=(base, row), params=tuple(sorted(params.items()))), makers)
-    rows.joined[node.outputs[0]] = _Joined(store.inputs[0], along, found[0][0], pieces)
+    rows.joined[node.outputs[0]] = _JoinedRow(store.inputs[0], along, found[0][0], pieces)
     return [*made, store]
 
 

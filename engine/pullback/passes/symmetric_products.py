@@ -37,7 +37,7 @@ def halve_symmetric(graph: Graph) -> Graph:
     nodes: list[Node] = []
     for node in graph.nodes:
         if node.primitive is matmul and _is_symmetric(node, makers):
-            nodes += _Halved(node.source).nodes_of(node)
+            nodes += _SymmetricProduct(node.source).nodes_of(node)
         else:
             nodes.append(node.with_bodies(halve_symmetric))
     if all(new is old for new, old in zip(nodes, graph.nodes, strict=False)):
@@ -79,7 +79,7 @@ def _is_scaled(node: Node, matrices: list[Atom]) -> bool:
 
 
 @dataclass(slots=True)
-class _Halved:
+class _SymmetricProduct:
     """The nodes that a symmetric product becomes, in order."""
 
     source: str

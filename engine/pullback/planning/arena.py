@@ -36,7 +36,7 @@ def lay_out(schedule: Schedule) -> Arena:
 def placed(nbytes: Mapping[int, int], spans: Mapping[int, tuple[int, int]]) -> Arena:
     """Offsets of buffers of these sizes that are alive from one step to another."""
     sizes = {buffer: _aligned(size) for buffer, size in nbytes.items()}
-    block = Placed(len(sizes))
+    block = PlacedBuffers(len(sizes))
     offsets = {
         buffer: block.add(sizes[buffer], *spans[buffer])
         for buffer in sorted(sizes, key=lambda number: (-sizes[number], number))
@@ -44,7 +44,7 @@ def placed(nbytes: Mapping[int, int], spans: Mapping[int, tuple[int, int]]) -> A
     return Arena(offsets, max((offsets[buffer] + sizes[buffer] for buffer in sizes), default=0))
 
 
-class Placed:
+class PlacedBuffers:
     """The buffers that have their place, in the order of their offsets.
 
     As columns, because thousands may be alive at once and each new one is compared with all of them.

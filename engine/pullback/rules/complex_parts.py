@@ -26,7 +26,7 @@ COMPLEX_OF: Mapping[np.dtype[Any], np.dtype[Any]] = {
 }
 
 
-class InPlans(Primitive):
+class PlanPrimitive(Primitive):
     """A rule that plans alone contain."""
 
     def pull(self, *_: Any) -> NoReturn:
@@ -38,7 +38,7 @@ class InPlans(Primitive):
         self.pull()
 
 
-class _ComplexOf(InPlans):
+class _ComplexOf(PlanPrimitive):
     """The complex array of two parts that broadcast."""
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
@@ -55,7 +55,7 @@ class _ComplexOf(InPlans):
         return 0
 
 
-class _Transform(InPlans):
+class _Transform(PlanPrimitive):
     """A Fourier transform from and to parts."""
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:

@@ -22,7 +22,7 @@ from pullback.core.kinds import Bilinear, all_batched, cast
 from pullback.core.types import ArrayType, Shape, type_of
 from pullback.core.writing import by_writing
 from pullback.rules.example_order import is_lined, make
-from pullback.rules.sliding import Pads, Sliding
+from pullback.rules.sliding import Pads, SlidingWindow
 from pullback.rules.window_products import Finish, WindowProducts
 
 Spare = Mapping[str, ArrayType]
@@ -47,7 +47,7 @@ def _convolution(
     x_is_lined: bool = False,
 ) -> tuple[WindowProducts, Spare]:
     """The products of `conv`, and the types of the arrays they need."""
-    sliding = Sliding(x.shape[2:], w.shape[2:], stride, pad, dilation)
+    sliding = SlidingWindow(x.shape[2:], w.shape[2:], stride, pad, dilation)
     dtype = np.result_type(w.dtype, x.dtype)
     lined = lined and not sliding.is_pointwise
     products = WindowProducts(
@@ -100,7 +100,7 @@ def _data_gradient(
     *,
     lined: bool = False,
 ) -> tuple[WindowProducts, Spare]:
-    sliding = Sliding(size, w.shape[2:], stride, pad, dilation)
+    sliding = SlidingWindow(size, w.shape[2:], stride, pad, dilation)
     dtype = np.result_type(w.dtype, y.dtype)
     is_half = dtype == np.float16
     products = WindowProducts(
@@ -148,7 +148,7 @@ def _weight_gradient(
     lined: bool = False,
     x_is_lined: bool = False,
 ) -> tuple[WindowProducts, Spare]:
-    sliding = Sliding(x.shape[2:], kernel, stride, pad, dilation)
+    sliding = SlidingWindow(x.shape[2:], kernel, stride, pad, dilation)
     dtype = np.result_type(y.dtype, x.dtype)
     products = WindowProducts(
         sliding, x.shape[0], groups, x.shape[1], y.shape[1], dtype, lined=lined, x_is_lined=x_is_lined
@@ -204,7 +204,7 @@ def _conv_type(w: ArrayType, x: ArrayType, stride: Shape, pad: Pads, dilation: S
             f"conv: w of shape {w.shape} does not fit x of shape {x.shape} in {groups} groups; w is (outputs, channels "
             "/ groups, …), x is (batch, channels, …), and groups divides both"
         )
-    sliding = Sliding(x.shape[2:], w.shape[2:], stride, pad, dilation)
+    sliding = SlidingWindow(x.shape[2:], w.shape[2:], stride, pad, dilation)
     sliding.check("conv")
     return ArrayType((x.shape[0], w.shape[0], *sliding.out), np.result_type(w.dtype, x.dtype))
 

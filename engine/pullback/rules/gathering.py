@@ -14,7 +14,7 @@ import numpy as np
 from pullback.core.cases import cases, normal, whole
 from pullback.core.kinds import all_batched, behind_batch
 from pullback.core.numbers import number
-from pullback.core.scattered import Scattered
+from pullback.core.scattered import ScatteredCotangent
 from pullback.core.selection import Selection
 from pullback.core.types import ArrayType, Shape
 
@@ -172,7 +172,7 @@ gather: Selection = _Gather(
     "gather",
     _gathered,
     _gathered_type,
-    lambda v, x, *positions, key: Scattered(v, key, np.shape(x), x.dtype, positions),
+    lambda v, x, *positions, key: ScatteredCotangent(v, key, np.shape(x), x.dtype, positions),
     _gather_batch,
     into=_gather_into,
     scratch=_gather_scratch,

@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback.core.cases import cases, normal
 from pullback.core.kinds import Linear
-from pullback.core.scattered import Scattered
+from pullback.core.scattered import ScatteredCotangent
 from pullback.core.types import ArrayType, Shape
 
 
@@ -33,7 +33,7 @@ index = Linear(
     "index",
     lambda x, key: x[key],
     _indexed_type,
-    lambda v, x, key: Scattered(v, key, np.shape(x), x.dtype),
+    lambda v, x, key: ScatteredCotangent(v, key, np.shape(x), x.dtype),
     is_view=True,
     batch=lambda x, key: x[behind_batch_key(key)],
 )

@@ -20,7 +20,7 @@ import numpy as np
 from pullback.contexts import Frame
 from pullback.core.cases import tested_in
 from pullback.core.kinds import Linear, Scalar
-from pullback.core.primitive import Effect, Primitive, Traced
+from pullback.core.primitive import Effect, Primitive, TracedValue
 from pullback.core.types import ArrayType, type_of
 from pullback.errors import DeviceError
 from pullback.rules.contractions import matmul
@@ -76,7 +76,7 @@ class Overwriting(Writing):
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         """Overwrite the target; operands that do not fit raise an error before anything is written."""
         target, *others, _ = operands
-        if isinstance(target, Traced) and target.on_device:
+        if isinstance(target, TracedValue) and target.on_device:
             raise DeviceError(
                 f"{self.shown(params)}: outside of a function that is differentiated nothing is written into an array on a "
                 "device; compute a new one"
@@ -101,8 +101,8 @@ class Overwriting(Writing):
         saved = kept.array if isinstance(kept, Frame) else kept
         if may_overlap(y_bar, target):
             y_bar = np.array(y_bar)  # the caller passed the result itself, which is about to go
-        if isinstance(y_bar, Traced) and y_bar.has_value:  # a trace that follows it may read our operands later
-            y, saved = (x if isinstance(x, Traced) and x.on_device else np.array(x) for x in (y, saved))
+        if isinstance(y_bar, TracedValue) and y_bar.has_value:  # a trace that follows it may read our operands later
+            y, saved = (x if isinstance(x, TracedValue) and x.on_device else np.array(x) for x in (y, saved))
         cotangents: Sequence[Any] = (None,) * (len(operands) - 1)
         try:
             if y_bar is not None:

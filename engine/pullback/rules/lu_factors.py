@@ -88,7 +88,7 @@ def _refuse(*_: Any, **__: Any) -> NoReturn:
     raise DifferentiationError("the factors of a plan have no derivative; differentiate the function it came from")
 
 
-class _InPlans(MatrixFunction):
+class _PlanFunction(MatrixFunction):
     def pull(
         self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
     ) -> NoReturn:
@@ -96,6 +96,6 @@ class _InPlans(MatrixFunction):
         _refuse()
 
 
-lu = _InPlans("lu", _factor, _factor_types, _refuse, _refuse, results=3)
-lu_solve = _InPlans("lu_solve", _solve, _solve_types, _refuse, _refuse)
+lu = _PlanFunction("lu", _factor, _factor_types, _refuse, _refuse, results=3)
+lu_solve = _PlanFunction("lu_solve", _solve, _solve_types, _refuse, _refuse)
 tested_in("passes/test_systems.py", "lu", "lu_solve")

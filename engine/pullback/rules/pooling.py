@@ -22,11 +22,11 @@ from pullback.core.numbers import number
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType, Shape
 from pullback.rules.example_order import following, is_lined, laid
-from pullback.rules.sliding import Pads, Sliding
+from pullback.rules.sliding import Pads, SlidingWindow
 
 
-def _sliding(size: Shape, window: Shape, stride: Shape, pad: Pads) -> Sliding:
-    return Sliding(size, window, stride, pad, (1,) * len(window))
+def _sliding(size: Shape, window: Shape, stride: Shape, pad: Pads) -> SlidingWindow:
+    return SlidingWindow(size, window, stride, pad, (1,) * len(window))
 
 
 def _pooled_type(type_: ArrayType, window: Shape, stride: Shape, pad: Pads) -> ArrayType:
@@ -44,7 +44,7 @@ def _padded_types(type_: ArrayType, size: Shape, window: Shape, stride: Shape, p
     return [ArrayType((*type_.shape[:2], *sliding.padded), type_.dtype)] if any(map(any, pad)) else []
 
 
-def _padded(x: Any, sliding: Sliding, fill: Any, spare: Sequence[Any]) -> Any:
+def _padded(x: Any, sliding: SlidingWindow, fill: Any, spare: Sequence[Any]) -> Any:
     for room in spare:
         room.fill(fill)
         wide = laid(room, lined=is_lined(x))
@@ -154,7 +154,7 @@ class _Maxima:
     They are marked in one array for each element of a window if there are so many, else in one for all of them by turns.
     """
 
-    def __init__(self, sliding: Sliding, wide: Any, y: Any, scratch: Sequence[Any]) -> None:
+    def __init__(self, sliding: SlidingWindow, wide: Any, y: Any, scratch: Sequence[Any]) -> None:
         marks, holes, any_hole, count = scratch
         lined = is_lined(y)
         self._marks = [laid(mark, lined=lined) for mark in marks]

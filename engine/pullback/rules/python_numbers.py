@@ -7,10 +7,10 @@ float, for which Python raises an error, or is infinite itself; near the limits 
 from typing import Any
 
 from pullback.core.types import ArrayType
-from pullback.rules.complex_parts import InPlans
+from pullback.rules.complex_parts import PlanPrimitive
 
 
-class _PythonNumber(InPlans):
+class _PythonNumber(PlanPrimitive):
     """A number whose size is known to be right; what declines is its kernel (`backends/native/kernels/refusing.py`)."""
 
     moves = False

@@ -17,7 +17,7 @@ Pads = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Sliding:
+class SlidingWindow:
     """A window of `kernel` elements, `dilation` apart, moved by `stride` over `size` elements with `pad` zeros around."""
 
     size: Shape
@@ -74,7 +74,7 @@ class Sliding:
 
 
 @lru_cache(maxsize=1024)
-def _out(sliding: Sliding) -> Shape:
+def _out(sliding: SlidingWindow) -> Shape:
     return tuple(
         (size - dilation * (kernel - 1) - 1) // stride + 1
         for size, kernel, stride, dilation in zip(
@@ -84,8 +84,8 @@ def _out(sliding: Sliding) -> Shape:
 
 
 @lru_cache(maxsize=64)
-def _elements(sliding: Sliding) -> tuple[tuple[tuple[int, ...], tuple[Any, ...]], ...]:
-    """The elements of `Sliding.elements`, cached: a rule walks through them once for each block of examples."""
+def _elements(sliding: SlidingWindow) -> tuple[tuple[tuple[int, ...], tuple[Any, ...]], ...]:
+    """The elements of `SlidingWindow.elements`, cached: a rule walks through them once for each block of examples."""
     found = []
     for place in product(*map(range, sliding.kernel)):
         starts = [offset * dilation for offset, dilation in zip(place, sliding.dilation, strict=True)]

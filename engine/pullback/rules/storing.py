@@ -31,11 +31,11 @@ def read_at(x: Any, positions: Sequence[Any], key: Any) -> Any:
     return gather(x, *positions, key=key) if positions else index(x, key=key)
 
 
-class _Over(threading.local):
+class _OverwrittenArray(threading.local):
     array: Any = None
 
 
-_over = _Over()
+_over = _OverwrittenArray()
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from pullback.errors import NoRuleError
 
 
 @dataclass(frozen=True, slots=True)
-class Undefined:
+class UndefinedDerivative:
     """The map of an operand by which a function has no rule for its derivative."""
 
     function: str

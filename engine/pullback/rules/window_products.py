@@ -22,7 +22,7 @@ from pullback.core.buffering import rows_in_place
 from pullback.core.types import ArrayType, Shape
 from pullback.dataclass import dataclass
 from pullback.rules.example_order import examples_first, examples_last
-from pullback.rules.sliding import Sliding
+from pullback.rules.sliding import SlidingWindow
 
 #: More than half a second-level cache of 1 MiB.
 COLUMN_BYTES = 640 * 1024
@@ -53,7 +53,7 @@ class WindowProducts:
 
     def __init__(
         self,
-        sliding: Sliding,
+        sliding: SlidingWindow,
         examples: int,
         groups: int,
         channels: int,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.primitive import Traced
+from pullback.core.primitive import TracedValue
 from pullback.errors import NoRuleError, TracingError
 from pullback.namespaces import the_rest_of
 from pullback.numpy.creation import asarray
@@ -69,7 +69,7 @@ def _squeezed(y: Any, axis: Any) -> Any:
 @_in_scipy
 def polygamma(n: Any, x: Any) -> Any:
     """The n-th derivative of digamma, by x."""
-    if isinstance(n, Traced):
+    if isinstance(n, TracedValue):
         raise TracingError("polygamma has no derivative by its order; pass n as a plain integer")
     return gammas.polygamma(np.asarray(n), asarray(x))
 

@@ -1,8 +1,8 @@
 """Cotangents: a small algebra.
 
     none      no cotangent: no requested output depends on the value        (Python's None)
-    lazy      what a rule can still compute, if it is needed                (Lazy)
-    scattered a value at a key of an otherwise zero array                   (Scattered)
+    lazy      what a rule can still compute, if it is needed                (LazyCotangent)
+    scattered a value at a key of an otherwise zero array                   (ScatteredCotangent)
     dense     an array
 
 Reading one element of a large array makes a scattered cotangent in constant time; it becomes dense when all of it is
@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.primitive import Traced
-from pullback.core.scattered import Scattered
+from pullback.core.primitive import TracedValue
+from pullback.core.scattered import ScatteredCotangent
 from pullback.rules.gathering import filled, scatter_add
 from pullback.rules.indexing import scatter
 from pullback.rules.storing import add_at
 
 
-class Lazy:
+class LazyCotangent:
     """A cotangent that is computed once, when it is first needed, or never.
 
     Rules whose cotangents share work give several lazy ones that share a memo. Sums of lazy cotangents are not lazy:
@@ -46,9 +46,9 @@ class Lazy:
 
 def dense(cotangent: Any) -> Any:
     """The cotangent as an array; None stays None."""
-    if isinstance(cotangent, Lazy):
+    if isinstance(cotangent, LazyCotangent):
         cotangent = cotangent.value()
-    if isinstance(cotangent, Scattered):
+    if isinstance(cotangent, ScatteredCotangent):
         if cotangent.positions:
             key, shape, dtype = cotangent.key, cotangent.shape, cotangent.dtype
             return scatter_add(cotangent.value, *cotangent.positions, key=key, shape=shape, dtype=dtype)
@@ -77,7 +77,7 @@ class Accumulator:
         if self._sum is None:
             self._sum, self._owned = cotangent, owned
             return
-        if isinstance(cotangent, Lazy):
+        if isinstance(cotangent, LazyCotangent):
             cotangent = cotangent.value()
             if cotangent is None:
                 return
@@ -85,9 +85,9 @@ class Accumulator:
         if self._sum is None:
             self._sum = cotangent
             return
-        if isinstance(cotangent, Scattered):
+        if isinstance(cotangent, ScatteredCotangent):
             self._sum = _with_scattered(self._sum, cotangent, owned=self._owned)
-        elif self._owned and issubclass(type(self._sum), np.ndarray) and not isinstance(cotangent, Traced):
+        elif self._owned and issubclass(type(self._sum), np.ndarray) and not isinstance(cotangent, TracedValue):
             self._sum += cotangent
         else:
             self._sum = self._sum + cotangent
@@ -100,15 +100,15 @@ class Accumulator:
 
     def _settle(self) -> None:
         """Make the sum an array; one that is made here from a scattered cotangent is ours to add to."""
-        if isinstance(self._sum, Lazy):
+        if isinstance(self._sum, LazyCotangent):
             self._sum = self._sum.value()
-        if isinstance(self._sum, Scattered):
+        if isinstance(self._sum, ScatteredCotangent):
             self._sum, self._owned = dense(self._sum), True
 
 
-def _with_scattered(total: Any, part: Scattered, *, owned: bool) -> Any:
+def _with_scattered(total: Any, part: ScatteredCotangent, *, owned: bool) -> Any:
     """A dense sum with a scattered part; in its own memory where it is owned and not traced."""
-    traced = any(isinstance(value, Traced) for value in (part.value, *part.positions))
+    traced = any(isinstance(value, TracedValue) for value in (part.value, *part.positions))
     if not owned or not issubclass(type(total), np.ndarray) or traced:
         return total + dense(part) if part.positions else add_at(total, part.value, key=part.key)
     if part.positions:

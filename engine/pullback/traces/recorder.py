@@ -14,7 +14,7 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
-from pullback.core.primitive import Effect, Primitive, Trace, Traced, current, innermost_recorder, tracing
+from pullback.core.primitive import Effect, Primitive, Trace, TracedValue, current, innermost_recorder, tracing
 from pullback.core.quiet import is_ours
 from pullback.core.types import ArrayType, is_array_like, type_of
 from pullback.errors import NeedsValueError, OverwrittenError, TracingError
@@ -54,7 +54,7 @@ class GraphTracer(Tracer):
         """Whole numbers or truth values, and with them a guard: the graph is right only where they are the same."""
         return self.recorder.held(self.variable)
 
-    def twin(self) -> "GraphTracer":
+    def alias(self) -> "GraphTracer":
         """The same value under another name."""
         return GraphTracer(self.recorder, self.variable)
 
@@ -223,7 +223,7 @@ class Recorder(Trace):
         """True if the function read the text of a number that is an input."""
         self.texts_matter = False
         """True if the function read the text of another traced value."""
-        self.observed: Observed | None = None
+        self.observed: ObservedValues | None = None
         self.nodes: list[Node] = []
         self.captures: list[Capture] = []
         self._captured: dict[int, list[tuple[Any, Capture]]] = {}
@@ -407,7 +407,7 @@ class Recorder(Trace):
 
     def memory_of(self, value: Any) -> Var | None:
         """The value of the graph whose memory this one lives in; None for numbers."""
-        if not isinstance(value, Traced | np.ndarray):
+        if not isinstance(value, TracedValue | np.ndarray):
             return None
         atom = self.atom_of(value)
         return self._roots.get(atom, atom) if isinstance(atom, Var) else None
@@ -417,7 +417,7 @@ class Recorder(Trace):
         value = current(value)
         if isinstance(value, GraphTracer) and value.traced_by is self:
             return value.variable
-        if isinstance(value, Traced):
+        if isinstance(value, TracedValue):
             raise self.refusal(NeedsValueError("the function takes a value that an outer transformation follows"))
         if issubclass(type(value), np.ndarray):
             return self._capture(value).var
@@ -449,7 +449,7 @@ def record(
     with tracing(Recorder()) as recorder:
         inputs = tuple(recorder.new_var(type_) for type_ in types)
         if values is not None:
-            recorder.observed = Observed(recorder, dict(zip(inputs, values, strict=True)))
+            recorder.observed = ObservedValues(recorder, dict(zip(inputs, values, strict=True)))
         tracers = [
             given((NumberTracer if position in numbers else GraphTracer)(recorder, var))
             for position, var in enumerate(inputs)
@@ -462,7 +462,7 @@ def record(
     return graph, rest
 
 
-class Observed:
+class ObservedValues:
     """The values of the call that is being recorded, computed where the function looks at them."""
 
     def __init__(self, recorder: Recorder, known: dict[Var, Any]) -> None:

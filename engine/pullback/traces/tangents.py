@@ -32,7 +32,7 @@ class DualTracer(ValuedTracer):
         self.tangent = tangent
         self.memory = None
 
-    def twin(self) -> "DualTracer":
+    def alias(self) -> "DualTracer":
         """The same value under another name."""
         trace: Any = self.traced_by
         return DualTracer(trace, self.value, self.tangent)

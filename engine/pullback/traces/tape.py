@@ -16,7 +16,7 @@ import numpy as np
 from pullback.contexts import Run
 from pullback.core import counters
 from pullback.core.ownership import is_sole_owner
-from pullback.core.primitive import Effect, Primitive, Trace, Traced, current, enter, leave
+from pullback.core.primitive import Effect, Primitive, Trace, TracedValue, current, enter, leave
 from pullback.core.types import is_array
 from pullback.errors import DifferentiationError, NeedsValueError, OverwrittenError
 from pullback.numpy_api.valued import ValuedTracer, is_in_memory, kind_of, may_share_memory, refuse_other_kinds
@@ -36,7 +36,7 @@ class TapeTracer(ValuedTracer):
         self.place = place
         self.memory = None
 
-    def twin(self) -> "TapeTracer":
+    def alias(self) -> "TapeTracer":
         """The same value under another name."""
         trace: Any = self.traced_by
         return TapeTracer(trace, self.value, self.place)
@@ -175,7 +175,7 @@ class Tape(Trace):
 
     def refuse_second_order(self, primitive: Primitive, plain: Sequence[Any]) -> None:
         """An in-place rule undoes its write in its pullback, so an outer trace would read what is gone."""
-        outer = [operand.traced_by for operand in plain if isinstance(operand, Traced) and not operand.on_device]
+        outer = [operand.traced_by for operand in plain if isinstance(operand, TracedValue) and not operand.on_device]
         if any(trace.records_types for trace in outer):
             raise NeedsValueError(f"{primitive.name} below a derivative inside a compiled function runs on the tape")
         if outer:
@@ -352,10 +352,10 @@ def separate(gradients: list[Any], seeds: Sequence[tuple[Any, Any]]) -> list[Any
     result = []
     for gradient in gradients:
         own = dense(gradient)
-        if isinstance(own, Traced) and own.on_device:
+        if isinstance(own, TracedValue) and own.on_device:
             own = own.separated(held)
             held.append(own)
-        elif issubclass(type(own), np.ndarray) and not isinstance(own, Traced):
+        elif issubclass(type(own), np.ndarray) and not isinstance(own, TracedValue):
             if not own.flags.writeable or any(
                 issubclass(type(other), np.ndarray) and np.may_share_memory(own, other) for other in held
             ):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback import trees
-from pullback.core.primitive import Traced
+from pullback.core.primitive import TracedValue
 from pullback.core.types import dtype_of, is_array_like
 from pullback.errors import DifferentiationError, name_of
 
@@ -123,10 +123,10 @@ def differentiable_leaves(argument: Any, function: Callable[..., Any]) -> tuple[
 
 def differentiable(leaf: Any, function: Callable[..., Any], tree: Any = None) -> Any:
     """The leaf, if it can have a gradient. Errors give its path in the tree."""
-    if isinstance(leaf, Traced) and not leaf.on_device:
+    if isinstance(leaf, TracedValue) and not leaf.on_device:
         return leaf
     name = name_of(function)
-    if not is_array_like(leaf) and not isinstance(leaf, Traced):
+    if not is_array_like(leaf) and not isinstance(leaf, TracedValue):
         raise DifferentiationError(
             f"{name} cannot be differentiated by a {type(leaf).__name__}{_place(leaf, tree)}; {_CONSTANT}"
         )
@@ -156,11 +156,11 @@ def _place(leaf: Any, tree: Any) -> str:
 
 def like(gradient: Any, leaf: Any) -> Any:
     """The gradient in the caller's terms: zeros for none, a Python float for a Python float."""
-    if isinstance(leaf, Traced) and leaf.on_device:
+    if isinstance(leaf, TracedValue) and leaf.on_device:
         return leaf.filled(0) if gradient is None else leaf.placed(gradient)
-    if isinstance(gradient, Traced) and gradient.on_device:  # by a number beside arrays on the device
+    if isinstance(gradient, TracedValue) and gradient.on_device:  # by a number beside arrays on the device
         gradient = gradient.fetched()
-    if isinstance(leaf, Traced) or isinstance(gradient, Traced):
+    if isinstance(leaf, TracedValue) or isinstance(gradient, TracedValue):
         return np.zeros(np.shape(leaf), leaf.dtype)[()] if gradient is None else gradient
     if gradient is None:
         return np.zeros_like(leaf) if issubclass(type(leaf), np.ndarray) else type(leaf)(0)

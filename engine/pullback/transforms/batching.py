@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback import trees
-from pullback.core.primitive import Primitive, Trace, Traced, tracing
+from pullback.core.primitive import Primitive, Trace, TracedValue, tracing
 from pullback.core.types import is_array_like, type_of
 from pullback.errors import TracingError
 from pullback.numpy_api.call_sites import located
@@ -28,7 +28,7 @@ class BatchTracer(Tracer):
         self.examples = examples
         self.memory = None
 
-    def twin(self) -> "BatchTracer":
+    def alias(self) -> "BatchTracer":
         """The same value under another name."""
         trace: Any = self.traced_by
         return BatchTracer(trace, self.examples)
@@ -38,7 +38,7 @@ class BatchTracer(Tracer):
         if not isinstance(other, BatchTracer) or other.traced_by is not self.traced_by:
             return False
         one: Any = self.examples
-        return one.is_equal(other.examples) if isinstance(one, Traced) else np.array_equal(one, other.examples)
+        return one.is_equal(other.examples) if isinstance(one, TracedValue) else np.array_equal(one, other.examples)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -129,7 +129,7 @@ def _batch_size(leaves: Sequence[Any], axes: Sequence[int | None]) -> int:
         if axis is None:
             continue
         shape = np.shape(leaf)
-        if not isinstance(leaf, Traced) and not is_array_like(leaf):
+        if not isinstance(leaf, TracedValue) and not is_array_like(leaf):
             raise TracingError(f"vmap: a {type(leaf).__name__} has no examples; share it with in_axes=None")
         if not -len(shape) <= axis < len(shape):
             raise TracingError(
@@ -148,10 +148,10 @@ def _examples(result: Any, trace: BatchTrace, out_axes: int) -> Any:
     """The examples of a result along the requested axis; what they share is repeated."""
     if isinstance(result, BatchTracer) and result.traced_by is trace:
         return np.moveaxis(result.examples, 0, out_axes) if out_axes else result.examples
-    if not isinstance(result, Traced) and not is_array_like(result):
+    if not isinstance(result, TracedValue) and not is_array_like(result):
         raise TracingError(f"vmap: the function returned a {type(result).__name__}, not an array or a number")
     shape = list(np.shape(result))
     shape.insert(out_axes % (len(shape) + 1), trace.size)
-    own: Any = result if isinstance(result, Traced) else np.asarray(result, type_of(result).dtype)
+    own: Any = result if isinstance(result, TracedValue) else np.asarray(result, type_of(result).dtype)
     stretched: Any = np.broadcast_to(np.expand_dims(own, out_axes), tuple(shape))
-    return stretched if isinstance(stretched, Traced) else np.array(stretched)
+    return stretched if isinstance(stretched, TracedValue) else np.array(stretched)

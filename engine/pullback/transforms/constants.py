@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from pullback import trees
-from pullback.core.primitive import Traced
+from pullback.core.primitive import TracedValue
 from pullback.rules.constants import stop
 
 
@@ -22,10 +22,10 @@ def stop_gradient(tree: Any) -> Any:
     3.0
     """
     leaves, rebuild = trees.flatten(tree)
-    return rebuild(iter([stop(leaf) if isinstance(leaf, Traced) else leaf for leaf in leaves]))
+    return rebuild(iter([stop(leaf) if isinstance(leaf, TracedValue) else leaf for leaf in leaves]))
 
 
-class Uncut:
+class VariablePart:
     """A part of a constant container that is variable nevertheless."""
 
     __slots__ = ("value",)
@@ -97,11 +97,11 @@ def uncut(tree: Any) -> Any:
     >>> pb.grad(lambda m: m["w"] * m["data"])(pb.cut({"w": pb.uncut(2.0), "data": 3.0}))
     {'w': 3.0, 'data': None}
     """
-    return tree._container if isinstance(tree, Cut) else Uncut(tree)  # noqa: SLF001 (the other half of this file)
+    return tree._container if isinstance(tree, Cut) else VariablePart(tree)  # noqa: SLF001 (the other half of this file)
 
 
 def _constant(part: Any) -> Any:
-    if isinstance(part, Uncut):
+    if isinstance(part, VariablePart):
         return part.value
     if part is None or callable(part) or isinstance(part, str | bytes | Cut):
         return part
@@ -114,7 +114,7 @@ def _is_value(tree: Any) -> bool:
 
 def _marked(node: Any) -> tuple[list[Any], Callable[[Callable[[Any], Any], Callable[[Any], Any]], Any]]:
     """The marked parts of a container, and a function that makes a like container: of marked parts, of the others."""
-    if isinstance(node, Uncut):
+    if isinstance(node, VariablePart):
         return [node.value], lambda marked, _: marked(node)
     if isinstance(node, Cut):
         return _marked(node._container)  # noqa: SLF001 (the other half of this file)
@@ -134,7 +134,7 @@ def _variable_parts(node: Cut) -> tuple[Any, ...]:
 
 def _with_parts(node: Cut, parts: tuple[Any, ...]) -> Cut:
     rest = iter(parts)
-    return Cut(_marked(node)[1](lambda _: Uncut(next(rest)), lambda constant: constant))
+    return Cut(_marked(node)[1](lambda _: VariablePart(next(rest)), lambda constant: constant))
 
 
 def _gradient(node: Cut, parts: tuple[Any, ...]) -> Any:
@@ -143,7 +143,7 @@ def _gradient(node: Cut, parts: tuple[Any, ...]) -> Any:
     return _marked(node)[1](lambda _: next(rest), lambda _: None)
 
 
-class _Same:
+class _IdenticalConstant:
     """A constant, which is equal to itself alone."""
 
     __slots__ = ("value",)
@@ -152,7 +152,7 @@ class _Same:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.value is self.value
+        return isinstance(other, _IdenticalConstant) and other.value is self.value
 
     def __hash__(self) -> int:
         return id(self.value)
@@ -160,8 +160,8 @@ class _Same:
 
 def _constants(node: Cut) -> Any:
     """The nesting of a cut container and its constants, which tell it from others."""
-    found: list[_Same] = []
-    _marked(node)[1](lambda _: None, lambda constant: found.append(_Same(constant)))
+    found: list[_IdenticalConstant] = []
+    _marked(node)[1](lambda _: None, lambda constant: found.append(_IdenticalConstant(constant)))
     return trees.structure(node._container), *found  # noqa: SLF001 (the other half of this file)
 
 

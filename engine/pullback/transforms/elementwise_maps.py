@@ -15,7 +15,7 @@ import numpy as np
 from pullback.core import counters
 from pullback.core.cases import cases, normal, positive
 from pullback.core.kinds import Scalar, cast, unbroadcast
-from pullback.core.primitive import Primitive, Trace, Traced, tracing
+from pullback.core.primitive import Primitive, Trace, TracedValue, tracing
 from pullback.core.types import ArrayType, dtype_of
 from pullback.errors import TracingError
 from pullback.numpy_api.valued import ValuedTracer, kind_of
@@ -37,7 +37,7 @@ def elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def on_arrays(*operands: Any) -> Any:
-        if current_tier() == "unfused" or not any(isinstance(operand, Traced) for operand in operands):
+        if current_tier() == "unfused" or not any(isinstance(operand, TracedValue) for operand in operands):
             return function(*operands)
         try:
             return elementwise_map(*operands, function=function)
@@ -62,7 +62,7 @@ class _Dual(ValuedTracer):
         self.partials = partials
         self.memory = None
 
-    def twin(self) -> "_Dual":
+    def alias(self) -> "_Dual":
         """The same value under another name."""
         trace: Any = self.traced_by
         return _Dual(trace, self.value, self.partials)
@@ -112,13 +112,13 @@ class _ElementwiseMap(Primitive):
 
     def __call__(self, *operands: Any, **params: Any) -> Any:
         """A graph holds the function's own operations, which its passes fuse; a trace with values holds the rule."""
-        if any(isinstance(operand, Traced) and operand.traced_by.records_types for operand in operands):
+        if any(isinstance(operand, TracedValue) and operand.traced_by.records_types for operand in operands):
             return params["function"](*operands)
         return super().__call__(*operands, **params)
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         y = params["function"](*operands)
-        if isinstance(y, Traced):
+        if isinstance(y, TracedValue):
             raise TakesTracedError
         return y
 

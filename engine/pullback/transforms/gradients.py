@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pullback import trees
-from pullback.core.primitive import Traced
+from pullback.core.primitive import TracedValue
 from pullback.core.types import is_array_like, shape_of
 from pullback.errors import DifferentiationError, name_of
 from pullback.numpy_api.traced_stores import given
@@ -84,7 +84,7 @@ class Gradient:
 
 def one_like(value: Any) -> Any:
     """The cotangent of a single number by itself."""
-    return value.filled(1) if isinstance(value, Traced) and value.on_device else value.dtype.type(1)
+    return value.filled(1) if isinstance(value, TracedValue) and value.on_device else value.dtype.type(1)
 
 
 def split_aux(output: Any, function: Callable[..., Any]) -> tuple[Any, Any]:
@@ -92,7 +92,7 @@ def split_aux(output: Any, function: Callable[..., Any]) -> tuple[Any, Any]:
     if not isinstance(output, tuple) or len(output) != 2:
         raise DifferentiationError(
             f"has_aux=True needs a function that returns (value, aux); {name_of(function)} returned "
-            f"{f'{len(output)} values' if isinstance(output, tuple) else 'one array' if isinstance(output, Traced) else type(output).__name__}"
+            f"{f'{len(output)} values' if isinstance(output, tuple) else 'one array' if isinstance(output, TracedValue) else type(output).__name__}"
         )
     return output
 
@@ -106,7 +106,7 @@ def plain_tree(tree: Any, tape: Tape) -> Any:
 def scalar(value: Any, function: Callable[..., Any], *, holomorphic: bool = False) -> Any:
     """The value of the function with a dtype, if it is one real number, or one complex number of a holomorphic function."""
     name = name_of(function)
-    if not isinstance(value, Traced) and not is_array_like(value):
+    if not isinstance(value, TracedValue) and not is_array_like(value):
         raise DifferentiationError(
             f"grad needs a function that returns one number; {name} returned {type(value).__name__}"
         )
@@ -114,7 +114,7 @@ def scalar(value: Any, function: Callable[..., Any], *, holomorphic: bool = Fals
         raise DifferentiationError(
             f"grad needs a function that returns one number; {name} returned an array of shape {np.shape(value)} (sum it, or use vjp)"
         )
-    own: Any = value if isinstance(value, Traced) else np.asarray(value)[()]
+    own: Any = value if isinstance(value, TracedValue) else np.asarray(value)[()]
     if holomorphic and own.dtype.kind != "c":
         raise DifferentiationError(f"holomorphic=True needs a complex value; {name} returned {own.dtype}")
     if not holomorphic and own.dtype.kind == "c":

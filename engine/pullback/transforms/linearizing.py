@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from pullback import trees
-from pullback.core.primitive import Traced, tracing
+from pullback.core.primitive import TracedValue, tracing
 from pullback.core.types import dtype_of, is_array_like, shape_of
-from pullback.devices import Carried, carried
+from pullback.devices import DeviceCall, carried
 from pullback.errors import DifferentiationError, PullbackReuseError, name_of
 from pullback.numpy_api.traced_stores import given
 from pullback.traces.tangents import DualTracer, ForwardTrace
@@ -89,7 +89,7 @@ def vjp(
     return result
 
 
-def _vjp_on_device(function: Callable[..., Any], on_device: Carried, *, once: bool, has_aux: bool) -> Any:
+def _vjp_on_device(function: Callable[..., Any], on_device: DeviceCall, *, once: bool, has_aux: bool) -> Any:
     """`vjp` of arrays on a device: the pullback takes and gives arrays of the kind that went in."""
     value, pullback, *aux = _vjp(function, on_device.args, once=once, has_aux=has_aux)
 
@@ -230,7 +230,7 @@ def output_leaves(output: Any, function: Callable[..., Any]) -> tuple[list[Any],
 
 def checked_array(value: Any, function: Callable[..., Any]) -> Any:
     """The value, if it is an array or a number."""
-    if not is_array_like(value) and not isinstance(value, Traced):
+    if not is_array_like(value) and not isinstance(value, TracedValue):
         raise DifferentiationError(
             f"{name_of(function)} returned a {type(value).__name__}, which has no derivative; "
             "return arrays and numbers, and the rest beside them with has_aux=True"
@@ -262,7 +262,7 @@ def _fitting(move: Any, value: Any, got: str, what: str) -> Any:
     if shape_of(move) != shape_of(value):
         raise DifferentiationError(f"{got} of shape {shape_of(move)}, {what} has shape {shape_of(value)}")
     dtype = dtype_of(value)
-    if isinstance(move, Traced) or dtype.kind not in "fc":
+    if isinstance(move, TracedValue) or dtype.kind not in "fc":
         return move
     if dtype.kind != "c" and _is_complex(move):
         raise DifferentiationError(f"{got} that is complex, {what} is real; pass its real part")

@@ -20,7 +20,7 @@ from pullback_service.client import Client, ClientError, ProblemError, models
 if TYPE_CHECKING:
     import httpx
 
-Enrolled = models.Enrolled
+EnrolmentAnswer = models.EnrolmentAnswer
 SpoolStatement = models.SpoolStatement
 Seconds = float
 HeartbeatAnswer = Literal["continue", "cancel", "lost"]
@@ -109,7 +109,7 @@ class ServiceClient:
     def __exit__(self, *_: object) -> None:
         self._client.close()
 
-    def enroll(self, *, name: str, labels: Mapping[str, str], machine: Mapping[str, Any]) -> Enrolled:
+    def enroll(self, *, name: str, labels: Mapping[str, str], machine: Mapping[str, Any]) -> EnrolmentAnswer:
         """Introduce this machine; the same name and fingerprint again is the same agent."""
         enrolment = models.Enrolment.model_validate({"name": name, "labels": labels, "machine": machine})
         with self._translated("enrolling"):

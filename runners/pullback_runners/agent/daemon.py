@@ -14,7 +14,7 @@ import httpx
 import stamina
 import structlog
 
-from pullback_runners.agent.client import CLAIM_WAIT_S, Claim, Enrolled, ServiceClient
+from pullback_runners.agent.client import CLAIM_WAIT_S, Claim, EnrolmentAnswer, ServiceClient
 from pullback_runners.agent.clones import Repositories
 from pullback_runners.agent.disk_space import GIB, lack_of_room
 from pullback_runners.agent.errors import JobFailedError, PermanentError, RefusedError, TransientError
@@ -156,7 +156,7 @@ class _Agent:
             if self._options.once:
                 return
 
-    def _enroll(self) -> Enrolled:
+    def _enroll(self) -> EnrolmentAnswer:
         device = None if self._device is None else self._device.device
         machine = describe_machine(beside=self._options.data, device=device)
         os.environ[HOST_VARIABLE] = machine["host"] or ""  # for the measuring processes, whatever else they are told
@@ -176,7 +176,7 @@ class _Agent:
             self._client.use_token(enrolment.secret)
         return enrolment
 
-    def _enroll_as(self, name: str, machine: Mapping[str, Any]) -> Enrolled:
+    def _enroll_as(self, name: str, machine: Mapping[str, Any]) -> EnrolmentAnswer:
         for attempt in stamina.retry_context(on=TransientError, attempts=None, timeout=None, wait_max=60):
             with attempt:
                 enrolment = self._client.enroll(name=name, labels=self._labels, machine=machine)
@@ -202,7 +202,7 @@ class _Agent:
             return f"processes of the build user {user.name} do not end; end them by hand"
         return lack or (None if self._device is None else self._device.trouble())
 
-    def _wait_until_ready(self, enrolment: Enrolled) -> None:
+    def _wait_until_ready(self, enrolment: EnrolmentAnswer) -> None:
         while reason := self._trouble():
             if self._options.once:
                 raise PermanentError(reason)
@@ -212,7 +212,7 @@ class _Agent:
                 self._client.decline(enrolment.agent_id, labels=self._labels, waiting=self._spool.held(), reason=reason)
             time.sleep(_TROUBLE_CHECK_S)
 
-    def _claim(self, enrolment: Enrolled) -> Claim | None:
+    def _claim(self, enrolment: EnrolmentAnswer) -> Claim | None:
         for attempt in stamina.retry_context(on=TransientError, attempts=None, timeout=None, wait_max=60):
             with attempt:
                 claim = self._client.claim(

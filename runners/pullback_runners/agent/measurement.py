@@ -22,7 +22,7 @@ from pullback_runners.git import git
 from pullback_runners.machine import HOST_VARIABLE
 from pullback_runners.progress import Progress
 from pullback_runners.sandbox.bubblewrap import View
-from pullback_runners.sandbox.isolation import Confined, Isolation
+from pullback_runners.sandbox.isolation import ConfinedProcess, Isolation
 from pullback_runners.sandbox.proxy import INSIDE, BuildProxy
 from pullback_runners.sandbox.store import ENVIRONMENTS, Store, build_of, remove_tree
 
@@ -221,7 +221,7 @@ def _places_of(repository: Path) -> list[Path]:
 
 
 def _follow(
-    confined: Confined,
+    confined: ConfinedProcess,
     progress_fd: int,
     *,
     deadline: Deadline,
@@ -256,7 +256,7 @@ def _follow(
                     tell(_progress(line))
 
 
-def _refuse_to_go_on(confined: Confined, stops: Callable[[], str | None], deadline: Deadline) -> None:
+def _refuse_to_go_on(confined: ConfinedProcess, stops: Callable[[], str | None], deadline: Deadline) -> None:
     if (reason := stops()) is not None:
         raise JobFailedError("cancelled", reason)
     if time.monotonic() > deadline.at:

@@ -148,7 +148,7 @@ def _run(
     workloads: Sequence[Path],
     tell: Callable[[Progress], None],
 ) -> dict[str, Any]:
-    from pullback_runners.report import Belonging  # noqa: PLC0415
+    from pullback_runners.report import Attribution  # noqa: PLC0415
     from pullback_runners.runs import run_suite  # noqa: PLC0415
 
     return run_suite(
@@ -160,7 +160,7 @@ def _run(
         usual=project.measure.variants,
         subject=built.subject,
         baseline=project.measure.baseline,
-        owner=Belonging(order["project"], order["commit"], project.measure.workloads),
+        owner=Attribution(order["project"], order["commit"], project.measure.workloads),
         job=order["job"],
         workload_files=workloads,
         partial=bool(order["variants"]),

@@ -13,7 +13,7 @@ Input = Any
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedFunction:
     """A function bound to its input."""
 
     call: Callable[[], Any]
@@ -22,10 +22,10 @@ class Prepared:
     """From its result to what JSON can say; not timed."""
 
 
-Prepare = Callable[[Engine, Input], Prepared]
-Planned = tuple[tuple[Any, ...], Callable[[], Callable[..., Any]], tuple[Any, ...]]
+Prepare = Callable[[Engine, Input], PreparedFunction]
+PlannedFunction = tuple[tuple[Any, ...], Callable[[], Callable[..., Any]], tuple[Any, ...]]
 """The sizes that a plan is made for, a maker of the function, and the function's arguments."""
-Read = Callable[[Input], Planned]
+ReadInput = Callable[[Input], PlannedFunction]
 
 
 @dataclass(frozen=True)
@@ -47,16 +47,16 @@ class Module:
     def planned(
         self,
         name: str,
-        read: Read,
+        read: ReadInput,
         output: Callable[[Any], Any],
         derive: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda function: function,
     ) -> None:
         """Declare the function that `read` gives, or what `derive` makes of it, as a plan for each of its sizes."""
 
-        def prepare(engine: Engine, given: Input) -> Prepared:
+        def prepare(engine: Engine, given: Input) -> PreparedFunction:
             sizes, make, arguments = read(given)
             plan = engine.plan((f"{self.name}.{name}", *sizes), lambda: derive(make()))
-            return Prepared(lambda: plan(*arguments), output)
+            return PreparedFunction(lambda: plan(*arguments), output)
 
         self.functions[name] = prepare
 

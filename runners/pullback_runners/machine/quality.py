@@ -21,7 +21,7 @@ Quality = Literal["clean", "contaminated"]
 
 
 @dataclass(frozen=True)
-class Passed:
+class PassedLimit:
     """A limit that was passed."""
 
     name: str
@@ -35,8 +35,8 @@ class Passed:
 
 
 def judge_quality(
-    preflight: Preflight, activity: Activity, waiting: float | None, seen: Sequence[Passed] = ()
-) -> tuple[Quality, list[Passed]]:
+    preflight: Preflight, activity: Activity, waiting: float | None, seen: Sequence[PassedLimit] = ()
+) -> tuple[Quality, list[PassedLimit]]:
     """Return the quality of a run, and each limit that was passed.
 
     `waiting` is the share of the timed slices' time that processes waited for their CPU, None where no slice was timed.
@@ -46,18 +46,18 @@ def judge_quality(
     if activity.others_cpus > MOST_OTHERS_CPUS:
         most = f", most of it {activity.busiest}" if activity.busiest else ""
         used = f"other processes used {activity.others_cpus:.2f} CPUs{most}; the limit is {MOST_OTHERS_CPUS:g}"
-        passed.append(Passed("others_cpus", MOST_OTHERS_CPUS, activity.others_cpus, used))
+        passed.append(PassedLimit("others_cpus", MOST_OTHERS_CPUS, activity.others_cpus, used))
     if activity.steal is not None and activity.steal > MOST_STEAL:
         stolen = f"the hypervisor took {activity.steal:.0%} of the CPU time; the limit is {MOST_STEAL:.0%}"
-        passed.append(Passed("steal", MOST_STEAL, activity.steal, stolen))
+        passed.append(PassedLimit("steal", MOST_STEAL, activity.steal, stolen))
     if waiting is not None and waiting > MOST_WAITING:
         waited = f"the timed processes waited {waiting:.0%} of the time for their CPU; the limit is {MOST_WAITING:.0%}"
-        passed.append(Passed("waiting", MOST_WAITING, round(waiting, 4), waited))
+        passed.append(PassedLimit("waiting", MOST_WAITING, round(waiting, 4), waited))
     if preflight.free_disk_bytes < LEAST_FREE_DISK_BYTES:
         free = f"only {preflight.free_disk_bytes / 2**20:.0f} MiB of disk were free; the limit is 1024"
-        passed.append(Passed("free_disk_bytes", LEAST_FREE_DISK_BYTES, preflight.free_disk_bytes, free))
+        passed.append(PassedLimit("free_disk_bytes", LEAST_FREE_DISK_BYTES, preflight.free_disk_bytes, free))
     passed += seen
     if preflight.gpu_processes and all(each.name != "gpu_processes" for each in seen):
         others = f"{preflight.gpu_processes} other processes were computing on the GPU; the limit is 0"
-        passed.append(Passed("gpu_processes", 0, preflight.gpu_processes, others))
+        passed.append(PassedLimit("gpu_processes", 0, preflight.gpu_processes, others))
     return ("contaminated" if passed else "clean"), passed

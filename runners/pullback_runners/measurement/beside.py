@@ -11,7 +11,7 @@ MOST_COLD_CALLS = 10
 Seconds = float
 
 
-class Beside(NamedTuple):
+class CallTimes(NamedTuple):
     """Seconds that a call took."""
 
     device_time: Seconds | None
@@ -22,7 +22,7 @@ class Beside(NamedTuple):
     """By the wall until its result was there, with nothing left in the device's cache of the calls before."""
 
 
-def time_beside(call: QueuedCall, calls: int) -> Beside:
+def time_beside(call: QueuedCall, calls: int) -> CallTimes:
     """Time `calls` calls, each awaited before the next, and some more with a cold cache."""
     clock = time.perf_counter
     call()
@@ -46,4 +46,4 @@ def time_beside(call: QueuedCall, calls: int) -> Beside:
         began = clock()
         call()
         cold_s += clock() - began
-    return Beside(None if call.event is None else device_s / calls, host_s / calls, cold_s / cold_calls)
+    return CallTimes(None if call.event is None else device_s / calls, host_s / calls, cold_s / cold_calls)

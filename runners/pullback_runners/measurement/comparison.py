@@ -23,7 +23,7 @@ from pullback_runners.measurement.statistics import (
     pair_log_ratio,
     ratio_estimate,
 )
-from pullback_runners.measurement.worker_process import Draw, Surroundings
+from pullback_runners.measurement.worker_process import Draw, WorkerSettings
 from pullback_runners.suites import Suite
 from pullback_runners.workloads import CPU, Case
 
@@ -155,7 +155,7 @@ def _timings(group: Group, *names: str) -> list[Timing]:
 def compare_members(
     comparison: Comparison,
     suite: Suite,
-    surroundings: Surroundings,
+    settings: WorkerSettings,
     tell: Callable[[int, int], None],
     most_s: float | None = None,
 ) -> None:
@@ -164,10 +164,10 @@ def compare_members(
     NoRoomError, before any is timed, if both do not fit on the device together. What is measured is in `comparison` at any moment.
     """
     deadline = time.monotonic() + (suite.comparison_s if most_s is None else most_s)
-    if surroundings.device is None:
-        comparison.examinations, comparison.failures = examine(comparison.case, comparison.members(), surroundings)
+    if settings.device is None:
+        comparison.examinations, comparison.failures = examine(comparison.case, comparison.members(), settings)
     else:
-        _examine_alone(comparison, surroundings, surroundings.device)
+        _examine_alone(comparison, settings, settings.device)
 
     def members_left() -> list[Member]:
         if comparison.groups:
@@ -179,26 +179,26 @@ def compare_members(
         comparison.case,
         members_left,
         suite,
-        surroundings,
+        settings,
         is_ambiguous=lambda: comparison.is_ambiguous(may_say_same=suite.may_say_same),
         tell=tell,
         deadline=deadline,
         is_plain=lambda: comparison.is_plain(may_say_same=suite.may_say_same),
     )
     if members_left():
-        _count_again(comparison, surroundings)
+        _count_again(comparison, settings)
 
 
-def _examine_alone(comparison: Comparison, surroundings: Surroundings, device: "MeasuredDevice") -> None:
+def _examine_alone(comparison: Comparison, settings: WorkerSettings, device: "MeasuredDevice") -> None:
     """Examine one after the other, each with the device to itself.
 
     Where all do not fit there together the twin is left out; NoRoomError if the reference and the candidate do not either.
     """
-    draw = Draw.of(surroundings.rng)
+    draw = Draw.of(settings.rng)
     needs: dict[str, tuple[int, int | None]] = {}
     for member in comparison.members():
         free = device.free_bytes()
-        found, failures = examine(comparison.case, [member], surroundings, draw)
+        found, failures = examine(comparison.case, [member], settings, draw)
         comparison.examinations |= found
         comparison.failures |= failures
         for name, each in found.items():
@@ -211,10 +211,10 @@ def _examine_alone(comparison: Comparison, surroundings: Surroundings, device: "
     device.refuse_without_room(what, {each.name: needs[each.name] for each in comparison.members()})
 
 
-def _count_again(comparison: Comparison, surroundings: Surroundings) -> None:
+def _count_again(comparison: Comparison, settings: WorkerSettings) -> None:
     """Count in more processes, as long as all of the two differ: of one program some draw at their start how much they use."""
-    while comparison.counts_are_apart() and len(comparison.recounts) < COUNTED_AGAIN and not surroundings.stop():
-        found, failures = examine(comparison.case, [comparison.reference, comparison.candidate], surroundings)
+    while comparison.counts_are_apart() and len(comparison.recounts) < COUNTED_AGAIN and not settings.stop():
+        found, failures = examine(comparison.case, [comparison.reference, comparison.candidate], settings)
         if failures:
             return
         comparison.recounts.append(found)

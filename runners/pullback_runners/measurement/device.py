@@ -10,7 +10,7 @@ import psutil
 from pullback_runners.errors import NoRoomError, UsageError
 from pullback_runners.machine.device_lock import HeldDeviceError, device_lock
 from pullback_runners.machine.nvml import Clocks, Device, DeviceError, DeviceProcess, Nvml, nvml
-from pullback_runners.machine.quality import Passed
+from pullback_runners.machine.quality import PassedLimit
 from pullback_runners.peers.devices import why_no_device
 from pullback_runners.workloads import CPU
 
@@ -84,17 +84,17 @@ class MeasuredDevice:
             may_pass=may_pass,
         )
 
-    def limits(self, slices: int = 0, throttled: int = 0) -> list[Passed]:
+    def limits(self, slices: int = 0, throttled: int = 0) -> list[PassedLimit]:
         """The limits that were passed there: of so many timed slices so many were throttled."""
         passed = []
         if self._others:
             named = "; ".join(f"{each} ({', '.join(moments)})" for each, moments in self._others.items())
             sentence = f"others computed on {self.device}: {named}; the limit is 0"
-            passed.append(Passed("gpu_processes", 0, len(self._others), sentence))
+            passed.append(PassedLimit("gpu_processes", 0, len(self._others), sentence))
         if throttled > MOST_THROTTLED * slices:
             share = throttled / slices
             sentence = f"{self.device} was throttled in {share:.0%} of the slices; the limit is {MOST_THROTTLED:.0%}"
-            passed.append(Passed("throttled", MOST_THROTTLED, round(share, 4), sentence))
+            passed.append(PassedLimit("throttled", MOST_THROTTLED, round(share, 4), sentence))
         return passed
 
     def document(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from pullback_runners.measurement.finite_differences import Differences, size_of, unfit
 from pullback_runners.measurement.gradient_check import AGREEMENT, GradientCheck, array_of, relative_error
-from pullback_runners.workloads import Differentiated, Inputs
+from pullback_runners.workloads import Inputs, ValueAndGradients
 from pullback_runners.workloads.registry import in_double_precision
 
 _QUARTER = 0.25
@@ -26,7 +26,7 @@ _UNSEEN = 1e-9
 
 def settle(
     done: GradientCheck,
-    gradients: Mapping[str, Differentiated],
+    gradients: Mapping[str, ValueAndGradients],
     differences: Differences,
     reference_value: Callable[[Inputs], Any],
 ) -> GradientCheck:

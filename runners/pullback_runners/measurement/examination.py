@@ -10,7 +10,7 @@ from typing import Any
 from pullback_runners.errors import VariantError
 from pullback_runners.measurement.answer_forms import is_examined
 from pullback_runners.measurement.member import Member
-from pullback_runners.measurement.worker_process import Draw, Surroundings
+from pullback_runners.measurement.worker_process import Draw, WorkerSettings
 from pullback_runners.measurement.zygote_process import Zygotes
 from pullback_runners.workloads import Case
 
@@ -29,7 +29,7 @@ class Examination:
 
 
 @dataclass(frozen=True)
-class _Examined:
+class _ExaminationResults:
     """The results of members by their names."""
 
     found: dict[str, Examination] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class _Examined:
 
 
 def examine(
-    case: Case, members: Sequence[Member], surroundings: Surroundings, draw: Draw | None = None
+    case: Case, members: Sequence[Member], settings: WorkerSettings, draw: Draw | None = None
 ) -> tuple[dict[str, Examination], dict[str, VariantError]]:
     """Examine all members for a case side by side; return what was found and what failed, by their names.
 
@@ -47,7 +47,7 @@ def examine(
 
     Where one is right and the variant that it was compared with is wrong, the others are compared with that one once more.
     """
-    examined = _examine(case, members, surroundings, draw)
+    examined = _examine(case, members, settings, draw)
     right = {
         member.subject: member
         for member in reversed(members)
@@ -65,7 +65,7 @@ def examine(
     refuted = [(subjects[name], *examined.refuted[name]) for name in by if name in examined.refuted]
     found, failures = examined.found, examined.failures
     if again:
-        once_more = _examine(case, again, surroundings, draw)
+        once_more = _examine(case, again, settings, draw)
         names = {member.name for member in again}
         found = {name: each for name, each in found.items() if name not in names} | once_more.found
         failures = {name: each for name, each in failures.items() if name not in names} | once_more.failures
@@ -77,10 +77,10 @@ def examine(
     return found, failures
 
 
-def _examine(case: Case, members: Sequence[Member], surroundings: Surroundings, draw: Draw | None) -> _Examined:
-    examined = _Examined()
-    driver = None if surroundings.device is None else surroundings.device.driver
-    zygote = Zygotes(case, members, surroundings, "examine", draw)
+def _examine(case: Case, members: Sequence[Member], settings: WorkerSettings, draw: Draw | None) -> _ExaminationResults:
+    examined = _ExaminationResults()
+    driver = None if settings.device is None else settings.device.driver
+    zygote = Zygotes(case, members, settings, "examine", draw)
     try:
         for name, worker in zygote.workers.items():
             try:
@@ -98,6 +98,6 @@ def _examine(case: Case, members: Sequence[Member], surroundings: Surroundings, 
                 examined.refuted[name] = tuple(refuted)
     finally:
         zygote.end()
-    if examined.failures and surroundings.device is not None:
-        surroundings.device.refuse_lost()  # which is nobody's failure
+    if examined.failures and settings.device is not None:
+        settings.device.refuse_lost()  # which is nobody's failure
     return examined

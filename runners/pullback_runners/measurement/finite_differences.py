@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pullback_runners.measurement.gradient_check import GradientCheck, array_of, parts_of
-from pullback_runners.workloads import Differentiated, Inputs
+from pullback_runners.workloads import Inputs, ValueAndGradients
 
 TOLERANCE = {"f4": 2e-2, "f8": 1e-6}
 DIRECTIONS = 3
@@ -38,8 +38,8 @@ class Differences:
     )
     """The signs of the first gradients, the change of the value along them and its error."""
 
-    def check(self, found: Differentiated) -> GradientCheck:
-        """Hold the gradients against the differences along a few random directions."""
+    def check(self, found: ValueAndGradients) -> GradientCheck:
+        """Compare the gradients with the differences along a few random directions."""
         value, gradients = found
         if set(gradients) != set(self.wrt):
             return _wrong(
@@ -131,7 +131,7 @@ class Differences:
 
 
 def unfit(name: str, argument: Any, gradient: Any) -> str | None:
-    """Why a gradient cannot be that of an argument, or cannot be held against differences; None if it can."""
+    """Why a gradient cannot be that of an argument, or cannot be compared with differences; None if it can."""
     if argument.dtype.kind == "c":
         return f"{name} is complex, of which differences say nothing; declare an oracle of the workload"
     if (gradient.dtype, gradient.shape) != (argument.dtype, argument.shape):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback_runners.workloads import Differentiated, Inputs
+from pullback_runners.workloads import Inputs, ValueAndGradients
 
 TOLERANCE = {"f4": 5e-5, "f8": 1e-10}
 """Largest accepted relative error by dtype: some hundred roundings of a sum of that precision, far below 1e-3."""
@@ -45,14 +45,14 @@ class GradientCheck:
 
 
 def check_gradient(
-    found: Differentiated,
-    expected: Differentiated,
+    found: ValueAndGradients,
+    expected: ValueAndGradients,
     inputs: Inputs,
     dtype: str,
     oracle: str = CLOSED_FORM,
     tolerance: Mapping[str, float] = TOLERANCE,
 ) -> GradientCheck:
-    """Hold value and gradients against the oracle's: shape, dtype, every element.
+    """Compare value and gradients with the oracle's: shape, dtype, every element.
 
     A gradient has its argument's dtype and shape; what is named otherwise (a Jacobian) has the case's dtype and the
     oracle's shape.

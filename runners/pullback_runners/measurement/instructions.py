@@ -19,7 +19,7 @@ from typing import Any
 from pullback_runners.allocations.hooks import compiled_functions
 from pullback_runners.errors import UsageError, VariantError
 from pullback_runners.measurement.member import Member
-from pullback_runners.measurement.worker_process import Surroundings, start_worker
+from pullback_runners.measurement.worker_process import WorkerSettings, start_worker
 from pullback_runners.workloads import Case
 
 CALLS = 10
@@ -88,17 +88,17 @@ def read_instructions(out_file: Path) -> int | None:
     return round(int(total[1]) / CALLS) if total and int(total[1]) else None
 
 
-def count_instructions(case: Case, members: Iterable[Member], surroundings: Surroundings) -> dict[str, dict[str, Any]]:
+def count_instructions(case: Case, members: Iterable[Member], settings: WorkerSettings) -> dict[str, dict[str, Any]]:
     """The metric `instructions` by member, one after the other; null with the reason where a member cannot run there."""
-    patient = replace(surroundings, timeout_s=surroundings.timeout_s * TIMEOUT_FACTOR)
+    patient = replace(settings, timeout_s=settings.timeout_s * TIMEOUT_FACTOR)
     with tempfile.TemporaryDirectory(prefix="pullback-") as folder:
         return {
             member.name: _counted(case, member, patient, Path(folder) / f"{n}.out") for n, member in enumerate(members)
         }
 
 
-def _counted(case: Case, member: Member, surroundings: Surroundings, out_file: Path) -> dict[str, Any]:
-    worker = start_worker("instructions", case, member, surroundings, valgrind_command(out_file))
+def _counted(case: Case, member: Member, settings: WorkerSettings, out_file: Path) -> dict[str, Any]:
+    worker = start_worker("instructions", case, member, settings, valgrind_command(out_file))
     try:
         worker.answer()
         worker.wait()

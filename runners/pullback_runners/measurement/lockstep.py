@@ -23,8 +23,8 @@ from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.slices import run_delay_ns
 from pullback_runners.measurement.worker_process import (
     StoppedError,
-    Surroundings,
     WorkerProcess,
+    WorkerSettings,
 )
 from pullback_runners.measurement.zygote_process import Zygotes
 from pullback_runners.workloads import Case
@@ -121,13 +121,13 @@ class Lineup:
     that the next lineup may start while a group takes its turns.
     """
 
-    def __init__(self, case: Case, members: Sequence[Member], surroundings: Surroundings) -> None:
+    def __init__(self, case: Case, members: Sequence[Member], settings: WorkerSettings) -> None:
         self.case = case
         self.members = list(members)
-        self.surroundings = surroundings
-        self.start_order = [member.name for member in surroundings.rng.sample(self.members, len(self.members))]
+        self.settings = settings
+        self.start_order = [member.name for member in settings.rng.sample(self.members, len(self.members))]
         by_name = {member.name: member for member in self.members}
-        self._zygote: Zygotes | None = Zygotes(case, [by_name[name] for name in self.start_order], surroundings)
+        self._zygote: Zygotes | None = Zygotes(case, [by_name[name] for name in self.start_order], settings)
         self.workers: dict[str, WorkerProcess] = self._zygote.workers
 
     def is_ready(self) -> bool:
@@ -156,7 +156,7 @@ def run_group(
     """
     until = None if most_s is None else time.monotonic() + most_s
     order, workers = lineup.start_order, lineup.workers
-    cpus, device = _turn_cpus(lineup), lineup.surroundings.device
+    cpus, device = _turn_cpus(lineup), lineup.settings.device
     failures: dict[str, VariantError] = {}
     timings: dict[str, Timing] = {}
     filling: dict[str, float] = {}
@@ -171,7 +171,7 @@ def run_group(
         for name, calls in calls_a_slice(filling, [member.name for member in lineup.members]).items():
             timings[name].calls = calls
         for number, turn_order in enumerate(_rotations(order, slices)):
-            if lineup.surroundings.stop():
+            if lineup.settings.stop():
                 raise StoppedError
             if _is_over(number, until, deadline, following):
                 break
@@ -190,8 +190,8 @@ def run_group(
 
 def _end_turns(lineup: Lineup, timings: Mapping[str, Timing], failures: dict[str, VariantError], cpus: int) -> None:
     """Check all once more: what each computes, the times that it stated, and who else is on the device."""
-    if lineup.surroundings.device is not None:
-        lineup.surroundings.device.look("between", beside_ours=True)
+    if lineup.settings.device is not None:
+        lineup.settings.device.look("between", beside_ours=True)
     for name in _alive(lineup.start_order, failures):
         with _noting(failures, name):
             lineup.workers[name].ask({"do": "end"})
@@ -302,7 +302,7 @@ def calls_a_slice(filling: Mapping[str, float], names: Sequence[str]) -> dict[st
 
 def _turn_cpus(lineup: Lineup) -> list[int]:
     """The CPUs that turns are taken on: the measured one; all of them for several threads or a GPU's driver. Empty where none can be chosen."""
-    cpu = lineup.surroundings.cpu
+    cpu = lineup.settings.cpu
     if cpu is None or not hasattr(os, "sched_getaffinity"):
         return []
     return [cpu] if clock_of(lineup.case) == "cpu" else sorted(os.sched_getaffinity(0) | {cpu})

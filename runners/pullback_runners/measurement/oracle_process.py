@@ -25,7 +25,7 @@ from pullback_runners.measurement.renewing import die_with_parent, refuse_attach
 from pullback_runners.measurement.subject import INSTALLED
 from pullback_runners.measurement.worker import take_standard_output
 from pullback_runners.measurement.worker_process import python_environment
-from pullback_runners.workloads import Case, Differentiated, Inputs, find_workload
+from pullback_runners.workloads import Case, Inputs, ValueAndGradients, find_workload
 
 _TIMEOUT_S = 120.0
 _NAMES_BYTES = 1 << 20
@@ -118,7 +118,7 @@ def _checked(case: Case, file: Path) -> dict[str, Any] | None:
 
 
 @lru_cache(maxsize=1)
-def _expected(case: Case) -> tuple[Inputs, Differentiated] | None:
+def _expected(case: Case) -> tuple[Inputs, ValueAndGradients] | None:
     try:
         workload = find_workload(case.workload)
     except UsageError:

@@ -18,9 +18,9 @@ from pullback_runners.measurement.disagreement import settle
 from pullback_runners.measurement.finite_differences import Differences
 from pullback_runners.measurement.gradient_check import AGREEMENT, GradientCheck, array_of, check_gradient
 from pullback_runners.variants import open_variant, value_of
-from pullback_runners.workloads import Case, Differentiated, Inputs, Workload
+from pullback_runners.workloads import Case, Inputs, ValueAndGradients, Workload
 
-Oracle = Callable[[Differentiated], GradientCheck]
+Oracle = Callable[[ValueAndGradients], GradientCheck]
 
 
 def oracle_of(
@@ -42,7 +42,7 @@ def oracle_of(
     if name is None or other is None:
         return differences.check
 
-    def compared(found: Differentiated) -> GradientCheck:
+    def compared(found: ValueAndGradients) -> GradientCheck:
         done = check_gradient(found, other, inputs, case.dtype, f"variant {name}", AGREEMENT)
         if done.ok:
             return done
@@ -51,7 +51,7 @@ def oracle_of(
     return compared
 
 
-def keep_gradient(found: Differentiated, kept: Path) -> None:
+def keep_gradient(found: ValueAndGradients, kept: Path) -> None:
     """Write a gradient that was checked, for the timed processes of the same variant and for checks outside of it."""
     value, gradients = found
     part = kept.with_suffix(f".{os.getpid()}")
@@ -61,14 +61,14 @@ def keep_gradient(found: Differentiated, kept: Path) -> None:
     part.replace(kept)  # twins are examined side by side
 
 
-def read_gradient(kept: Path) -> Differentiated:
+def read_gradient(kept: Path) -> ValueAndGradients:
     """The value and the gradients in a file."""
     with kept.open("rb") as file:
         names, value = np.load(file).tolist(), np.load(file)
         return value, {name: np.load(file) for name in names}
 
 
-def _differentiated_by(variant: str | None, workload: Workload, case: Case, inputs: Inputs) -> Differentiated | None:
+def _differentiated_by(variant: str | None, workload: Workload, case: Case, inputs: Inputs) -> ValueAndGradients | None:
     """The gradient by another variant; None if there is none, or where it cannot be computed: that is told where it is measured."""
     if variant is None:
         return None

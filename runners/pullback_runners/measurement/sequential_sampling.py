@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pullback_runners.measurement.affinity import off_the_measured_cpu
 from pullback_runners.measurement.lockstep import FEWEST_ROUNDS, Group, Lineup, run_group
 from pullback_runners.measurement.member import Member
-from pullback_runners.measurement.worker_process import Surroundings
+from pullback_runners.measurement.worker_process import WorkerSettings
 from pullback_runners.suites import Suite
 from pullback_runners.workloads import Case
 
@@ -26,7 +26,7 @@ def collect_groups(
     case: Case,
     members: Callable[[], Sequence[Member]],
     suite: Suite,
-    surroundings: Surroundings,
+    settings: WorkerSettings,
     *,
     is_ambiguous: Callable[[], bool],
     tell: Callable[[int, int], None],
@@ -48,7 +48,7 @@ def collect_groups(
     of the last three; and one that takes longer ends then, and is left out if its turns are too few. Two groups there are in
     any case, since fewer have no interval.
     """
-    with off_the_measured_cpu(surroundings.cpu) as apart:
+    with off_the_measured_cpu(settings.cpu) as apart:
         wanted = suite.groups
         group_s = None if deadline is None else (deadline - time.monotonic()) / suite.groups
         took_s: deque[float] = deque(maxlen=3)
@@ -59,9 +59,9 @@ def collect_groups(
                 if deadline is not None and len(groups) >= FEWEST_GROUPS and began + max(took_s) > deadline:
                     break
                 tell(len(groups) + 1, wanted)
-                lineup, coming = coming or Lineup(case, members(), surroundings), None
-                if len(groups) + 1 < wanted and surroundings.device is None:
-                    coming = Lineup(case, members(), surroundings)
+                lineup, coming = coming or Lineup(case, members(), settings), None
+                if len(groups) + 1 < wanted and settings.device is None:
+                    coming = Lineup(case, members(), settings)
                 ends = deadline if len(groups) >= FEWEST_GROUPS else None
                 group = run_group(lineup, suite.slices, group_s, ends, coming if apart else None)
                 if ends is not None and group.rounds() < min(FEWEST_ROUNDS, suite.slices) and not group.failures:

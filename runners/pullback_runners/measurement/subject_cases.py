@@ -30,7 +30,7 @@ _TIMEOUT_S = 300
 
 
 @dataclass(frozen=True)
-class Chosen:
+class CaseSelection:
     """The cases and variants of a subject that will be measured."""
 
     cases: list[Case]
@@ -72,14 +72,14 @@ class Chosen:
 
 def choose_for(
     subject: Subject, suite: str, patterns: Sequence[str] = (), files: Sequence[Path] = (), device: str = "cpu"
-) -> Chosen:
+) -> CaseSelection:
     """Choose the cases that a subject has; UsageError says why there are none.
 
     An engine is measured by workloads that are installed beside it, which an old one may not be able to import.
     """
     if subject.has_engine:
         choice = choose_cases(suite, patterns, files, device)
-        return Chosen(
+        return CaseSelection(
             choice.cases, choice.files, choice.refused, choice.offers, known_variants(), subject.imports, of_engine=True
         )
     order = {
@@ -110,7 +110,7 @@ def choose_for(
     offers = {
         name: Offer(**{**each, "variants": tuple(each["variants"])}) for name, each in answer.pop("offers").items()
     }
-    return Chosen(cases=cases, files=[Path(each) for each in answer.pop("files")], offers=offers, **answer)
+    return CaseSelection(cases=cases, files=[Path(each) for each in answer.pop("files")], offers=offers, **answer)
 
 
 def _asked(subject: Subject, order: Mapping[str, Any]) -> tuple[int, bytes, str]:

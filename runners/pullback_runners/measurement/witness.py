@@ -2,13 +2,13 @@
 
 from pullback_runners.measurement.gradient_check import check_gradient
 from pullback_runners.variants import open_variant
-from pullback_runners.workloads import UNFUSED, Case, Differentiated, Inputs, Workload
+from pullback_runners.workloads import UNFUSED, Case, Inputs, ValueAndGradients, Workload
 
 OTHER = "fused"
 """The tier that is asked where the tape itself is in doubt."""
 
 
-def heard(variant: str, found: Differentiated, workload: Workload, case: Case, inputs: Inputs) -> str:
+def heard(variant: str, found: ValueAndGradients, workload: Workload, case: Case, inputs: Inputs) -> str:
     """The result of another tier, as the end of an error message; empty where none can be asked.
 
     Two tiers share the rules of their engine, so that two that agree do not prove the oracle wrong.

@@ -45,8 +45,8 @@ class StoppedError(Exception):
 
 
 @dataclass(frozen=True)
-class Surroundings:
-    """The environment that all workers of a run share."""
+class WorkerSettings:
+    """Settings that all workers of a run share."""
 
     workload_files: Sequence[Path] = ()
     cpu: int | None = None
@@ -115,16 +115,16 @@ class WorkerProcess:
     """A worker that holds one member for one case."""
 
     def __init__(
-        self, task: Task, case: Case, member: Member, surroundings: Surroundings, process: Process, channel: Channel
+        self, task: Task, case: Case, member: Member, settings: WorkerSettings, process: Process, channel: Channel
     ) -> None:
         """Give it its first order. The worker's ends of the channel are closed here already."""
         self.member = member
-        self._surroundings = surroundings
+        self._settings = settings
         self._answers = Answers(channel.answers)
         self._process = process
         self._channel = channel
         self._case = case
-        self._kept = _place(surroundings.kept, case, member)
+        self._kept = _place(settings.kept, case, member)
         self.order(
             {
                 "task": task,
@@ -132,9 +132,9 @@ class WorkerProcess:
                 "variant": member.variant,
                 "reference": member.reference,
                 "subject": member.subject.document(),
-                "workload_files": [str(path) for path in surroundings.workload_files],
+                "workload_files": [str(path) for path in settings.workload_files],
                 "kept": self._kept,
-                "outside": surroundings.check is not None,
+                "outside": settings.check is not None,
             }
         )
 
@@ -149,7 +149,7 @@ class WorkerProcess:
 
     def answer(self, form: Form = any_object) -> dict[str, Any]:
         """Wait for the next answer; a failure the worker reports, a crash, a hang and another form raise VariantError."""
-        deadline = time.monotonic() + self._surroundings.timeout_s
+        deadline = time.monotonic() + self._settings.timeout_s
         try:
             while not self._answers.has_line:
                 self._wait_for_output(deadline)
@@ -168,18 +168,18 @@ class WorkerProcess:
 
     def checked_outside(self) -> dict[str, Any] | None:
         """The check of the gradient that it kept last, by a process without its code; None where there is none."""
-        if self._surroundings.check is None or self._kept is None:
+        if self._settings.check is None or self._kept is None:
             return None
-        return self._surroundings.check(self._case, Path(self._kept))
+        return self._settings.check(self._case, Path(self._kept))
 
     def wait(self) -> None:
         """Wait until the worker has ended by itself, which is when a program that watches it writes what it saw."""
-        deadline = time.monotonic() + self._surroundings.timeout_s
+        deadline = time.monotonic() + self._settings.timeout_s
         while self._process.poll() is None:
-            if self._surroundings.stop():
+            if self._settings.stop():
                 raise StoppedError
             if time.monotonic() > deadline:
-                raise VariantError("timeout", f"did not end in {self._surroundings.timeout_s:g} s")
+                raise VariantError("timeout", f"did not end in {self._settings.timeout_s:g} s")
             time.sleep(STOP_POLL_S / 4)
 
     def end(self) -> None:
@@ -190,12 +190,12 @@ class WorkerProcess:
 
     def _wait_for_output(self, deadline: float) -> None:
         while True:
-            if self._surroundings.stop():
+            if self._settings.stop():
                 raise StoppedError
             remaining_s = deadline - time.monotonic()
             if remaining_s <= 0:
                 self._process.kill()
-                raise VariantError("timeout", f"no answer in {self._surroundings.timeout_s:g} s; the worker was killed")
+                raise VariantError("timeout", f"no answer in {self._settings.timeout_s:g} s; the worker was killed")
             readable, _, _ = select.select([self._channel.answers], [], [], min(remaining_s, STOP_POLL_S))
             if readable:
                 break
@@ -227,7 +227,7 @@ class _Session(subprocess.Popen[bytes]):
 
 
 def start_worker(
-    task: Task, case: Case, member: Member, surroundings: Surroundings, under: Sequence[str] = ()
+    task: Task, case: Case, member: Member, settings: WorkerSettings, under: Sequence[str] = ()
 ) -> WorkerProcess:
     """Start a worker as a fresh process, under another program if `under` is that one's command."""
     channel = Channel()
@@ -236,12 +236,12 @@ def start_worker(
         stdin=channel.worker_orders,
         stdout=channel.worker_answers,
         stderr=channel.errors,
-        env=worker_environment(case, member.subject, Draw.of(surroundings.rng), counts_native=task == "examine"),
+        env=worker_environment(case, member.subject, Draw.of(settings.rng), counts_native=task == "examine"),
         # A session of its own: Ctrl-C in a terminal reaches the coordinator alone, which ends its workers in order.
         start_new_session=True,
     )
     channel.close_worker_ends()
-    return WorkerProcess(task, case, member, surroundings, process, channel)
+    return WorkerProcess(task, case, member, settings, process, channel)
 
 
 def last_words(errors: IO[bytes]) -> str:

@@ -17,8 +17,8 @@ from pullback_runners.measurement.subject import Subject
 from pullback_runners.measurement.worker_process import (
     Channel,
     Draw,
-    Surroundings,
     WorkerProcess,
+    WorkerSettings,
     interpreter,
     last_words,
     worker_environment,
@@ -50,7 +50,7 @@ class Zygote:
         self,
         case: Case,
         members: Sequence[Member],
-        surroundings: Surroundings,
+        settings: WorkerSettings,
         task: ForkedTask = "time",
         draw: Draw | None = None,
     ) -> None:
@@ -72,7 +72,7 @@ class Zygote:
             stderr=self._channel.errors,
             pass_fds=[descriptor for ends in theirs for descriptor in ends.values()],
             env=worker_environment(
-                case, members[0].subject, draw or Draw.of(surroundings.rng), counts_native=task == "examine"
+                case, members[0].subject, draw or Draw.of(settings.rng), counts_native=task == "examine"
             ),
             # A session of its own, as every worker has, and the handle by which all are ended at once.
             start_new_session=True,
@@ -83,7 +83,7 @@ class Zygote:
         shared = subjects[0] if subjects.count(subjects[0]) == len(subjects) else None
         self._channel.send(
             {
-                "modules": surroundings.modules,
+                "modules": settings.modules,
                 "subject": shared.document() if shared else None,
                 "subjects": sorted({name.partition(".")[0] for each in subjects for name in each.imports}),
                 "engine": _runs_one_engine(members, shared),
@@ -92,7 +92,7 @@ class Zygote:
             }
         )
         self.workers = {
-            member.name: WorkerProcess(task, case, member, surroundings, ForkedProcess(self, place), channel)
+            member.name: WorkerProcess(task, case, member, settings, ForkedProcess(self, place), channel)
             for place, (member, channel) in enumerate(zip(members, self._channels, strict=True))
         }
 
@@ -198,15 +198,15 @@ class Zygotes:
         self,
         case: Case,
         members: Sequence[Member],
-        surroundings: Surroundings,
+        settings: WorkerSettings,
         task: ForkedTask = "time",
         draw: Draw | None = None,
     ) -> None:
         by_interpreter: dict[tuple[Path | None, Path | None], list[Member]] = {}
         for member in members:
             by_interpreter.setdefault(member.subject.interpreter, []).append(member)
-        draw = draw or Draw.of(surroundings.rng)  # one for all, or interpreters would differ by it
-        self._zygotes = [Zygote(case, alike, surroundings, task, draw) for alike in by_interpreter.values()]
+        draw = draw or Draw.of(settings.rng)  # one for all, or interpreters would differ by it
+        self._zygotes = [Zygote(case, alike, settings, task, draw) for alike in by_interpreter.values()]
         workers = {name: worker for zygote in self._zygotes for name, worker in zygote.workers.items()}
         self.workers = {member.name: workers[member.name] for member in members}
 

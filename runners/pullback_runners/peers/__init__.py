@@ -17,10 +17,10 @@ import importlib
 import pkgutil
 
 from pullback_runners.errors import UsageError
-from pullback_runners.peers.by_hand import ByHand
-from pullback_runners.peers.peer import Form, FormsPeer, Peer, Prepared, QueuedCall
+from pullback_runners.peers.by_hand import HandWrittenPeer
+from pullback_runners.peers.peer import Form, FormsPeer, Peer, PreparedCase, QueuedCall
 
-__all__ = ["PEERS", "ByHand", "Form", "FormsPeer", "Peer", "Prepared", "QueuedCall", "find_peer"]
+__all__ = ["PEERS", "Form", "FormsPeer", "HandWrittenPeer", "Peer", "PreparedCase", "QueuedCall", "find_peer"]
 
 _ADAPTERS = {
     "numpy": "by_hand",

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from pullback_runners.errors import VariantError
-from pullback_runners.peers.peer import Peer, Prepared
-from pullback_runners.workloads import Case, Differentiated, Inputs, Workload
+from pullback_runners.peers.peer import Peer, PreparedCase
+from pullback_runners.workloads import Case, Inputs, ValueAndGradients, Workload
 
 
-class ByHand(Peer):
+class HandWrittenPeer(Peer):
     """Variants that a workload declares by `@workload.variant(name)` or `@workload.peer(name)`, under any name."""
 
     packages = ("numpy",)
@@ -20,7 +20,7 @@ class ByHand(Peer):
         """True if the workload declares this variant."""
         return self.name in workload.variants
 
-    def prepare(self, workload: Workload, case: Case, inputs: Inputs) -> Prepared:
+    def prepare(self, workload: Workload, case: Case, inputs: Inputs) -> PreparedCase:
         """Bind the call that computes value and gradients, as the file declares it."""
         if not self.offers(workload):
             raise VariantError("unavailable", f"workload {workload.name} declares no variant {self.name!r}")
@@ -30,10 +30,10 @@ class ByHand(Peer):
                 "exception",
                 f"variant {self.name} of {workload.name} returned {type(call).__name__}; return the function that is timed",
             )
-        return Prepared(call, lambda result: _differentiated(result, workload.derivatives, inputs))
+        return PreparedCase(call, lambda result: _differentiated(result, workload.derivatives, inputs))
 
 
-def _differentiated(result: Any, names: tuple[str, ...], inputs: Inputs) -> Differentiated:
+def _differentiated(result: Any, names: tuple[str, ...], inputs: Inputs) -> ValueAndGradients:
     """Value and gradients by name; a tuple of gradients is in the order of the names, and one alone may stand for itself."""
     if not isinstance(result, tuple | list) or len(result) != 2:
         raise VariantError(
@@ -73,4 +73,4 @@ def _is_like(gradient: Any, argument: Any) -> bool:
     return not isinstance(gradient, _CONTAINERS)
 
 
-PEER = ByHand("numpy")
+PEER = HandWrittenPeer("numpy")

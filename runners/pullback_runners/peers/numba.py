@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback_runners.errors import VariantError
-from pullback_runners.peers.peer import Peer, Prepared
+from pullback_runners.peers.peer import Peer, PreparedCase
 from pullback_runners.workloads import Case, Inputs, Workload
 
 
@@ -19,7 +19,7 @@ class _Numba(Peer):
     def offers(self, workload: Workload) -> bool:
         return workload.name in _LOOPS
 
-    def prepare(self, workload: Workload, case: Case, inputs: Inputs) -> Prepared:
+    def prepare(self, workload: Workload, case: Case, inputs: Inputs) -> PreparedCase:
         reason = self.available()
         if reason is not None or not self.offers(workload):
             raise VariantError("unavailable", f"peer numba on {case.name}: {reason or 'not written'}")
@@ -33,7 +33,7 @@ class _Numba(Peer):
                 name: np.asarray(gradient, case.dtype) for name, gradient in zip(workload.wrt, gradients, strict=True)
             }
 
-        return Prepared(partial(compiled, *inputs.values()), differentiated)
+        return PreparedCase(partial(compiled, *inputs.values()), differentiated)
 
 
 def _mul_restore(a: Any, b: Any, c: Any) -> Any:

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pullback_runners.errors import VariantError
-from pullback_runners.workloads import CPU, Case, Differentiated, Inputs, Workload
+from pullback_runners.workloads import CPU, Case, Inputs, ValueAndGradients, Workload
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedCase:
     """A case bound to its arguments and to a peer; one call is one value with all gradients, and waits for them."""
 
     call: Callable[[], Any]
-    differentiated: Callable[[Any], Differentiated]
+    differentiated: Callable[[Any], ValueAndGradients]
     """The result of a call as NumPy arrays, in the form that the oracle uses."""
 
 
@@ -70,10 +70,10 @@ class Peer(ABC):
         """True if the workload has been written for this peer."""
 
     @abstractmethod
-    def prepare(self, workload: Workload, case: Case, inputs: Inputs) -> Prepared:
+    def prepare(self, workload: Workload, case: Case, inputs: Inputs) -> PreparedCase:
         """Bind value and gradients of a case; a call returns when its result is there."""
 
-    def prepare_pullback(self, workload: Workload, case: Case, inputs: Inputs) -> Prepared:
+    def prepare_pullback(self, workload: Workload, case: Case, inputs: Inputs) -> PreparedCase:
         """Run the function once and bind its pullback alone: Python number in, Python numbers out."""
         del inputs
         raise VariantError("unavailable", f"peer {self.name} has no pullback apart for {workload.name} ({case.name})")
@@ -128,19 +128,19 @@ class FormsPeer(Peer):
         """True if there is a form for this peer."""
         return workload.name in self._forms
 
-    def prepare(self, workload: Workload, case: Case, inputs: Inputs) -> Prepared:
+    def prepare(self, workload: Workload, case: Case, inputs: Inputs) -> PreparedCase:
         """Differentiate the form by the peer's own means."""
         form = self._form_of(workload, case, inputs)
         call, arrays = self.bind(form, case.device)
         names = form.wrt if form.derivative is None else workload.derivatives
 
-        def differentiated(result: Any) -> Differentiated:
+        def differentiated(result: Any) -> ValueAndGradients:
             value, *gradients = arrays(result)
             return value, form.gradients(dict(zip(names, gradients, strict=True)))
 
-        return Prepared(call, differentiated)
+        return PreparedCase(call, differentiated)
 
-    def prepare_pullback(self, workload: Workload, case: Case, inputs: Inputs) -> Prepared:
+    def prepare_pullback(self, workload: Workload, case: Case, inputs: Inputs) -> PreparedCase:
         """Run the form once, keep its pullback."""
         if case.device != CPU:
             raise VariantError(
@@ -149,10 +149,10 @@ class FormsPeer(Peer):
         form = self._form_of(workload, case, inputs)
         value, call = self.bind_pullback(form)
 
-        def differentiated(result: Any) -> Differentiated:
+        def differentiated(result: Any) -> ValueAndGradients:
             return value, form.gradients(dict(zip(form.wrt, [result], strict=True)))
 
-        return Prepared(call, differentiated)
+        return PreparedCase(call, differentiated)
 
     @abstractmethod
     def engine(self) -> Any:

@@ -11,7 +11,7 @@ from pullback_runners.measurement.examination import examine
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.subject import Subject
 from pullback_runners.measurement.subject_cases import choose_for
-from pullback_runners.measurement.worker_process import Surroundings
+from pullback_runners.measurement.worker_process import WorkerSettings
 from pullback_runners.projects.configuration import FILE
 from pullback_runners.projects.drafts import example_for, workload_name, workload_text
 from pullback_runners.projects.functions import PlainFunction
@@ -94,6 +94,6 @@ def why_not(file: Path, subject: Subject) -> str | None:
     case = choice.cases[0]
     offer = choice.offers[case.workload]
     members = [Member(name, subject) for name in (offer.variants or ("unfused",))]
-    surroundings = Surroundings(choice.files, timeout_s=20.0, modules=choice.modules)
-    _, failures = examine(case, members, surroundings)
+    settings = WorkerSettings(choice.files, timeout_s=20.0, modules=choice.modules)
+    _, failures = examine(case, members, settings)
     return next((failure.message for failure in failures.values()), None)

@@ -2,7 +2,7 @@
 
 from pullback_runners.report.attribution import (
     ENGINE_PROJECT,
-    Belonging,
+    Attribution,
     belonging_of_engine,
     belonging_of_workloads,
 )
@@ -11,7 +11,7 @@ from pullback_runners.report.pyperf_file import read_report, write_report
 
 __all__ = [
     "ENGINE_PROJECT",
-    "Belonging",
+    "Attribution",
     "CaseResult",
     "absences",
     "belonging_of_engine",

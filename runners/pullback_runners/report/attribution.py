@@ -17,7 +17,7 @@ ENGINE_PROJECT = "pullback"
 
 
 @dataclass(frozen=True)
-class Belonging:
+class Attribution:
     """A project by name, and the commit; None where no repository knows of what was measured.
 
     `files` are those of somebody's own workloads, as they are called in their repository.
@@ -28,13 +28,13 @@ class Belonging:
     files: tuple[str, ...] = ()
 
 
-def belonging_of_engine(package: Path) -> Belonging:
+def belonging_of_engine(package: Path) -> Attribution:
     """Of the folder of an engine's package: the checkout that it is part of. One that is installed is part of none."""
     is_tracked = output_of(package, "ls-files", "--error-unmatch", "__init__.py") is not None
-    return Belonging(ENGINE_PROJECT, describe_commit(package) if is_tracked else None)
+    return Attribution(ENGINE_PROJECT, describe_commit(package) if is_tracked else None)
 
 
-def belonging_of_workloads(files: Sequence[Path], package: Path) -> Belonging | None:
+def belonging_of_workloads(files: Sequence[Path], package: Path) -> Attribution | None:
     """Of the files of somebody's own workloads: the repository that they lie in; None if that is the engine's own.
 
     A file that its repository ignores (an installed package below `.venv`) or that lies in none has a folder and no commit.
@@ -47,7 +47,7 @@ def belonging_of_workloads(files: Sequence[Path], package: Path) -> Belonging | 
         )
     ((top, file),) = tops.items()
     if top is None:
-        return Belonging(file.parent.name or ENGINE_PROJECT, None, tuple(each.name for each in files))
+        return Attribution(file.parent.name or ENGINE_PROJECT, None, tuple(each.name for each in files))
     if (
         top in package.resolve().parents
         and output_of(package, "ls-files", "--error-unmatch", "__init__.py") is not None
@@ -56,7 +56,7 @@ def belonging_of_workloads(files: Sequence[Path], package: Path) -> Belonging | 
     commit = describe_commit(top)
     if commit is not None and any(output_of(top, "ls-files", "--error-unmatch", str(each)) is None for each in files):
         commit = {**commit, "dirty": True}  # it has not seen this file
-    return Belonging(name_of_repository(top), commit, tuple(each.relative_to(top).as_posix() for each in files))
+    return Attribution(name_of_repository(top), commit, tuple(each.relative_to(top).as_posix() for each in files))
 
 
 def _repository(file: Path) -> Path | None:

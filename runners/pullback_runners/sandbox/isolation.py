@@ -60,7 +60,7 @@ if asked["is_sandbox"] and [name for _, name in socket.if_nameindex() if name !=
 
 
 @dataclass(frozen=True)
-class Confined:
+class ConfinedProcess:
     """A process of a job, with all processes that it starts."""
 
     process: "subprocess.Popen[bytes]"
@@ -146,7 +146,7 @@ class Isolation:
         environment: Mapping[str, str],
         pass_fds: Sequence[int] = (),
         **streams: "IO[bytes] | int | None",
-    ) -> Confined:
+    ) -> ConfinedProcess:
         """Start a process of a job."""
         is_sandbox = self.level == "sandbox"
         read_fd, info_fd = os.pipe()
@@ -163,9 +163,9 @@ class Isolation:
                 os.close(info_fd)
             about = answer.read()  # empty if there is no sandbox, or it did not start
         if self.level == "none":
-            return Confined(process)
+            return ConfinedProcess(process)
         first = os.pidfd_open(json.loads(about)["child-pid"]) if about else None
-        return Confined(process, Watch(self.limits, process.pid, view.work), self.user, first, group)
+        return ConfinedProcess(process, Watch(self.limits, process.pid, view.work), self.user, first, group)
 
     def _popen(
         self,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pullback_runners.errors import VariantError
-from pullback_runners.peers import PEERS, ByHand, Peer, find_peer
+from pullback_runners.peers import PEERS, HandWrittenPeer, Peer, find_peer
 from pullback_runners.variants.prepared import PreparedVariant
 from pullback_runners.workloads import Case, Inputs, Workload
 
@@ -16,13 +16,15 @@ def open_peer(peer: str, workload: Workload, case: Case, inputs: Inputs) -> Iter
     if case.device not in adapter.devices:  # by hand, under the name of a peer that has a form
         raise VariantError("unavailable", f"peer {peer} of workload {workload.name} computes on the CPU only")
     prepared = adapter.prepare(workload, case, inputs)
-    yield PreparedVariant(prepared.call, prepared.differentiated, lambda: None, may_be_late=isinstance(adapter, ByHand))
+    yield PreparedVariant(
+        prepared.call, prepared.differentiated, lambda: None, may_be_late=isinstance(adapter, HandWrittenPeer)
+    )
 
 
 def _adapter(peer: str, workload: Workload) -> Peer:
     """The adapter of a peer; variants declared by hand come first, for a workload's file may name a peer as it likes."""
     if peer in workload.variants:
-        return ByHand(peer)
+        return HandWrittenPeer(peer)
     if peer in PEERS and find_peer(peer).offers(workload):
         return find_peer(peer)
     written = [name for name in PEERS if name not in workload.variants and find_peer(name).offers(workload)]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pullback_runners.workloads import Differentiated
+from pullback_runners.workloads import ValueAndGradients
 
 VariantKind = Literal["tier", "peer"]
 
@@ -15,7 +15,7 @@ class PreparedVariant:
 
     call: Callable[[], Any]
     """The bare call, as a user would write it; this is timed."""
-    differentiated: Callable[[Any], Differentiated]
+    differentiated: Callable[[Any], ValueAndGradients]
     """The result of a call, in the form that the oracle uses."""
     plan: Callable[[], dict[str, Any] | None]
     """The engine's account of its own program, or None."""

@@ -11,7 +11,7 @@ import numpy as np
 from pullback_runners.errors import VariantError
 from pullback_runners.peers import QueuedCall
 from pullback_runners.variants.prepared import PreparedVariant
-from pullback_runners.workloads import CPU, UNFUSED, Case, Differentiated, Inputs, Workload
+from pullback_runners.workloads import CPU, UNFUSED, Case, Inputs, ValueAndGradients, Workload
 
 OLDEST_NUMPY = (2, 1)
 """The engine's own requirement, which the environment of a commit may not meet."""
@@ -52,7 +52,7 @@ def open_tier(tier: str, workload: Workload, case: Case, inputs: Inputs) -> Iter
     def call() -> Any:
         return differentiate(*arguments)
 
-    def differentiated(result: Any) -> Differentiated:
+    def differentiated(result: Any) -> ValueAndGradients:
         value, gradients = pb.fetch(result) if on_device else result
         return value, dict(zip(names, gradients, strict=True))
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import pullback as pb
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 WANTED = ("wq", "wk", "wv")
 
@@ -46,7 +46,7 @@ def _(rng: np.random.Generator, dtype: np.dtype[Any], batch: int, length: int, m
 
 
 @attention_head.oracle
-def _(wq: Any, wk: Any, wv: Any, x: Any, *, batch: int, length: int, model: int, size: int) -> Differentiated:  # noqa: ARG001
+def _(wq: Any, wk: Any, wv: Any, x: Any, *, batch: int, length: int, model: int, size: int) -> ValueAndGradients:  # noqa: ARG001
     # Example by example and with the dense Jacobian of softmax, row by row.
     value, bars = 0.0, {"wq": np.zeros_like(wq), "wk": np.zeros_like(wk), "wv": np.zeros_like(wv)}
     for rows in x:
@@ -66,7 +66,7 @@ def _(wq: Any, wk: Any, wv: Any, x: Any, *, batch: int, length: int, model: int,
 
 
 @attention_head.peer("numpy")
-def _(wq: Any, wk: Any, wv: Any, x: Any, *, batch: int, length: int, model: int, size: int) -> Differentiated:
+def _(wq: Any, wk: Any, wv: Any, x: Any, *, batch: int, length: int, model: int, size: int) -> ValueAndGradients:
     # One product for the three matrices, in both directions.
     flat = x.reshape(batch * length, model)
     together = (flat @ np.concatenate([wq, wk, wv], axis=1)).reshape(batch, length, 3 * size)

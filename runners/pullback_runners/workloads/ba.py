@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 CAMERA = 11
 COLUMNS = CAMERA + 3 + 1
@@ -155,7 +155,7 @@ def _(rng: np.random.Generator, dtype: np.dtype[Any], n: int, m: int, p: int) ->
 @ba.oracle
 def _(
     cameras: Any, points: Any, weights: Any, features: Any, of_camera: Any, of_point: Any, **_: int
-) -> Differentiated:
+) -> ValueAndGradients:
     # The complex step, one of 15 numbers at a time, on rotation matrices: cos I + sin [a] + (1 - cos) a a^T.
     rows = np.concatenate([cameras[of_camera], points[of_point], weights[:, None]], axis=1)
     tiny = 1e-30

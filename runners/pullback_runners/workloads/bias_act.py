@@ -17,7 +17,7 @@ import numpy as np
 
 import pullback as pb
 from pullback_runners.workloads.activations import activated, loss_and_slope, slope
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 
 @workload(
@@ -41,7 +41,7 @@ def _(rng: np.random.Generator, dtype: np.dtype[Any], n: int, act: str) -> Input
 
 
 @bias_act.oracle
-def _(x: Any, b: Any, *, n: int, act: str) -> Differentiated:  # noqa: ARG001
+def _(x: Any, b: Any, *, n: int, act: str) -> ValueAndGradients:  # noqa: ARG001
     z = x + b[:, None]
     y = activated(act, z)
     z_bar = 2.0 * y * slope(act, z)
@@ -49,6 +49,6 @@ def _(x: Any, b: Any, *, n: int, act: str) -> Differentiated:  # noqa: ARG001
 
 
 @bias_act.peer("numpy")
-def _(x: Any, b: Any, *, n: int, act: str) -> Differentiated:  # noqa: ARG001
+def _(x: Any, b: Any, *, n: int, act: str) -> ValueAndGradients:  # noqa: ARG001
     value, z_bar = loss_and_slope(act, x + b[:, None])
     return value, {"x": z_bar, "b": z_bar.sum(axis=1)}

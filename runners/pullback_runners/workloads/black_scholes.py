@@ -14,7 +14,7 @@ import numpy as np
 import scipy  # its parts are loaded when they are used first: 0.15 s for each timed process
 
 import pullback as pb
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 ROOT_HALF = float(np.sqrt(0.5))
 
@@ -51,7 +51,7 @@ def _(rng: np.random.Generator, dtype: np.dtype[Any], n: int) -> Inputs:
 
 @black_scholes.oracle
 @black_scholes.peer("numpy")
-def _(s: Any, v: Any, r: Any, k: Any, t: Any, *, n: int) -> Differentiated:  # noqa: ARG001
+def _(s: Any, v: Any, r: Any, k: Any, t: Any, *, n: int) -> ValueAndGradients:  # noqa: ARG001
     # The greeks as books have them: the derivatives by d1 and d2 cancel.
     root = np.sqrt(t)
     spread = v * root

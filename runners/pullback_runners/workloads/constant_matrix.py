@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 
 @workload(
@@ -38,14 +38,14 @@ def _(rng: np.random.Generator, dtype: np.dtype[Any], n: int, batch: int) -> Inp
 
 
 @constant_matrix.oracle
-def _(x: Any, a: Any, *, n: int, batch: int) -> Differentiated:  # noqa: ARG001
+def _(x: Any, a: Any, *, n: int, batch: int) -> ValueAndGradients:  # noqa: ARG001
     # By the matrix of the quadratic form, column by column of x: other products in another order.
     form = a.T @ a
     return float(np.einsum("ib,ij,jb->", x, form, x, optimize=True)), {"x": 2.0 * (form @ x)}
 
 
 @constant_matrix.peer("numpy")
-def _(x: Any, a: Any, *, n: int, batch: int) -> Differentiated:  # noqa: ARG001
+def _(x: Any, a: Any, *, n: int, batch: int) -> ValueAndGradients:  # noqa: ARG001
     y = a @ x
     value = np.vdot(y, y)
     y *= 2

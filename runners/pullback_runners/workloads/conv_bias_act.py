@@ -16,7 +16,7 @@ import numpy as np
 
 import pullback as pb
 from pullback_runners.workloads.activations import activated, loss_and_slope, slope
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 
 @workload(
@@ -86,7 +86,7 @@ def _(
     act: str,
     axes: int = 2,
     stride: int = 1,
-) -> Differentiated:
+) -> ValueAndGradients:
     # One product of channels for each element of the kernel, image by image: no windows, no library's convolution.
     pixels = tuple(range(1, axes + 1))
     w_bar, x_bar, b_bar, value = np.zeros_like(w), np.empty_like(x), np.zeros_like(b), 0.0
@@ -118,7 +118,7 @@ def _(
     act: str,
     axes: int = 2,
     stride: int = 1,
-) -> Differentiated:
+) -> ValueAndGradients:
     # Windows as columns, one image at a time so that they stay in the cache, and products of matrices.
     kernel = w.reshape(channels, -1)
     inside: Any = (..., *(slice(1, -1),) * axes)

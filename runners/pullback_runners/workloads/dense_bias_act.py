@@ -17,7 +17,7 @@ import numpy as np
 
 import pullback as pb
 from pullback_runners.workloads.activations import activated, loss_and_slope, slope
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 
 @workload(
@@ -48,7 +48,7 @@ def _(rng: np.random.Generator, dtype: np.dtype[Any], n: int, act: str) -> Input
 
 
 @dense_bias_act.oracle
-def _(w: Any, x: Any, b: Any, *, n: int, act: str) -> Differentiated:  # noqa: ARG001
+def _(w: Any, x: Any, b: Any, *, n: int, act: str) -> ValueAndGradients:  # noqa: ARG001
     z = w @ x + b[:, None]
     y = activated(act, z)
     z_bar = 2.0 * y * slope(act, z)
@@ -56,7 +56,7 @@ def _(w: Any, x: Any, b: Any, *, n: int, act: str) -> Differentiated:  # noqa: A
 
 
 @dense_bias_act.peer("numpy")
-def _(w: Any, x: Any, b: Any, *, n: int, act: str) -> Differentiated:  # noqa: ARG001
+def _(w: Any, x: Any, b: Any, *, n: int, act: str) -> ValueAndGradients:  # noqa: ARG001
     z = w @ x
     z += b[:, None]
     value, z_bar = loss_and_slope(act, z)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pullback_runners.errors import UsageError
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 LARGEST = 20
 """The tables of 2^20 minors hold 10^7 positions; beyond they are no longer something to keep in memory."""
@@ -65,13 +65,13 @@ def _(rng: np.random.Generator, dtype: np.dtype[Any], n: int) -> Inputs:
 
 
 @det.oracle
-def _(a: Any, *, n: int) -> Differentiated:  # noqa: ARG001
+def _(a: Any, *, n: int) -> ValueAndGradients:  # noqa: ARG001
     value = np.linalg.det(a)
     return value, {"a": value * np.linalg.inv(a).T}
 
 
 @det.peer("numpy")
-def _(a: Any, *, n: int) -> Differentiated:
+def _(a: Any, *, n: int) -> ValueAndGradients:
     # Down and up through the same tables: cotangents of minors by their columns and by what they are made of.
     tables = minors(n)
     found = [np.ones(1, a.dtype)]

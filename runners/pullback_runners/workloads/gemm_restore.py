@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import pullback as pb
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 ALPHA, BETA = 0.75, -0.5
 
@@ -53,7 +53,7 @@ def _turned(matrix: Any, flag: str) -> Any:
 
 
 @gemm_restore.oracle
-def _(a: Any, b: Any, c: Any, *, m: int, k: int, n: int, trans_a: str, trans_b: str) -> Differentiated:  # noqa: ARG001
+def _(a: Any, b: Any, c: Any, *, m: int, k: int, n: int, trans_a: str, trans_b: str) -> ValueAndGradients:  # noqa: ARG001
     # Sums of outer products instead of BLAS: another order of summation, the same product.
     a, b = _turned(a, trans_a), _turned(b, trans_b)
     y = ALPHA * sum(np.outer(a[:, i], b[i, :]) for i in range(k)) + BETA * c
@@ -63,7 +63,7 @@ def _(a: Any, b: Any, c: Any, *, m: int, k: int, n: int, trans_a: str, trans_b: 
 
 
 @gemm_restore.peer("numpy")
-def _(a: Any, b: Any, c: Any, *, m: int, k: int, n: int, trans_a: str, trans_b: str) -> Differentiated:  # noqa: ARG001
+def _(a: Any, b: Any, c: Any, *, m: int, k: int, n: int, trans_a: str, trans_b: str) -> ValueAndGradients:  # noqa: ARG001
     before = c.copy()
     product = _turned(a, trans_a) @ _turned(b, trans_b)
     product *= ALPHA

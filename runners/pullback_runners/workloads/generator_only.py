@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import pullback as pb
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 WANTED = ("w1", "b1", "w2", "b2")
 
@@ -53,7 +53,9 @@ def _(rng: np.random.Generator, dtype: np.dtype[Any], latent: int, hidden: int, 
 
 @generator_only.oracle
 @generator_only.peer("numpy")
-def _(w1: Any, b1: Any, w2: Any, b2: Any, v1: Any, c1: Any, v2: Any, c2: Any, z: Any, **sizes: int) -> Differentiated:
+def _(
+    w1: Any, b1: Any, w2: Any, b2: Any, v1: Any, c1: Any, v2: Any, c2: Any, z: Any, **sizes: int
+) -> ValueAndGradients:
     h = w1 @ z
     h += b1[:, None]
     np.tanh(h, out=h)

@@ -20,7 +20,7 @@ import scipy  # its parts are loaded when they are used first: 0.15 s for each t
 
 import pullback as pb
 from pullback_runners.workloads.gmm_likelihood import positions_below_diagonal
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 
 def prior_constant(d: int, k: int, n: int, *, gamma: float, m: int, prior_sign: float) -> float:
@@ -93,7 +93,7 @@ def by_component(
     gamma: float,
     m: int,
     prior_sign: float,
-) -> Differentiated:
+) -> ValueAndGradients:
     """Value and gradients, component by component, with the formulas of one Gaussian and of one Wishart matrix."""
     (k, d), n = mu.shape, len(x)
     rows, columns = positions_below_diagonal(d)
@@ -140,5 +140,5 @@ gmm.inputs(draw_mixture)
 
 
 @gmm.oracle
-def _(alpha: Any, mu: Any, q: Any, l: Any, x: Any, **_: int) -> Differentiated:  # noqa: E741
+def _(alpha: Any, mu: Any, q: Any, l: Any, x: Any, **_: int) -> ValueAndGradients:  # noqa: E741
     return by_component(alpha, mu, q, l, x, gamma=1.0, m=0, prior_sign=1.0)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pullback_runners.workloads.gmm import by_component, draw_mixture, log_posterior
-from pullback_runners.workloads.registry import Differentiated, grid, workload
+from pullback_runners.workloads.registry import ValueAndGradients, grid, workload
 
 
 @workload(
@@ -25,5 +25,5 @@ gmm_adbench.inputs(draw_mixture)
 
 
 @gmm_adbench.oracle
-def _(alpha: Any, mu: Any, q: Any, l: Any, x: Any, **_: int) -> Differentiated:  # noqa: E741
+def _(alpha: Any, mu: Any, q: Any, l: Any, x: Any, **_: int) -> ValueAndGradients:  # noqa: E741
     return by_component(alpha, mu, q, l, x, gamma=1.0, m=0, prior_sign=-1.0)

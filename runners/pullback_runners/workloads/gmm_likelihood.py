@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import pullback as pb
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 
 def positions_below_diagonal(d: int) -> tuple[Any, Any]:
@@ -56,7 +56,7 @@ def _(rng: np.random.Generator, dtype: np.dtype[Any], d: int, k: int, n: int) ->
 
 
 @gmm_likelihood.oracle
-def _(weights: Any, means: Any, factors: Any, x: Any, *, d: int, k: int, n: int) -> Differentiated:
+def _(weights: Any, means: Any, factors: Any, x: Any, *, d: int, k: int, n: int) -> ValueAndGradients:
     # Component by component, with the dense inverse-free formulas of one Gaussian.
     rows, columns = positions_below_diagonal(d)
     exponents, scaled, roots = np.empty((k, n)), [], []
@@ -86,7 +86,7 @@ def _(weights: Any, means: Any, factors: Any, x: Any, *, d: int, k: int, n: int)
 
 
 @gmm_likelihood.peer("numpy")
-def _(weights: Any, means: Any, factors: Any, x: Any, *, d: int, k: int, n: int) -> Differentiated:
+def _(weights: Any, means: Any, factors: Any, x: Any, *, d: int, k: int, n: int) -> ValueAndGradients:
     # All components at once: batched products of (n, d) with (d, d).
     rows, columns = positions_below_diagonal(d)
     diagonal = np.arange(d)

@@ -15,7 +15,7 @@ import numpy as np
 
 import pullback as pb
 from pullback_runners.workloads.recurrent_parameters import arrays_like, draw_parameters
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 FORMS = ("blocked", "separate")
 
@@ -49,7 +49,7 @@ def _sigmoid(z: Any) -> Any:
 
 
 @gru.oracle
-def _(params: Any, x: Any, *, steps: int, batch: int, hidden: int, **_: str) -> Differentiated:
+def _(params: Any, x: Any, *, steps: int, batch: int, hidden: int, **_: str) -> ValueAndGradients:
     # Gate by gate and step by step, each with its own weight gradients.
     weights: Mapping[str, Mapping[str, Any]] = pb.nn.gru_gates(params)
     gradient = arrays_like(params, np.zeros_like)
@@ -94,7 +94,7 @@ def _rows(hidden: int) -> dict[str, slice]:
 
 
 @gru.peer("numpy")
-def _(params: Any, x: Any, *, steps: int, batch: int, hidden: int, **_: str) -> Differentiated:
+def _(params: Any, x: Any, *, steps: int, batch: int, hidden: int, **_: str) -> ValueAndGradients:
     # The product with x before the loop for all steps, all gates at once, and one product for each weight gradient after it.
     wi, wh, rows = params["Wi"], params["Wh"], _rows(hidden)
     flat = x.reshape(steps * batch, hidden)

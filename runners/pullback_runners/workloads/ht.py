@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from pullback_runners.workloads.case import Parameter
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 POSE = 26
 FINGERS = 5
@@ -193,7 +193,7 @@ def _(
     *,
     variant: str,
     **_: int,
-) -> Differentiated:
+) -> ValueAndGradients:
     # The complex step, one number of the pose at a time, bone by bone on matrices of 4 x 4.
     tiny = 1e-30
     bent, parents = joints(BONES), drawn_parents(BONES)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import pullback as pb
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 
 @workload(
@@ -73,7 +73,7 @@ def _(rng: np.random.Generator, dtype: np.dtype[Any], k: int, n: int, d: int) ->
 
 
 @kmeans.oracle
-def _(centroids: Any, points: Any, *, k: int, n: int, d: int) -> Differentiated:
+def _(centroids: Any, points: Any, *, k: int, n: int, d: int) -> ValueAndGradients:
     # Cluster by cluster: the step leads from the mean of its points.
     nearest = np.array([np.argmin(np.sum((centroids - point) ** 2, axis=1)) for point in points])
     step, cost = np.empty((k, d)), 0.0

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import pullback as pb
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 PARAMETERS = ("k1", "c1", "k2", "c2", "w1", "b1", "w2", "b2", "w3", "b3")
 SHAPES = {
@@ -117,7 +117,7 @@ def _(
     labels: Any,
     *,
     batch: int,
-) -> Differentiated:
+) -> ValueAndGradients:
     # Windows copied out and multiplied, the channels last until the dense layers.
     y1, windows1 = _convolved(x, k1, c1)
     h1, shares1 = _pooled(y1)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import pullback as pb
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 
 @workload(
@@ -48,14 +48,14 @@ def _(rng: np.random.Generator, dtype: np.dtype[Any], n: int, m: int) -> Inputs:
 
 
 @llsq.oracle
-def _(x: Any, *, n: int, m: int) -> Differentiated:
+def _(x: Any, *, n: int, m: int) -> ValueAndGradients:
     vandermonde = np.vander(points(n), m, increasing=True)
     residual = vandermonde @ x - np.sign(points(n))
     return 0.5 * residual @ residual, {"x": vandermonde.T @ residual}
 
 
 @llsq.peer("numpy")
-def _(x: Any, *, n: int, m: int) -> Differentiated:
+def _(x: Any, *, n: int, m: int) -> ValueAndGradients:
     t = points(n).astype(x.dtype)
     powers = np.empty((m, n), x.dtype)
     powers[0] = 1

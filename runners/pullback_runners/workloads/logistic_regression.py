@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import pullback as pb
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 RIDGE = 1e-3
 
@@ -44,7 +44,7 @@ def _(rng: np.random.Generator, dtype: np.dtype[Any], n: int, features: int) -> 
 
 
 @logistic_regression.oracle
-def _(w: Any, b: Any, x: Any, y: Any, *, n: int, features: int) -> Differentiated:  # noqa: ARG001
+def _(w: Any, b: Any, x: Any, y: Any, *, n: int, features: int) -> ValueAndGradients:  # noqa: ARG001
     # By probabilities and labels of 0 and 1, the other way of writing it down.
     z = x @ w + b
     p, label = 1 / (1 + np.exp(-z)), (y + 1) / 2
@@ -53,7 +53,7 @@ def _(w: Any, b: Any, x: Any, y: Any, *, n: int, features: int) -> Differentiate
 
 
 @logistic_regression.peer("numpy")
-def _(w: Any, b: Any, x: Any, y: Any, *, n: int, features: int) -> Differentiated:  # noqa: ARG001
+def _(w: Any, b: Any, x: Any, y: Any, *, n: int, features: int) -> ValueAndGradients:  # noqa: ARG001
     z = x @ w
     z += b
     z *= y

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import pullback as pb
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 STEP = 0.005
 
@@ -61,7 +61,7 @@ def _(rng: np.random.Generator, dtype: np.dtype[Any], steps: int) -> Inputs:  # 
 
 
 @lotka_volterra.oracle
-def _(rates: Any, start: Any, *, steps: int) -> Differentiated:
+def _(rates: Any, start: Any, *, steps: int) -> ValueAndGradients:
     # The complex step: no subtraction, so the derivative is as exact as the value.
     tiny = 1e-30
     point = [*rates, *start]
@@ -82,7 +82,7 @@ def _(rates: Any, start: Any, *, steps: int) -> Differentiated:
 
 
 @lotka_volterra.peer("numpy")
-def _(rates: Any, start: Any, *, steps: int) -> Differentiated:
+def _(rates: Any, start: Any, *, steps: int) -> ValueAndGradients:
     # Python's own numbers, which are faster here than arrays of one; the adjoint of each step written out.
     a, b, c, d = numbers = rates.tolist()
     u, v = start.tolist()

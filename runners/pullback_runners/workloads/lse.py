@@ -10,7 +10,7 @@ import numpy as np
 import scipy  # its parts are loaded when they are used first: 0.15 s for each timed process
 
 import pullback as pb
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 
 @workload(
@@ -34,12 +34,12 @@ def _(rng: np.random.Generator, dtype: np.dtype[Any], n: int) -> Inputs:
 
 
 @lse.oracle
-def _(x: Any, **_: int) -> Differentiated:
+def _(x: Any, **_: int) -> ValueAndGradients:
     return np.log(np.sum(np.exp(x))), {"x": scipy.special.softmax(x)}
 
 
 @lse.peer("numpy")
-def _(x: Any, *, n: int) -> Differentiated:  # noqa: ARG001
+def _(x: Any, *, n: int) -> ValueAndGradients:  # noqa: ARG001
     highest = x.max()
     shares = np.exp(x - highest)
     total = shares.sum()

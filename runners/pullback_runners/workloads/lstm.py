@@ -20,7 +20,7 @@ from pullback_runners.workloads.recurrent_parameters import (
     draw_parameters,
     write_products,
 )
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 FORMS = ("blocked", "separate")
 
@@ -62,7 +62,7 @@ def _sigmoid(z: Any) -> Any:
 
 
 @lstm.oracle
-def _(params: Any, x: Any, *, steps: int, batch: int, hidden: int, **_: str) -> Differentiated:
+def _(params: Any, x: Any, *, steps: int, batch: int, hidden: int, **_: str) -> ValueAndGradients:
     # Gate by gate and step by step, each with its own weight gradients.
     weights: Mapping[str, Mapping[str, Any]] = pb.nn.lstm_gates(params)
     gradient = arrays_like(params, np.zeros_like)
@@ -104,7 +104,7 @@ def _rows(hidden: int) -> dict[str, slice]:
 
 
 @lstm.peer("numpy")
-def _(params: Any, x: Any, *, steps: int, batch: int, hidden: int, **_: str) -> Differentiated:
+def _(params: Any, x: Any, *, steps: int, batch: int, hidden: int, **_: str) -> ValueAndGradients:
     # The product with x before the loop for all steps, all gates at once, and one product for each weight gradient after it.
     wi, wh, rows = params["Wi"], params["Wh"], _rows(hidden)
     flat = x.reshape(steps * batch, hidden)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import pullback as pb
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 
 @workload(
@@ -69,7 +69,7 @@ def _sigmoid(z: Any) -> Any:
 
 
 @lstm_lm.oracle
-def _(main: Any, extra: Any, state: Any, x: Any, *, layers: int, steps: int, units: int) -> Differentiated:
+def _(main: Any, extra: Any, state: Any, x: Any, *, layers: int, steps: int, units: int) -> ValueAndGradients:
     # By hand: all steps forward with everything kept, then back through steps and layers one by one.
     w, b = (main[part::2].reshape(layers, 4, units) for part in (0, 1))
     hidden, cell = list(state[0::2]), list(state[1::2])

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import pullback as pb
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 PARAMETERS = ("w1", "b1", "w2", "b2", "w3", "b3")
 
@@ -51,7 +51,7 @@ def _(rng: np.random.Generator, dtype: np.dtype[Any], inputs: int, hidden: int, 
 
 @mlp_step.oracle
 @mlp_step.peer("numpy")
-def _(w1: Any, b1: Any, w2: Any, b2: Any, w3: Any, b3: Any, x: Any, labels: Any, **sizes: int) -> Differentiated:
+def _(w1: Any, b1: Any, w2: Any, b2: Any, w3: Any, b3: Any, x: Any, labels: Any, **sizes: int) -> ValueAndGradients:
     h1 = w1 @ x
     h1 += b1[:, None]
     np.maximum(h1, 0, out=h1)

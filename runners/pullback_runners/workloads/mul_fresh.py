@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 
 @workload(
@@ -37,7 +37,7 @@ def _(rng: np.random.Generator, dtype: np.dtype[Any], m: int, k: int, n: int) ->
 
 @mul_fresh.oracle
 @mul_fresh.peer("numpy")
-def _(a: Any, b: Any, **sizes: int) -> Differentiated:  # noqa: ARG001
+def _(a: Any, b: Any, **sizes: int) -> ValueAndGradients:  # noqa: ARG001
     y_bar = a @ b
     value = np.vdot(y_bar, y_bar)
     y_bar *= 2

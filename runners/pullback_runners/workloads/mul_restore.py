@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import pullback as pb
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 
 @workload(
@@ -52,7 +52,7 @@ def _(rng: np.random.Generator, dtype: np.dtype[Any], m: int, k: int, n: int) ->
 
 
 @mul_restore.oracle
-def _(a: Any, b: Any, c: Any, *, m: int, k: int, n: int) -> Differentiated:
+def _(a: Any, b: Any, c: Any, *, m: int, k: int, n: int) -> ValueAndGradients:
     assert c.shape == (m, n)  # noqa: S101 - an invariant of our own inputs
     # Sums of outer products instead of BLAS: another order of summation, the same product.
     product = sum(np.outer(a[:, i], b[i, :]) for i in range(k))
@@ -64,7 +64,7 @@ def _(a: Any, b: Any, c: Any, *, m: int, k: int, n: int) -> Differentiated:
 
 
 @mul_restore.peer("numpy")
-def _(a: Any, b: Any, c: Any, *, m: int, k: int, n: int) -> Differentiated:  # noqa: ARG001
+def _(a: Any, b: Any, c: Any, *, m: int, k: int, n: int) -> ValueAndGradients:  # noqa: ARG001
     before = c.copy()
     np.matmul(a, b, out=c)
     value = np.vdot(c, c)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.polynomial import polynomial
 
 import pullback as pb
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 END = 2.0
 
@@ -65,7 +65,7 @@ def _(rng: np.random.Generator, dtype: np.dtype[Any], n: int, steps: int) -> Inp
 
 
 @ode.oracle
-def _(x: Any, *, n: int, steps: int) -> Differentiated:
+def _(x: Any, *, n: int, steps: int) -> ValueAndGradients:
     # In logarithms: rates and the coefficient on their own leave the range of numbers.
     scaled = np.array([1.0 / factorial(j) for j in range(5)])
     # R(h z)^steps with z measured in units in which its coefficients are near 1.

@@ -18,7 +18,7 @@ import numpy as np
 import pullback as pb
 from pullback_runners.workloads.case import Parameter
 from pullback_runners.workloads.descent import differentiated, loop_for, minimum, until_done
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 from pullback_runners.workloads.saddle import MODES
 
 STEP = 0.1
@@ -90,7 +90,7 @@ def _(rng: np.random.Generator, dtype: np.dtype[Any], mode: Parameter) -> Inputs
 
 
 @particle.oracle
-def _(w: Any, *, mode: str) -> Differentiated:  # noqa: ARG001
+def _(w: Any, *, mode: str) -> ValueAndGradients:  # noqa: ARG001
     # The complex step, with the force written out.
     moved = complex(w[0], 1e-30)
     x, y, vx, vy = 0j, 8 + 0j, 0.75 + 0j, 0j

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 DEGREE = 9
 
@@ -44,7 +44,7 @@ def draw(rng: np.random.Generator, dtype: np.dtype[Any], n: int) -> Inputs:
 
 
 @poly9_broadcast.oracle
-def power_sums(x: Any, *, n: int, **coefficients: Any) -> Differentiated:
+def power_sums(x: Any, *, n: int, **coefficients: Any) -> ValueAndGradients:
     """Value and df/dc2 from the sums of the powers of x."""
     # Power sums instead of Horner's rule: another order of evaluation, the same polynomial.
     sums = [float(n)] + [float(np.sum(x**k)) for k in range(1, DEGREE + 1)]
@@ -53,7 +53,7 @@ def power_sums(x: Any, *, n: int, **coefficients: Any) -> Differentiated:
 
 
 @poly9_broadcast.peer("numpy")
-def by_hand(x: Any, *, n: int, **coefficients: Any) -> Differentiated:  # noqa: ARG001
+def by_hand(x: Any, *, n: int, **coefficients: Any) -> ValueAndGradients:  # noqa: ARG001
     """Horner's rule in one array, and the sum of squares."""
     y = coefficients["c9"] * x
     y += coefficients["c8"]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import pullback as pb
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 
 @workload(
@@ -52,7 +52,7 @@ def _(rng: np.random.Generator, dtype: np.dtype[Any], n: int, depth: int) -> Inp
 
 
 @recursive_mul.oracle
-def _(a: Any, x: Any, c: Any, *, n: int, depth: int) -> Differentiated:
+def _(a: Any, x: Any, c: Any, *, n: int, depth: int) -> ValueAndGradients:
     assert c.shape == (n, n)  # noqa: S101 - an invariant of our own inputs
     # By powers of a, each from the definition, instead of step by step.
     powers = [np.linalg.matrix_power(a, d) for d in range(depth + 1)]
@@ -62,7 +62,7 @@ def _(a: Any, x: Any, c: Any, *, n: int, depth: int) -> Differentiated:
 
 
 @recursive_mul.peer("numpy")
-def _(a: Any, x: Any, c: Any, *, n: int, depth: int) -> Differentiated:  # noqa: ARG001
+def _(a: Any, x: Any, c: Any, *, n: int, depth: int) -> ValueAndGradients:  # noqa: ARG001
     states = [x]
     for _ in range(depth):
         states.append(a @ states[-1])

@@ -25,7 +25,7 @@ from pullback_runners.workloads.place import place_in
 Inputs = dict[str, Any]
 """Arguments by name, in the order of the function to differentiate."""
 
-Differentiated = tuple[Any, dict[str, Any]]
+ValueAndGradients = tuple[Any, dict[str, Any]]
 """A value and its gradients by the name of the argument, or its other derivatives by the names that they were given."""
 
 Compose = Callable[..., Callable[..., tuple[Any, tuple[Any, ...]]]]
@@ -67,7 +67,7 @@ class Workload:
     wrt: tuple[str, ...]
     grids: Mapping[str, Grid]
     _inputs: Callable[..., Inputs] | None = None
-    _oracle: Callable[..., Differentiated] | None = None
+    _oracle: Callable[..., ValueAndGradients] | None = None
     has_numpy: bool = True
     """True if its function gives a NumPy function, which the tiers differentiate."""
     named_baseline: str | None = None
@@ -118,7 +118,7 @@ class Workload:
         self._inputs = make
         return make
 
-    def oracle(self, closed_form: Callable[..., Differentiated]) -> Callable[..., Differentiated]:
+    def oracle(self, closed_form: Callable[..., ValueAndGradients]) -> Callable[..., ValueAndGradients]:
         """Declare the closed form: `closed_form(**inputs, **params)` in double precision, by hand, no engine of ours."""
         self._oracle = closed_form
         return closed_form
@@ -149,11 +149,11 @@ class Workload:
 
         return declare
 
-    def peer(self, name: str) -> Callable[[Callable[..., Differentiated]], Callable[..., Differentiated]]:
+    def peer(self, name: str) -> Callable[[Callable[..., ValueAndGradients]], Callable[..., ValueAndGradients]]:
         """Declare a variant that needs no preparation: `run(**inputs, **params)` is what is timed."""
         self._refuse_unfit(name)
 
-        def declare(run: Callable[..., Differentiated]) -> Callable[..., Differentiated]:
+        def declare(run: Callable[..., ValueAndGradients]) -> Callable[..., ValueAndGradients]:
             self.variants[name] = lambda **arguments: partial(run, **arguments)
             self._declared_in[name] = run
             return run
@@ -190,7 +190,7 @@ class Workload:
         rng = np.random.default_rng(zlib.crc32(on_cpu.name.encode()))
         return self._inputs(rng, np.dtype(case.dtype), **dict(case.params))
 
-    def closed_form(self, case: Case, inputs: Inputs) -> Differentiated:
+    def closed_form(self, case: Case, inputs: Inputs) -> ValueAndGradients:
         """Value and gradients of a case by the oracle, in double precision."""
         if self._oracle is None:
             raise UsageError(f"workload {self.name} has no oracle; decorate its closed form with @{self.name}.oracle")

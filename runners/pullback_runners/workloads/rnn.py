@@ -18,7 +18,7 @@ from pullback_runners.workloads.recurrent_parameters import (
     draw_parameters,
     write_products,
 )
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 FORMS = ("blocked", "separate")
 
@@ -54,7 +54,7 @@ def _(
 
 
 @rnn.oracle
-def _(params: Any, x: Any, *, steps: int, batch: int, hidden: int, **_: str) -> Differentiated:
+def _(params: Any, x: Any, *, steps: int, batch: int, hidden: int, **_: str) -> ValueAndGradients:
     # Step by step, each with its own weight gradients.
     wi, wh, b = params["Wi"], params["Wh"], params.get("b", 0.0)
     states = np.zeros((steps + 1, batch, hidden))
@@ -70,7 +70,7 @@ def _(params: Any, x: Any, *, steps: int, batch: int, hidden: int, **_: str) -> 
 
 
 @rnn.peer("numpy")
-def _(params: Any, x: Any, *, steps: int, batch: int, hidden: int, **_: str) -> Differentiated:
+def _(params: Any, x: Any, *, steps: int, batch: int, hidden: int, **_: str) -> ValueAndGradients:
     # The product with x before the loop for all steps, and one product for each weight gradient after it.
     wi, wh = params["Wi"], params["Wh"]
     flat = (steps * batch, hidden)

@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback_runners.workloads.case import Parameter
 from pullback_runners.workloads.descent import differentiated, loop_for, minimum, until_done
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 LIMIT = 256
 """Steps of a search in reverse mode; from (1, 1) it takes about 180."""
@@ -81,7 +81,7 @@ def _(rng: np.random.Generator, dtype: np.dtype[Any], mode: Parameter) -> Inputs
 
 
 @saddle.oracle
-def _(x: Any, start: Any, *, mode: str) -> Differentiated:  # noqa: ARG001
+def _(x: Any, start: Any, *, mode: str) -> ValueAndGradients:  # noqa: ARG001
     # The same search in plain numbers, with the gradient -2 y.
     y, step, successes = start, 1e-5, 0
     while np.linalg.norm(2 * y) > 1e-5:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 
 @workload(
@@ -43,7 +43,7 @@ def _(rng: np.random.Generator, dtype: np.dtype[Any], n: int) -> Inputs:
 
 @scalar_reads.oracle
 @scalar_reads.peer("numpy")
-def _(c: Any, x: Any, *, n: int) -> Differentiated:
+def _(c: Any, x: Any, *, n: int) -> ValueAndGradients:
     powers = np.ones(n, c.dtype)
     np.cumprod(np.full(n - 1, x), out=powers[1:])
     return np.dot(c, powers), {"c": powers}

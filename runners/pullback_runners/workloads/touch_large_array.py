@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback_runners.workloads.registry import Differentiated, Inputs, grid, workload
+from pullback_runners.workloads.registry import Inputs, ValueAndGradients, grid, workload
 
 
 @workload(
@@ -42,7 +42,7 @@ def _(rng: np.random.Generator, dtype: np.dtype[Any], n: int, form: str) -> Inpu
 
 
 @touch_large_array.oracle
-def _(p: Any, c: Any, e: Any = None, *, n: int, form: str) -> Differentiated:
+def _(p: Any, c: Any, e: Any = None, *, n: int, form: str) -> ValueAndGradients:
     # The projection is summed as n products, not by BLAS as in the function.
     slope = c[1] if form == "index" else np.sum(c * e)
     assert c.shape == (n,)  # noqa: S101 - an invariant of our own inputs
@@ -50,6 +50,6 @@ def _(p: Any, c: Any, e: Any = None, *, n: int, form: str) -> Differentiated:
 
 
 @touch_large_array.peer("numpy")
-def _(p: Any, c: Any, e: Any = None, *, n: int, form: str) -> Differentiated:  # noqa: ARG001
+def _(p: Any, c: Any, e: Any = None, *, n: int, form: str) -> ValueAndGradients:  # noqa: ARG001
     slope = c[1] if form == "index" else c @ e
     return slope * p, {"p": slope}

@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import caller as callers
 from pullback_service.access.budgets import Budgets
-from pullback_service.access.recently_seen import RecentlySeen
+from pullback_service.access.recently_seen import RecentKeys
 from pullback_service.access.scopes import OPEN, Need, need_of
 from pullback_service.browsers import SAFE_METHODS
 from pullback_service.caller import Caller
@@ -56,9 +56,9 @@ class Gate:
         self.bootstrap_digest = digest_of(bootstrap) if bootstrap is not None else None
         self._of_tokens = of_tokens
         self._of_addresses = of_addresses
-        self._unknown = RecentlySeen(UNKNOWN_S, MOST_REMEMBERED)
-        self._known = RecentlySeen(KNOWN_S, MOST_REMEMBERED)
-        self.told_of = RecentlySeen(REFUSED_AGAIN_S, MOST_REMEMBERED)
+        self._unknown = RecentKeys(UNKNOWN_S, MOST_REMEMBERED)
+        self._known = RecentKeys(KNOWN_S, MOST_REMEMBERED)
+        self.told_of = RecentKeys(REFUSED_AGAIN_S, MOST_REMEMBERED)
         """Callers and operations of refusals that the audit log has."""
 
     async def admit(self, request: Request, session: AsyncSession) -> Caller:

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
 
-class RecentlySeen:
+class RecentKeys:
     """Keys seen in the last `for_s` seconds; of more than `most` the oldest are forgotten."""
 
     def __init__(self, for_s: float, most: int, now: Callable[[], float] = time.monotonic) -> None:

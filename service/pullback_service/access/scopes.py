@@ -110,7 +110,7 @@ ENDPOINTS: Mapping[str, Need] = {
     f"DELETE {API}/channels/{{channel_id}}": ADMIN,
     f"POST {API}/channels/{{channel_id}}/test": ADMIN,
     f"GET {API}/channels/{{channel_id}}/deliveries": ADMIN,
-    # Pages; their twins (.json, .csv, .md, …) need what they need.
+    # Pages; their other formats (.json, .csv, .md, …) need what they need.
     "GET /": READ,
     "GET /overview": READ,
     "GET /compare": READ,
@@ -168,7 +168,7 @@ ENDPOINTS: Mapping[str, Need] = {
 }
 
 
-_TWIN = re.compile(r"(\.[a-z]+)+$")
+_FORMAT = re.compile(r"(\.[a-z]+)+$")
 """The ending of the address of another form of a page: `/settings/audit.csv`."""
 
 
@@ -183,4 +183,4 @@ def need_of(method: str, path: str) -> Need:
 
 def page_of(path: str) -> str:
     """The page that a route gives in another form, or the route itself."""
-    return _TWIN.sub("", path)
+    return _FORMAT.sub("", path)

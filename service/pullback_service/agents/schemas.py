@@ -26,7 +26,7 @@ class Enrolment(BaseModel):
     machine: MachineStatement
 
 
-class Enrolled(BaseModel):
+class EnrolmentAnswer(BaseModel):
     """The agent that was enrolled. `secret` is its own token, where it came with an enrolment code."""
 
     agent_id: int

@@ -39,7 +39,7 @@ class Line:
 
 
 @dataclass(slots=True)
-class _Noted:
+class _Note:
     subject: str | None = None
     project: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
@@ -50,17 +50,17 @@ def note(
     session: AsyncSession, *, subject: str, project: str | None = None, changed: bool = True, **details: Any
 ) -> None:
     """Say what a write is about; one that has `changed` nothing, such as a repeated request, leaves no line."""
-    session.info[_NOTED] = _Noted(subject, project, details, changed)
+    session.info[_NOTED] = _Note(subject, project, details, changed)
 
 
 def note_nothing(session: AsyncSession) -> None:
     """Say that a write found everything as it should be, a repeated upload for instance."""
-    session.info[_NOTED] = _Noted(changed=False)
+    session.info[_NOTED] = _Note(changed=False)
 
 
 async def write_line(session: AsyncSession, caller: Caller, *, action: str, path: str, address: str | None) -> None:
     """Add the line of a request to its transaction."""
-    noted = session.info.get(_NOTED) or _Noted()
+    noted = session.info.get(_NOTED) or _Note()
     if noted.changed:
         subject = noted.subject or path
         await write_lines(session, [Line(caller, action, subject, noted.project, address, noted.details)])

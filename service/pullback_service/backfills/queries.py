@@ -21,7 +21,7 @@ from pullback_service.caller import name_of_caller
 from pullback_service.errors import NotFoundError
 from pullback_service.fields import HIGHEST_PRIORITY
 from pullback_service.ids import CommitId, ProjectId
-from pullback_service.job_channel import ring
+from pullback_service.job_channel import notify_waiting_agents
 from pullback_service.jobs.labels import column_with_device, device_of, with_device
 from pullback_service.jobs.queries import UNFINISHED, take_turns
 from pullback_service.models.commits import Branch, BranchCommit, Commit
@@ -196,5 +196,5 @@ async def _queue(
         session.add(job)
         await session.flush()
     if jobs:
-        await ring(session)
+        await notify_waiting_agents(session)
     return {job.commit_id: job.id for job in jobs}

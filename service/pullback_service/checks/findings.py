@@ -11,7 +11,7 @@ import numpy as np
 
 from pullback_service.claims import UNWATCHED
 from pullback_service.comparisons.at_once import EVIDENCE_CODE_OF, UNPAIRED_CODES, Flags
-from pullback_service.comparisons.grounds import Failed
+from pullback_service.comparisons.grounds import FailureReason
 from pullback_service.comparisons.judgements import Outcomes
 from pullback_service.comparisons.judging import Evidence, Outcome
 from pullback_service.models.reports import WRONG_GRADIENT
@@ -33,7 +33,7 @@ Measurement: TypeAlias = tuple[int, int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
+class OtherMachine:
     """The same case, variant and metric on another machine, with another outcome."""
 
     machine: str
@@ -65,7 +65,7 @@ class Finding:
     ratio: Ratio = NO_RATIO
     provisional: bool = False
     reason: str | None = None
-    elsewhere: Sequence[Elsewhere] = ()
+    elsewhere: Sequence[OtherMachine] = ()
 
 
 def is_deciding(found: Outcomes) -> Flags:
@@ -100,7 +100,7 @@ def not_in_turns(found: Outcomes, cases: Collection[int], external: str) -> Flag
     return apart & nowhere
 
 
-class Comparable(NamedTuple):
+class ComparableCounts(NamedTuple):
     """Counts of the series of a base that a check fails for, on whichever machines: those that compare, are apart, or are absent at the head.
 
     Those that are `apart` were measured at both commits, and on no machine at one level.
@@ -111,14 +111,16 @@ class Comparable(NamedTuple):
     absent: int = 0
 
 
-def comparable(found: Outcomes) -> Comparable:
+def comparable(found: Outcomes) -> ComparableCounts:
     """The counts of what compares and what does not."""
     found = found[is_deciding(found)]
     at_base, at_head, compared = (
         {_apart_from_machine(key) for key in found[which].named()}
         for which in (found.has_reference, found.has_candidate, ~found.having("not_comparable"))
     )
-    return Comparable(len(at_base & compared), len((at_base & at_head) - compared), len(at_base - at_head - compared))
+    return ComparableCounts(
+        len(at_base & compared), len((at_base & at_head) - compared), len(at_base - at_head - compared)
+    )
 
 
 def _apart_from_machine(key: tuple[int, int, str, str]) -> tuple[int, str, str]:
@@ -143,7 +145,7 @@ def _measurements(found: Outcomes, which: Flags) -> set[Measurement]:
 
 
 def wrong_gradients(
-    failures: Mapping[tuple[int, int, int, str | None], Failed], base_id: int | None, head_id: int
+    failures: Mapping[tuple[int, int, int, str | None], FailureReason], base_id: int | None, head_id: int
 ) -> Iterable[tuple[int, int, str | None, str]]:
     """Case, machine, variant and message of each gradient that is wrong at the head and was not, anywhere, at the base."""
     before = {
@@ -157,6 +159,6 @@ def wrong_gradients(
         yield case_id, machine_id, variant, failure.message
 
 
-def is_wrong(failure: Failed) -> bool:
+def is_wrong(failure: FailureReason) -> bool:
     """True if a gradient of the commit itself was wrong."""
     return failure.kind == WRONG_GRADIENT and not failure.message.startswith(OF_THE_REFERENCE)

@@ -17,11 +17,11 @@ from pullback_service.checks.budgets import over_budget
 from pullback_service.checks.findings import (
     KINDS,
     OF_THE_REFERENCE,
-    Comparable,
-    Elsewhere,
+    ComparableCounts,
     Finding,
     FindingKind,
     Measurement,
+    OtherMachine,
     comparable,
     failed,
     flags_of,
@@ -162,7 +162,7 @@ async def check(session: AsyncSession, project: str, head: str, base: str | None
     names = named()
     equal_code = _is_equal_code(judged)
     findings, counts = await _findings(session, project_id, judged, names, failing)
-    compares = Comparable() if equal_code else comparable(found)
+    compares = ComparableCounts() if equal_code else comparable(found)
     lacks = await _lacks(session, project_id, merge.base, candidate.commit, found, names, against)
     lacks = lacks or [*_too_little(compares, merge.base, candidate.commit)]
     jobs = await _jobs(session, project, candidate.commit, merge.base)
@@ -281,7 +281,7 @@ def _whole(kind: FindingKind, names: Names, measurement: tuple[int, int, str | N
 
 
 def _changed(
-    kind: FindingKind, shown: SeriesDetail, others: Mapping[tuple[int, str, str], Sequence[tuple[int, Elsewhere]]]
+    kind: FindingKind, shown: SeriesDetail, others: Mapping[tuple[int, str, str], Sequence[tuple[int, OtherMachine]]]
 ) -> Finding:
     compared, judgement = shown.compared, shown.compared.judgement
     case_id, machine_id, variant, metric = compared.key
@@ -311,15 +311,15 @@ def _changed(
     )
 
 
-def _others(found: Outcomes, names: Names) -> Mapping[tuple[int, str, str], Sequence[tuple[int, Elsewhere]]]:
+def _others(found: Outcomes, names: Names) -> Mapping[tuple[int, str, str], Sequence[tuple[int, OtherMachine]]]:
     """The judgements of each case, variant and metric, by machine, where there are several machines."""
     if len(names.machines) < 2:
         return {}
-    told: dict[tuple[int, str, str], list[tuple[int, Elsewhere]]] = {}
+    told: dict[tuple[int, str, str], list[tuple[int, OtherMachine]]] = {}
     codes = zip(found.named(), found.outcome.tolist(), found.evidence.tolist(), strict=True)
     for (case_id, machine_id, variant, metric), outcome, evidence in codes:
         if OUTCOMES[outcome] != "not_comparable":
-            said = Elsewhere(names.machines[machine_id].name, OUTCOMES[outcome], EVIDENCE[evidence])
+            said = OtherMachine(names.machines[machine_id].name, OUTCOMES[outcome], EVIDENCE[evidence])
             told.setdefault((case_id, variant, metric), []).append((machine_id, said))
     return told
 
@@ -394,7 +394,7 @@ async def _lacks(
     return told
 
 
-def _too_little(compares: Comparable, base: Commit, head: Commit) -> Iterator[str]:
+def _too_little(compares: ComparableCounts, base: Commit, head: Commit) -> Iterator[str]:
     """Why no more is comparable, where most of what both commits have is not."""
     if compares.apart > compares.compared:
         yield (
@@ -403,7 +403,7 @@ def _too_little(compares: Comparable, base: Commit, head: Commit) -> Iterator[st
         )
 
 
-def _not_compared(compares: Comparable) -> Iterator[str]:
+def _not_compared(compares: ComparableCounts) -> Iterator[str]:
     """The number of series of the base that say nothing of the head, where there are any."""
     if compares.apart or compares.absent:
         yield (

@@ -16,7 +16,7 @@ from pullback_service.incidents import anchoring, detecting
 from pullback_service.jobs import idle, leases
 from pullback_service.logs import logger
 from pullback_service.notifications import delivering, outbox
-from pullback_service.notifications.sending import Outside
+from pullback_service.notifications.sending import DeliverySettings
 from pullback_service.projects.schemas import BackfillPolicy
 from pullback_service.readings import projecting
 from pullback_service.reports import retention
@@ -64,7 +64,7 @@ async def follow_up_report(context: JobContext, report_id: str) -> None:
 async def send_messages(context: JobContext, channel_id: int) -> None:
     """Send what waits for a channel of notifications."""
     outside = context.additional_context["outside"]
-    assert isinstance(outside, Outside)  # noqa: S101 - the worker puts it there
+    assert isinstance(outside, DeliverySettings)  # noqa: S101 - the worker puts it there
     await delivering.send_messages(_database(context), channel_id, outside)
 
 

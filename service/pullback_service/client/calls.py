@@ -495,12 +495,12 @@ class Client(Sender):
         """
         return self._ask(models.BackfillAnswer, "POST", "/api/v1/backfills", locals(), repeatable=True)
 
-    def enroll_agent(self, statement: models.Enrolment) -> models.Enrolled:
+    def enroll_agent(self, statement: models.Enrolment) -> models.EnrolmentAnswer:
         """Become an agent; the same name on the same machine is the same agent again.
 
         With an enrolment code instead of a token the answer holds the agent's own token, this once.
         """
-        return self._ask(models.Enrolled, "POST", "/api/v1/agents/enroll", locals())
+        return self._ask(models.EnrolmentAnswer, "POST", "/api/v1/agents/enroll", locals())
 
     def list_agents(self, *, limit: int | None = None, cursor: str | None = None) -> models.PageOfAgentSummary:
         """Agents in the order of their enrolment, and what they are doing."""

@@ -711,16 +711,6 @@ class DeliverySummary(Answer):
     digest_id: UUID | None
 
 
-class Enrolled(Answer):
-    """The agent that was enrolled. `secret` is its own token, where it came with an enrolment code."""
-
-    agent_id: int
-    machine_id: int
-    heartbeat_s: float
-    lease_s: float
-    secret: str | None = None
-
-
 class MachineStatement(Statement):
     """A machine as an agent describes it."""
 
@@ -739,6 +729,16 @@ class Enrolment(Statement):
     labels: dict[str, str | float | bool | list[str | float | bool | None] | None] | None = None
     """Properties that jobs may ask for. `device` says where the agent measures: the CPU, if left out."""
     machine: MachineStatement
+
+
+class EnrolmentAnswer(Answer):
+    """The agent that was enrolled. `secret` is its own token, where it came with an enrolment code."""
+
+    agent_id: int
+    machine_id: int
+    heartbeat_s: float
+    lease_s: float
+    secret: str | None = None
 
 
 class FacetValue(Answer):
@@ -896,7 +896,7 @@ class VerdictSummary(Answer):
     revoked_by: str | None
 
 
-class RuleHeld(Answer):
+class IncidentRule(Answer):
     """A rule of `pullback.toml` that changed how an incident was announced, as the rule was then."""
 
     number: int
@@ -946,7 +946,7 @@ class IncidentSummary(Answer):
     """The newest job that measures it again."""
     found_at: datetime
     changed_at: datetime
-    rules: list[RuleHeld] = Field(default_factory=list)
+    rules: list[IncidentRule] = Field(default_factory=list)
     """The rules that changed its announcement."""
     cause: Literal["machine", "baseline", "tier"] | None = None
     """The cause that its series show: `machine` if unrelated cases moved alike on one machine, `baseline` if all ratios of its cases moved and the baseline the other way, `tier` if one variant moved in several workloads and no other.

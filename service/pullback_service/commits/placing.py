@@ -29,7 +29,7 @@ async def lock_graph(session: AsyncSession, project_id: ProjectId) -> None:
 _LOCK_GRAPH: LiteralString = "SELECT pg_advisory_xact_lock(hashtextextended(%(graph)s, 0))"
 
 
-class Settled(NamedTuple):
+class PlacingResult(NamedTuple):
     """The hashes of commits that moved, and whether any of the new ones has a child that is not new."""
 
     moved: set[str]
@@ -38,7 +38,7 @@ class Settled(NamedTuple):
 
 async def settle(
     session: AsyncSession, project_id: ProjectId, shas: Collection[str], *, new: Collection[str] = ()
-) -> Settled:
+) -> PlacingResult:
     """Move commits of which something became known to their place, then the descendants that must follow them.
 
     Those that are `new` may have been unknown as parents so far, and push their children.
@@ -67,7 +67,7 @@ async def settle(
         wave = await _descendants(session, project_id, places.keys(), levels=levels) - known.keys()
         known = await _known(session, project_id, wave) if wave else {}
         levels = min(2 * levels, MOST_LEVELS)
-    return Settled(moved, has_children)
+    return PlacingResult(moved, has_children)
 
 
 async def _known(

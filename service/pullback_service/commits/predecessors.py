@@ -16,11 +16,11 @@ from pullback_service.statements import Query, Rows
 
 FARTHEST = 2_000
 """Commits that nobody measured, walked through for all that are asked for. Behind them what is before in history is as good."""
-Placed: TypeAlias = tuple[datetime, int]
+CommitPlace: TypeAlias = tuple[datetime, int]
 """The place of a commit in history."""
 
 
-class Reached(NamedTuple):
+class NearestAncestor(NamedTuple):
     """The end of a walk along first parents: the nearest ancestor that `counts`, else the oldest that is known."""
 
     ordered_at: datetime
@@ -56,7 +56,7 @@ _OF_SERIES: Final[LiteralString] = _WALK.replace(
 
 def followed_on(
     project_id: ProjectId, machine_id: MachineId, commit_ids: Collection[int]
-) -> Query[Mapping[int, Reached]]:
+) -> Query[Mapping[int, NearestAncestor]]:
     """The nearest ancestor of each commit that a machine measured, or how far the way there is known.
 
     Index: pk_commit, pk_commit_parent, uq_commit_project_id_sha, ix_report_commit_id.
@@ -66,7 +66,7 @@ def followed_on(
 
 def followed_in(
     project_id: ProjectId, series_ids: Collection[int], commit_ids: Collection[int]
-) -> Query[Mapping[int, Reached]]:
+) -> Query[Mapping[int, NearestAncestor]]:
     """The nearest ancestor of each commit at which any of some series was measured, or how far the way there is known.
 
     Index: pk_commit, pk_commit_parent, uq_commit_project_id_sha, pk_reading.
@@ -74,7 +74,7 @@ def followed_in(
     return _walked(_OF_SERIES, project_id, commit_ids, {"series": statements.array_of(series_ids)})
 
 
-def places_followed(places: Sequence[Placed], followed: Mapping[int, Reached]) -> Mapping[int, int]:
+def places_followed(places: Sequence[CommitPlace], followed: Mapping[int, NearestAncestor]) -> Mapping[int, int]:
     """By its place, of each of some commits that does not follow the one before it, the place of the one that it follows.
 
     That is -1 where it is none of them, and none that stands before it. Commits come oldest first.
@@ -98,13 +98,13 @@ def places_followed(places: Sequence[Placed], followed: Mapping[int, Reached]) -
     return found
 
 
-def _is_made_from(reached: Reached | None, commit_id: int) -> bool:
+def _is_made_from(reached: NearestAncestor | None, commit_id: int) -> bool:
     return reached is not None and reached.counts and reached.id == commit_id
 
 
 def _walked(
     statement: LiteralString, project_id: ProjectId, commit_ids: Collection[int], values: Mapping[str, object]
-) -> Query[Mapping[int, Reached]]:
+) -> Query[Mapping[int, NearestAncestor]]:
     """The ends of the walks from each commit with a known parent."""
     asked = {
         "commits": statements.array_of(commit_ids), "project": project_id, "most": len(commit_ids) + FARTHEST,
@@ -112,12 +112,12 @@ def _walked(
     return Query(statement, {**asked, **values}, _ends, width=4)
 
 
-def _ends(rows: Rows) -> Mapping[int, Reached]:
-    parents = {child: Reached(*parent) for child, *parent in rows}
+def _ends(rows: Rows) -> Mapping[int, NearestAncestor]:
+    parents = {child: NearestAncestor(*parent) for child, *parent in rows}
     return {start: _end_of(start, parents) for start in parents}
 
 
-def _end_of(start: int, parents: Mapping[int, Reached]) -> Reached:
+def _end_of(start: int, parents: Mapping[int, NearestAncestor]) -> NearestAncestor:
     reached, walked = parents[start], {start}
     while not reached.counts and reached.id in parents and reached.id not in walked:
         walked.add(reached.id)

@@ -129,7 +129,7 @@ class CommitDescription:
 
 
 @dataclass(frozen=True, slots=True)
-class Learnt:
+class CommitCounts:
     """Counts of commits that were new, and of those about which more became known."""
 
     new: int
@@ -190,7 +190,7 @@ def _rounds(told: Sequence[CommitDescription]) -> Iterator[list[CommitDescriptio
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
+class _KnownCommit:
     """A commit that is stored, as seen by somebody who tells of it."""
 
     placed: PlacedCommit
@@ -200,10 +200,10 @@ class _Stored:
 
 async def _stored(
     session: AsyncSession, project_id: ProjectId, told: Sequence[CommitDescription]
-) -> dict[CommitDescription, _Stored]:
+) -> dict[CommitDescription, _KnownCommit]:
     found = await statements.rows(session, _STORED, _told_values(project_id, told))
     return {
-        told[place - 1]: _Stored(PlacedCommit(CommitId(id_), ordered_at), is_of_fork, is_no_news)
+        told[place - 1]: _KnownCommit(PlacedCommit(CommitId(id_), ordered_at), is_of_fork, is_no_news)
         for place, id_, ordered_at, is_of_fork, is_no_news in found
     }
 
@@ -238,7 +238,9 @@ async def _locked_in_place(
     return None if found is None else PlacedCommit(CommitId(found[0]), found[1])
 
 
-async def learn_commits(session: AsyncSession, project_id: ProjectId, told: Sequence[CommitDescription]) -> Learnt:
+async def learn_commits(
+    session: AsyncSession, project_id: ProjectId, told: Sequence[CommitDescription]
+) -> CommitCounts:
     """Make or complete commits and put them into their places. The graph must be locked."""
     # Rows are made and locked in one order for everybody, so that two uploads never wait for each other in a circle.
     in_order = sorted({commit.sha: commit for commit in told}.values(), key=lambda commit: commit.sha)
@@ -271,7 +273,7 @@ async def learn_commits(session: AsyncSession, project_id: ProjectId, told: Sequ
     told_of = ({ids[sha] for sha in new} if has_children else set()) | told_parents
     if told_of or moved:
         note_graph_change(session, told=told_of, moved=await _ids_of(session, project_id, moved))
-    return Learnt(len(new), len(completed))
+    return CommitCounts(len(new), len(completed))
 
 
 async def _ids_of(session: AsyncSession, project_id: ProjectId, shas: Collection[str]) -> Collection[int]:

@@ -18,26 +18,26 @@ from pullback_service.models.readings import StoredReading
 from pullback_service.models.reports import Failure
 from pullback_service.models.series import Point
 
-Placed = type[Commit] | type[Point] | type[StoredReading] | type[Failure]
+OrderedTable = type[Commit] | type[Point] | type[StoredReading] | type[Failure]
 
 
-def place(of: Placed) -> tuple[InstrumentedAttribute[Any], InstrumentedAttribute[Any]]:
+def place(of: OrderedTable) -> tuple[InstrumentedAttribute[Any], InstrumentedAttribute[Any]]:
     """The columns a commit, a point, a reading or a failure is ordered by, most significant first."""
     if issubclass(of, Commit):
         return Commit.ordered_at, Commit.id
     return of.ordered_at, of.commit_id
 
 
-def newest_first(of: Placed) -> tuple[ColumnElement[Any], ...]:
+def newest_first(of: OrderedTable) -> tuple[ColumnElement[Any], ...]:
     """Order of history, backwards."""
     return tuple(column.desc() for column in place(of))
 
 
-def since(of: Placed, ordered_at: object, commit_id: object) -> ColumnElement[bool]:
+def since(of: OrderedTable, ordered_at: object, commit_id: object) -> ColumnElement[bool]:
     """At a commit or later."""
     return tuple_(*place(of)) >= tuple_(ordered_at, commit_id)
 
 
-def before(of: Placed, ordered_at: object, commit_id: object) -> ColumnElement[bool]:
+def before(of: OrderedTable, ordered_at: object, commit_id: object) -> ColumnElement[bool]:
     """Earlier than a commit."""
     return tuple_(*place(of)) < tuple_(ordered_at, commit_id)

@@ -18,7 +18,7 @@ from pullback_service.comparisons.at_once import Flags, Ids, ReadingColumns
 from pullback_service.comparisons.grounds import Key
 from pullback_service.comparisons.judgements import Shape
 from pullback_service.errors import InvalidInputError
-from pullback_service.measured.code_identity import Measured
+from pullback_service.measured.code_identity import CodeIdentity
 from pullback_service.measured.queries import measured_by_id
 from pullback_service.statements import Query, Rows
 
@@ -124,7 +124,7 @@ def numbers_given(given: Query[Mapping[int, CommitReadings]]) -> Query[Mapping[i
     return replace(given, statement="SELECT commit_id, readings FROM few", values={})
 
 
-def measured_given() -> Query[Mapping[int, Measured]]:
+def measured_given() -> Query[Mapping[int, CodeIdentity]]:
     """The measured code of the given readings. Index: pk_measured."""
     return measured_by_id(()).where(ids=_MEASURED)
 

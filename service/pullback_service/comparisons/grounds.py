@@ -12,7 +12,7 @@ from pullback_service.claims import COUNTED, EXACT_METRICS, TIMES
 from pullback_service.comparisons.judging import UploadedComparison
 from pullback_service.ids import MachineId
 from pullback_service.machines.software import Software
-from pullback_service.measured.code_identity import NOT_TOLD, Measured
+from pullback_service.measured.code_identity import NOT_TOLD, CodeIdentity
 from pullback_service.models.reports import WRONG_GRADIENT, Comparison
 from pullback_service.models.series import Case
 from pullback_service.ratio import Ratio
@@ -45,7 +45,7 @@ class SeriesStatements:
         return any(each.outcome != "failed" for each in self.statements)
 
 
-class Failed(NamedTuple):
+class FailureReason(NamedTuple):
     """Why a case, or a variant of it, gave nothing, or nothing that is right."""
 
     kind: str
@@ -53,7 +53,7 @@ class Failed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Across:
+class MachinePair:
     """Two machines to be compared with each other, each at its commit."""
 
     reference: MachineId
@@ -69,19 +69,19 @@ class Grounds:
     """
 
     stated: Mapping[Key, SeriesStatements] = field(default_factory=dict)
-    failures: Mapping[tuple[int, int, int, str | None], Failed] = field(default_factory=dict)
+    failures: Mapping[tuple[int, int, int, str | None], FailureReason] = field(default_factory=dict)
     software: Software = field(default_factory=Software)
-    measured: Mapping[int, Measured] = field(default_factory=dict)
+    measured: Mapping[int, CodeIdentity] = field(default_factory=dict)
     resolutions: Mapping[int, float] = field(default_factory=dict)
 
-    def measured_of(self, *readings: Reading | None) -> list[Measured]:
+    def measured_of(self, *readings: Reading | None) -> list[CodeIdentity]:
         """The measured code of some readings."""
         ids = [each.measured_id if each is not None else None for each in readings]
         return [NOT_TOLD if each is None else self.measured.get(each, NOT_TOLD) for each in ids]
 
     def failures_of(
-        self, key: Key, reference_id: int, candidate_id: int, across: Across | None = None
-    ) -> tuple[Failed | None, Failed | None]:
+        self, key: Key, reference_id: int, candidate_id: int, across: MachinePair | None = None
+    ) -> tuple[FailureReason | None, FailureReason | None]:
         """The failures of a series at the candidate and at the reference, which may be another machine's."""
         if not self.failures:
             return None, None
@@ -92,7 +92,7 @@ class Grounds:
             self._failure(reference_id, case_id, reference_machine, variant),
         )
 
-    def _failure(self, commit_id: int, case_id: int, machine_id: int, variant: str) -> Failed | None:
+    def _failure(self, commit_id: int, case_id: int, machine_id: int, variant: str) -> FailureReason | None:
         of_variant = self.failures.get((commit_id, case_id, machine_id, variant))
         return of_variant if of_variant is not None else self.failures.get((commit_id, case_id, machine_id, None))
 
@@ -141,10 +141,10 @@ async def statements_about(
     return Query(_STATED.replace("{where}", condition), {**values, **asked}, read, width=_STATED_WIDTH)
 
 
-def failures_at(commits: Sequence[int]) -> Query[Mapping[tuple[int, int, int, str | None], Failed]]:
+def failures_at(commits: Sequence[int]) -> Query[Mapping[tuple[int, int, int, str | None], FailureReason]]:
     """The failures at commits; a wrong gradient before any other reason. Index: ix_failure_commit_id."""
     values = {"commits": [*commits], "wrong": WRONG_GRADIENT, "most": MOST_FAILURES}
-    return Query(_FAILED, values, lambda rows: {row[:4]: Failed(*row[4:]) for row in rows}, width=6)
+    return Query(_FAILED, values, lambda rows: {row[:4]: FailureReason(*row[4:]) for row in rows}, width=6)
 
 
 class StatementRow(NamedTuple):

@@ -27,7 +27,7 @@ from pullback_service.claims import (
     log_ratio_of,
 )
 from pullback_service.measured.code_identity import EQUAL_CODE
-from pullback_service.ratio import NO_RATIO, Bounded, Ratio
+from pullback_service.ratio import NO_RATIO, BoundedLogRatio, Ratio
 from pullback_service.readings.reading import Reading
 from pullback_service.readings.report_pooling import CLEAN, Spread
 
@@ -323,7 +323,7 @@ def _of_readings(reference: Reading, candidate: Reading, *, bigger_is_better: bo
     return Judgement(outcome, evidence, Ratio.around(change, width), threshold, reason, provisional=True)
 
 
-class Unpaired(NamedTuple):
+class UnpairedEvidence(NamedTuple):
     """The evidence of two readings: its kind, the change, and half the width of its 95 % interval.
 
     The change is None where a value is zero or less, the width where processes are too few. `of_baseline`: the ratio moved
@@ -336,7 +336,7 @@ class Unpaired(NamedTuple):
     of_baseline: bool = False
 
 
-def evidence_of(reference: Reading, candidate: Reading, *, values_compare: bool = True) -> Unpaired:
+def evidence_of(reference: Reading, candidate: Reading, *, values_compare: bool = True) -> UnpairedEvidence:
     """The stronger evidence there is of two readings: their ratios, unless these moved because the baseline did.
 
     What is measured is two changes, the variant's and the baseline's, and a ratio tells their difference. Where the baseline
@@ -347,17 +347,17 @@ def evidence_of(reference: Reading, candidate: Reading, *, values_compare: bool 
     own, width = log_ratio(reference, candidate), half_width(reference.spread, candidate.spread)
     before, now = _ratio(reference), _ratio(candidate)
     if before is None or now is None or reference.baseline != candidate.baseline:
-        return Unpaired("values", own, width)
+        return UnpairedEvidence("values", own, width)
     change, width_of_ratios = change_of_ratios(before, now)
-    ratios = Unpaired("ratios", change, width_of_ratios)
+    ratios = UnpairedEvidence("ratios", change, width_of_ratios)
     if not values_compare:
         return ratios
     if own is None:
-        return Unpaired("values", None, width)
+        return UnpairedEvidence("values", None, width)
     if abs(change) <= max(PROVISIONAL_SCATTER["ratios"], width_of_ratios) or not moved_by_baseline(change, own):
         return ratios
     if own * change > 0 and abs(own) > max(scatter_of_values(reference, candidate), width or 0.0):
-        return Unpaired("values", own, width)
+        return UnpairedEvidence("values", own, width)
     return ratios._replace(of_baseline=True)
 
 
@@ -371,11 +371,11 @@ def moved_by_baseline(change: float, own: float) -> bool:
     return abs(own - change) > abs(own)
 
 
-def _ratio(reading: Reading) -> Bounded | None:
+def _ratio(reading: Reading) -> BoundedLogRatio | None:
     return None if reading.baseline is None else reading.ratio.bounded
 
 
-def change_of_ratios(before: Bounded, now: Bounded) -> tuple[float, float]:
+def change_of_ratios(before: BoundedLogRatio, now: BoundedLogRatio) -> tuple[float, float]:
     """From one ratio with its interval to another: the change, and half the width of its interval."""
     older, newer = (before[2] - before[1]) / 2, (now[2] - now[1]) / 2
     return now[0] - before[0], sqrt(older * older + newer * newer)

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from pullback_service.claims import COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.at_once import Flags, Ids, JudgementColumns, ReadingColumns, judge_usual
 from pullback_service.comparisons.columns import CommitReadings, DescribedSeries
-from pullback_service.comparisons.grounds import Across, Grounds
+from pullback_service.comparisons.grounds import Grounds, MachinePair
 from pullback_service.comparisons.judgements import NO_SERIES, Outcomes, Shape
 from pullback_service.ids import MachineId
-from pullback_service.measured.code_identity import NOT_TOLD, Measured, is_equal_code, other_level
+from pullback_service.measured.code_identity import NOT_TOLD, CodeIdentity, is_equal_code, other_level
 
 _ID_BITS: Final = 32
 """Ids of measured code are `integer` in the database."""
@@ -53,8 +53,8 @@ def pair(
     described: DescribedSeries,
     reference: CommitReadings,
     candidate: CommitReadings,
-    measured: Mapping[int, Measured],
-    across: Across | None = None,
+    measured: Mapping[int, CodeIdentity],
+    across: MachinePair | None = None,
 ) -> Pairs:
     """Both commits side by side; `across` two machines, what one has at the reference and the other at the candidate."""
     number, of_series = (len(described.id), np.arange(len(described.id))) if across is None else _by_key(described)
@@ -80,7 +80,7 @@ def pair(
     )
 
 
-def _what_changed(one: Ids, other: Ids, measured: Mapping[int, Measured]) -> tuple[Flags, Flags]:
+def _what_changed(one: Ids, other: Ids, measured: Mapping[int, CodeIdentity]) -> tuple[Flags, Flags]:
     """The series measured at another level, and those with equal code: thousands of series share a few ids."""
     pairs, place = np.unique(one << _ID_BITS | other, return_inverse=True)  # rows of two columns sort ten times as long
     told = [[measured.get(each, NOT_TOLD) for each in divmod(both, 1 << _ID_BITS)] for both in pairs.tolist()]
@@ -134,7 +134,7 @@ def judge_at_once(described: DescribedSeries, pairs: Pairs, *, values_compare: b
     )
 
 
-def lay_out(described: DescribedSeries, pairs: Pairs, grounds: Grounds, across: Across | None = None) -> Outcomes:
+def lay_out(described: DescribedSeries, pairs: Pairs, grounds: Grounds, across: MachinePair | None = None) -> Outcomes:
     """All series, judged as usual ones; `across` two machines they are called by the candidate's."""
     number = len(pairs.place)
     said = judge_at_once(described, pairs, values_compare=across is None)

@@ -22,7 +22,7 @@ from pullback_service.comparisons.columns import (
     refuse_too_many,
     series_given,
 )
-from pullback_service.comparisons.grounds import Across, Grounds, Key, failures_at, statements_about
+from pullback_service.comparisons.grounds import Grounds, Key, MachinePair, failures_at, statements_about
 from pullback_service.comparisons.judgements import NO_SERIES, Outcomes, Shape
 from pullback_service.comparisons.judging import (
     CHANGED_COUNTS,
@@ -35,7 +35,7 @@ from pullback_service.comparisons.judging import (
 )
 from pullback_service.comparisons.pairing import lay_out, pair
 from pullback_service.machines.software import software_at
-from pullback_service.measured.code_identity import NOT_TOLD, Measured, is_equal_code, other_level
+from pullback_service.measured.code_identity import NOT_TOLD, CodeIdentity, is_equal_code, other_level
 from pullback_service.models.commits import Commit
 from pullback_service.models.reports import WRONG_GRADIENT, Comparison
 from pullback_service.models.series import Series
@@ -43,7 +43,7 @@ from pullback_service.readings.queries import readings_at, readings_of_pairs, se
 from pullback_service.readings.reading import Reading
 from pullback_service.series.filters import SeriesChoice, conditions
 from pullback_service.series.queries import CaseFacts, MachineFacts, cases_called, machines_called
-from pullback_service.statements import Together
+from pullback_service.statements import QueryBatch
 
 ON_TWO_MACHINES = "Measured on two machines, so not in the same groups: only ratios to the baseline are comparable."
 
@@ -65,7 +65,7 @@ class CommitComparison:
 
     reference_id: int
     candidate_id: int
-    across: Across | None
+    across: MachinePair | None
     grounds: Grounds
     outcomes: Outcomes
     equal_code: int = 0
@@ -103,7 +103,7 @@ class SideDetail:
 
     reading: Reading
     reports: tuple[str, ...]
-    measured: Measured = NOT_TOLD
+    measured: CodeIdentity = NOT_TOLD
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ async def compare(
     candidate: Commit,
     choice: SeriesChoice,
     *,
-    across: Across | None = None,
+    across: MachinePair | None = None,
 ) -> CommitComparison:
     """Every chosen series that either commit has, worst first; with `across`, of one machine against another.
 
@@ -167,7 +167,7 @@ async def show(session: AsyncSession, judged: CommitComparison, page: Outcomes) 
 
 
 def in_full(
-    ask: Together, judged: CommitComparison, page: Outcomes, named: Outcomes
+    ask: QueryBatch, judged: CommitComparison, page: Outcomes, named: Outcomes
 ) -> Callable[[], tuple[Sequence[SeriesDetail], Names]]:
     """A page of compared series in full, and the names of these and others.
 
@@ -201,7 +201,7 @@ def in_full(
     return read
 
 
-def names_by_id(ask: Together, case_ids: Collection[int], machine_ids: Collection[int]) -> Callable[[], Names]:
+def names_by_id(ask: QueryBatch, case_ids: Collection[int], machine_ids: Collection[int]) -> Callable[[], Names]:
     """The names of some cases and machines. Index: pk_case, pk_machine."""
     cases, machines = ask(cases_called(case_ids)), ask(machines_called(machine_ids))
     return lambda: Names(cases.value, machines.value)
@@ -290,7 +290,7 @@ def judged_series(
     reference_id: int,
     candidate_id: int,
     grounds: Grounds,
-    across: Across | None = None,
+    across: MachinePair | None = None,
 ) -> SeriesComparison:
     """A series judged by the rule itself, from its readings at both commits and whatever else there is."""
     stated = grounds.stated.get(key)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.comparisons import queries
-from pullback_service.comparisons.grounds import Across
+from pullback_service.comparisons.grounds import MachinePair
 from pullback_service.comparisons.pairs import Pair, find_pair, missing_series
 from pullback_service.comparisons.queries import CommitComparison
 from pullback_service.errors import refuse
@@ -33,7 +33,7 @@ class ComparisonRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class ComparisonAnswer:
     """The two commits, what was judged of every chosen series, and what to know about both."""
 
     project_id: ProjectId
@@ -42,7 +42,7 @@ class Answered:
     notes: Sequence[str]
 
 
-async def compare_as_asked(session: AsyncSession, project: str, asked: ComparisonRequest) -> Answered:
+async def compare_as_asked(session: AsyncSession, project: str, asked: ComparisonRequest) -> ComparisonAnswer:
     """The comparison that is asked for. Index: as `find_pair`, `machines_called` and `queries.compare`."""
     project_id = ProjectId((await project_by_name(session, project)).id)
     across = await _across(session, project_id, asked)
@@ -58,7 +58,7 @@ async def compare_as_asked(session: AsyncSession, project: str, asked: Compariso
     choice = replace(asked.choice, project=project, machine=() if across is not None else machine)
     judged = await queries.compare(session, pair.reference.commit, pair.candidate.commit, choice, across=across)
     missing = [] if across is not None else await missing_series(session, project_id, pair, judged.outcomes)
-    return Answered(project_id, pair, judged, [*pair.notes, *missing, *_unprojected(pair)])
+    return ComparisonAnswer(project_id, pair, judged, [*pair.notes, *missing, *_unprojected(pair)])
 
 
 def _unprojected(pair: Pair) -> Sequence[str]:
@@ -69,12 +69,12 @@ def _unprojected(pair: Pair) -> Sequence[str]:
     ]
 
 
-async def _across(session: AsyncSession, project_id: ProjectId, asked: ComparisonRequest) -> Across | None:
+async def _across(session: AsyncSession, project_id: ProjectId, asked: ComparisonRequest) -> MachinePair | None:
     if not asked.base_machine or asked.base_machine == asked.head_machine:
         return None
     if not asked.head_machine:
         refuse("head_machine", "Two machines are compared: give head_machine too.")
-    return Across(
+    return MachinePair(
         await _machine(session, project_id, asked.base_machine, where="base_machine"),
         await _machine(session, project_id, asked.head_machine, where="head_machine"),
     )

@@ -9,7 +9,7 @@ from pullback_service.access.gate import KnownCaller, enrolment_code_of
 from pullback_service.addresses import API
 from pullback_service.agents import queries
 from pullback_service.agents.queries import SeenAgent, told_by
-from pullback_service.agents.schemas import AgentSummary, Claim, ClaimedJob, ClaimRequest, Enrolled, Enrolment
+from pullback_service.agents.schemas import AgentSummary, Claim, ClaimedJob, ClaimRequest, Enrolment, EnrolmentAnswer
 from pullback_service.audit.trail import note
 from pullback_service.caller import Caller, database_of
 from pullback_service.commits.queries import parents_of
@@ -21,7 +21,7 @@ from pullback_service.errors import ForbiddenError, InvalidInputError, NotFoundE
 from pullback_service.fields import KnownId
 from pullback_service.ids import AgentId, MachineId
 from pullback_service.jobs import leases
-from pullback_service.jobs.dependencies import KnownBell
+from pullback_service.jobs.dependencies import KnownJobListener
 from pullback_service.jobs.labels import with_device
 from pullback_service.jobs.queries import job_by_id, reference_of
 from pullback_service.jobs.schemas import SpoolStatement
@@ -43,7 +43,7 @@ router = api_router(prefix=f"{API}/agents", tags=["agents"])
 @router.post("/enroll", status_code=201, responses=documented(ForbiddenError, InvalidInputError))
 async def enroll_agent(
     enrolment: Enrolment, request: Request, session: WriteSession, settings: KnownSettings, caller: KnownCaller
-) -> Enrolled:
+) -> EnrolmentAnswer:
     """Become an agent; the same name on the same machine is the same agent again.
 
     With an enrolment code instead of a token the answer holds the agent's own token, this once.
@@ -63,7 +63,7 @@ async def enroll_agent(
             "enrol that one with its own code (`pullback token enroll`)."
         )
     note(session, subject=f"agent {agent_id}", name=enrolment.name, machine=machine.name)
-    return Enrolled(
+    return EnrolmentAnswer(
         agent_id=agent_id,
         machine_id=machine_id,
         heartbeat_s=settings.heartbeat_s,
@@ -95,7 +95,7 @@ async def claim_job(
     asked: ClaimRequest,
     request: Request,
     database: KnownDatabase,
-    bell: KnownBell,
+    listener: KnownJobListener,
     settings: KnownSettings,
     agent_id: KnownId,
     caller: KnownCaller,
@@ -104,14 +104,19 @@ async def claim_job(
     if caller.agent_id not in {None, agent_id}:
         raise ForbiddenError(f"This token is agent {caller.agent_id}'s: it cannot claim jobs for agent {agent_id}.")
     deadline = time.monotonic() + asked.wait_s
-    with bell.seat() as seat:
+    with listener.seat() as seat:
         while True:
             claimed = await _claim_once(database, settings, caller, AgentId(agent_id), asked, seat)
             if claimed is not None:
                 return claimed
             left_s = deadline - time.monotonic()
             # Nobody is there to take a job, in the second case: the call goes to the next seat.
-            if left_s <= 0 or not await bell.wait(seat, left_s) or await request.is_disconnected() or bell.closed:
+            if (
+                left_s <= 0
+                or not await listener.wait(seat, left_s)
+                or await request.is_disconnected()
+                or listener.closed
+            ):
                 return Response(status_code=204)
 
 

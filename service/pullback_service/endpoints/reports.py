@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service.access.gate import KnownCaller, address_of
 from pullback_service.addresses import API
 from pullback_service.audit.trail import Line, note
-from pullback_service.background_threads import Aside, aside, aside_alone
+from pullback_service.background_threads import BackgroundThreads, aside, aside_alone
 from pullback_service.current_settings import KnownSettings
 from pullback_service.endpoints.receiving import (
     OPENAPI_BODY,
@@ -185,7 +185,7 @@ async def withdraw_report(session: WriteSession, report_id: UUID) -> ReportSumma
     return summary_of(stored)
 
 
-def _apart(report: Report) -> Aside:
+def _apart(report: Report) -> BackgroundThreads:
     """The threads in which a report that was read with its files is unpacked."""
     packed_bytes = len(report.body or b"") + len(report.document or b"")
     return aside_alone if packed_bytes > stored_files.LARGE_PACKED_BYTES else aside

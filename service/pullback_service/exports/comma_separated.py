@@ -19,7 +19,7 @@ def tame(text: str) -> str:
     return f"'{text}" if text[:1] in FORMULA_STARTS else text
 
 
-class CommaSeparated:
+class Csv:
     """A table as CSV: a line of names, then a line for each row."""
 
     def __init__(self, table: Table[Any]) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Protocol, TypeAlias
 
 from fastapi import Depends, Header, Query
 
-from pullback_service.exports.comma_separated import CommaSeparated
+from pullback_service.exports.comma_separated import Csv
 from pullback_service.exports.json_lines import JsonLines
 from pullback_service.exports.parquet import Parquet
 from pullback_service.exports.tables import Table
@@ -45,7 +45,7 @@ def encoder(form: Format, table: Table[Any]) -> Encoder:
     """The encoder of a format; one that is not installed is an error that names the remedy."""
     match form:
         case "csv":
-            return CommaSeparated(table)
+            return Csv(table)
         case "json":
             return JsonLines(table)
         case "parquet":

@@ -16,14 +16,14 @@ from pullback_service.errors import FieldError, IncompleteRequestError
 from pullback_service.importers import naming
 from pullback_service.importers.contents import Source
 from pullback_service.importers.formats import Importer
-from pullback_service.importers.json_paths import At, refuse, text_at
+from pullback_service.importers.json_paths import LocatedValue, refuse, text_at
 from pullback_service.importers.limits import MOST_RESULTS
 from pullback_service.importers.naming import Scalar
 from pullback_service.importers.results import (
-    Failed,
+    FailedResult,
     Gathering,
-    Imported,
     ImportedCommit,
+    ImportedFile,
     ImportedMachine,
     Metric,
     Result,
@@ -48,7 +48,7 @@ def recognises(source: Source) -> bool:
     return not source.is_lines() and source.document.is_object() and _is_result(source.document)
 
 
-def read(source: Source, asked: UploadOptions) -> Imported:
+def read(source: Source, asked: UploadOptions) -> ImportedFile:
     """One result for every benchmark, parameter combination and environment of one commit."""
     gathering = Gathering()
     if source.files is None:
@@ -63,7 +63,7 @@ def read(source: Source, asked: UploadOptions) -> Imported:
         _read_file(file, about, asked, gathering)
     first = chosen[0]
     date = first.get("date")
-    return Imported(
+    return ImportedFile(
         "asv",
         gathering.results,
         gathering.notes(),
@@ -84,11 +84,11 @@ def _result_files(source: Source) -> list[str]:
     return [name for name in names if b'"commit_hash"' in (source.files or {})[name] and _is_result(source.file(name))]
 
 
-def _is_result(file: At) -> bool:
+def _is_result(file: LocatedValue) -> bool:
     return file.is_object() and "commit_hash" in file.value and isinstance(file.value.get("results"), dict)
 
 
-def _chosen(source: Source, asked: UploadOptions) -> list[At]:
+def _chosen(source: Source, asked: UploadOptions) -> list[LocatedValue]:
     files = [source.file(name) for name in _result_files(source)]
     shas = list(dict.fromkeys(file.need("commit_hash").text() for file in files))
     machines = {text_at(params.get("machine")) for file in files if (params := file.get("params")) is not None}
@@ -104,12 +104,12 @@ def _chosen(source: Source, asked: UploadOptions) -> list[At]:
     return [file for file in files if file.need("commit_hash").text() == wanted]
 
 
-def _benchmarks(source: Source) -> At | None:
+def _benchmarks(source: Source) -> LocatedValue | None:
     names = [name for name in source.files or () if PurePosixPath(name).name == "benchmarks.json"]
     return source.file(min(names, key=len)) if names else None
 
 
-def _read_file(file: At, about: At | None, asked: UploadOptions, gathering: Gathering) -> None:
+def _read_file(file: LocatedValue, about: LocatedValue | None, asked: UploadOptions, gathering: Gathering) -> None:
     environment = text_at(file.get("env_name"))
     columns = file.get("result_columns")
     names = [column.text() for column in columns.each()] if columns is not None else list(_OLDEST_COLUMNS)
@@ -126,20 +126,25 @@ def _read_file(file: At, about: At | None, asked: UploadOptions, gathering: Gath
             )
 
 
-def _cells(row: At, names: Sequence[str]) -> Mapping[str, At]:
+def _cells(row: LocatedValue, names: Sequence[str]) -> Mapping[str, LocatedValue]:
     """The columns of a result; trailing ones may be missing, and old files have a bare number instead."""
     if not row.is_list():
-        return {"result": At([row.value], row.path)}
+        return {"result": LocatedValue([row.value], row.path)}
     return {name: cell for name, cell in zip(names, row.each(), strict=False) if cell.value is not None}
 
 
-def _is_outdated(cells: Mapping[str, At], described: At) -> bool:
+def _is_outdated(cells: Mapping[str, LocatedValue], described: LocatedValue) -> bool:
     measured, current = text_at(cells.get("version")), text_at(described.get("version"))
     return measured is not None and current is not None and measured != current
 
 
 def _results(
-    key: str, row: At, cells: Mapping[str, At], described: At | None, asked: UploadOptions, gathering: Gathering
+    key: str,
+    row: LocatedValue,
+    cells: Mapping[str, LocatedValue],
+    described: LocatedValue | None,
+    asked: UploadOptions,
+    gathering: Gathering,
 ) -> Sequence[Result]:
     workload = naming.name(key, row.path)
     kind = _kind(key, described)
@@ -151,7 +156,7 @@ def _results(
     if size > MOST_RESULTS:
         row.refuse(f"has {size} combinations of parameters; the limit is {MOST_RESULTS} (MOST_RESULTS)")
     # One null instead of a list says that the benchmark failed as a whole.
-    values: Sequence[At | None] = [None] * size if result is None else list(result.each())
+    values: Sequence[LocatedValue | None] = [None] * size if result is None else list(result.each())
     if len(values) != size:
         row.refuse(f"has {len(values)} values for {size} combinations of parameters")
     unit, direction = _unit(kind, metric_name, described, asked)
@@ -163,7 +168,7 @@ def _results(
         }
         params = naming.parameters(given, row.path)
         if value is None or value.value is None:
-            failed = Failed("failed", "The benchmark failed; see asv's log.")
+            failed = FailedResult("failed", "The benchmark failed; see asv's log.")
             found.append(Result(row.path, workload, params, failed=failed))
         elif isnan(value.number()):
             gathering.left_out("skipped combinations of parameters left out")
@@ -173,7 +178,7 @@ def _results(
 
 
 def _measured(
-    value: At,
+    value: LocatedValue,
     workload: str,
     params: Mapping[str, Scalar],
     metric_name: str,
@@ -183,11 +188,11 @@ def _measured(
 ) -> Result:
     metric: Metric | None = gathering.single(value.number(), unit, direction, method="summarised by asv")
     if metric is None:
-        return Result(value.path, workload, params, failed=Failed("no-value", "The value cannot be stored."))
+        return Result(value.path, workload, params, failed=FailedResult("no-value", "The value cannot be stored."))
     return Result(value.path, workload, params, {metric_name: metric})
 
 
-def _kind(key: str, described: At | None) -> str:
+def _kind(key: str, described: LocatedValue | None) -> str:
     said = text_at(described.get("type")) if described is not None else None
     if said in _METRICS:
         return said
@@ -195,12 +200,12 @@ def _kind(key: str, described: At | None) -> str:
     return _PREFIXES.get(prefix, "track")
 
 
-def _parameter_names(described: At | None) -> Sequence[str]:
+def _parameter_names(described: LocatedValue | None) -> Sequence[str]:
     names = described.get("param_names") if described is not None else None
     return [each.text() for each in names.each()] if names is not None else []
 
 
-def _unit(kind: str, metric_name: str, described: At | None, asked: UploadOptions) -> tuple[Unit, Direction]:
+def _unit(kind: str, metric_name: str, described: LocatedValue | None, asked: UploadOptions) -> tuple[Unit, Direction]:
     direction: Direction = asked.direction_for(metric_name) or "smaller"
     if kind in _UNITS:
         return unit_of(_UNITS[kind]), direction
@@ -210,7 +215,7 @@ def _unit(kind: str, metric_name: str, described: At | None, asked: UploadOption
     return asked.need(metric_name, "asv (without benchmarks.json)", direction=direction)
 
 
-def _machine(file: At) -> ImportedMachine:
+def _machine(file: LocatedValue) -> ImportedMachine:
     params = file.get("params")
     if params is None or not params.is_object():
         return ImportedMachine()

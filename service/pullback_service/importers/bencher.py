@@ -8,8 +8,8 @@ measures (`unit=ns`) or for one each (`unit=latency:ns,throughput:ops/s`).
 from pullback_service.importers import naming
 from pullback_service.importers.contents import Source
 from pullback_service.importers.formats import Importer
-from pullback_service.importers.json_paths import At
-from pullback_service.importers.results import Failed, Gathering, Imported, Metric, Result, UploadOptions
+from pullback_service.importers.json_paths import LocatedValue
+from pullback_service.importers.results import FailedResult, Gathering, ImportedFile, Metric, Result, UploadOptions
 
 
 def recognises(source: Source) -> bool:
@@ -25,7 +25,7 @@ def recognises(source: Source) -> bool:
     )
 
 
-def read(source: Source, asked: UploadOptions) -> Imported:
+def read(source: Source, asked: UploadOptions) -> ImportedFile:
     """One result for every benchmark."""
     gathering = Gathering()
     for key, measures in source.document.members():
@@ -35,12 +35,12 @@ def read(source: Source, asked: UploadOptions) -> Imported:
             metric = _metric(measure_name, measure, asked, gathering)
             if metric is not None:
                 metrics[naming.name(measure_name, measure.path)] = metric
-        failed = None if metrics else Failed("no-value", "This benchmark has no usable value.")
+        failed = None if metrics else FailedResult("no-value", "This benchmark has no usable value.")
         gathering.add(Result(measures.path, workload, metrics=metrics, failed=failed))
-    return Imported("Bencher", gathering.results, gathering.notes())
+    return ImportedFile("Bencher", gathering.results, gathering.notes())
 
 
-def _metric(name: str, measure: At, asked: UploadOptions, gathering: Gathering) -> Metric | None:
+def _metric(name: str, measure: LocatedValue, asked: UploadOptions, gathering: Gathering) -> Metric | None:
     unit, direction = asked.need(name, "Bencher")
     if measure.get("lower_value") is not None or measure.get("upper_value") is not None:
         gathering.note("lower_value and upper_value were ignored: the file does not say what interval they are")

@@ -10,9 +10,17 @@ process: their median is its value. Keys of nested groups become the workload's 
 from pullback_service.importers import naming
 from pullback_service.importers.contents import Source
 from pullback_service.importers.formats import Importer
-from pullback_service.importers.json_paths import At, text_at
+from pullback_service.importers.json_paths import LocatedValue, text_at
 from pullback_service.importers.limits import DEEPEST_GROUP
-from pullback_service.importers.results import Failed, Gathering, Imported, Metric, Result, UploadOptions, metrics_of
+from pullback_service.importers.results import (
+    FailedResult,
+    Gathering,
+    ImportedFile,
+    Metric,
+    Result,
+    UploadOptions,
+    metrics_of,
+)
 from pullback_service.importers.units import Unit
 
 _NANOSECONDS = Unit(1e-9, "s")
@@ -28,19 +36,19 @@ def recognises(source: Source) -> bool:
     return versions.is_object() and "Julia" in versions.value and source.document.item(1).is_list()
 
 
-def read(source: Source, asked: UploadOptions) -> Imported:
+def read(source: Source, asked: UploadOptions) -> ImportedFile:
     """One result for every trial in every group."""
     del asked  # the format fixes units and directions
     gathering = Gathering()
     for saved in source.document.item(1).each():
         _visit(saved, (), gathering)
     version = text_at(source.document.item(0).get("BenchmarkTools"))
-    return Imported(
+    return ImportedFile(
         f"BenchmarkTools.jl {version}" if version else "BenchmarkTools.jl", gathering.results, gathering.notes()
     )
 
 
-def _visit(pair: At, keys: tuple[str, ...], gathering: Gathering) -> None:
+def _visit(pair: LocatedValue, keys: tuple[str, ...], gathering: Gathering) -> None:
     kind, fields = pair.item(0).text(), pair.item(1)
     if kind == "BenchmarkGroup":
         if len(keys) >= DEEPEST_GROUP:
@@ -53,7 +61,7 @@ def _visit(pair: At, keys: tuple[str, ...], gathering: Gathering) -> None:
         gathering.left_out(f"{kind[:40]!a} left out: only trials and their estimates are measurements")
 
 
-def _result(kind: str, fields: At, keys: tuple[str, ...], gathering: Gathering) -> Result:
+def _result(kind: str, fields: LocatedValue, keys: tuple[str, ...], gathering: Gathering) -> Result:
     workload = naming.name("/".join(keys) or "unnamed", fields.path)
     if kind == "Trial":
         time = gathering.one_process(fields, fields.need("times").numbers(), _NANOSECONDS, "smaller", of="samples")
@@ -65,17 +73,17 @@ def _result(kind: str, fields: At, keys: tuple[str, ...], gathering: Gathering) 
         allocs=_count(fields, "allocs", _NUMBER, gathering),
     )
     if "time" not in metrics:
-        return Result(fields.path, workload, failed=Failed("no-value", "The trial has no usable sample."))
+        return Result(fields.path, workload, failed=FailedResult("no-value", "The trial has no usable sample."))
     return Result(fields.path, workload, metrics=metrics)
 
 
-def _count(fields: At, key: str, unit: Unit, gathering: Gathering) -> Metric | None:
+def _count(fields: LocatedValue, key: str, unit: Unit, gathering: Gathering) -> Metric | None:
     if fields.get(key) is None:
         return None
     return gathering.single(_number(fields, key), unit, "smaller", method="of one evaluation")
 
 
-def _number(fields: At, key: str) -> float:
+def _number(fields: LocatedValue, key: str) -> float:
     found = fields.get(key)
     return float("nan") if found is None else found.number()
 

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from pullback_service.importers import naming
 from pullback_service.importers.contents import Source
 from pullback_service.importers.formats import Importer
-from pullback_service.importers.json_paths import At, text_at
+from pullback_service.importers.json_paths import LocatedValue, text_at
 from pullback_service.importers.results import (
-    Failed,
+    FailedResult,
     Gathering,
-    Imported,
     ImportedCommit,
+    ImportedFile,
     ImportedMachine,
     Result,
     UploadOptions,
@@ -38,7 +38,7 @@ def recognises(source: Source) -> bool:
     )
 
 
-def read(source: Source, asked: UploadOptions) -> Imported:
+def read(source: Source, asked: UploadOptions) -> ImportedFile:
     """One result for each, all of one commit on one machine."""
     gathering = Gathering()
     results = _results(source)
@@ -50,7 +50,7 @@ def read(source: Source, asked: UploadOptions) -> Imported:
             f"holds results of {len(shas)} commits: send those of each commit with an upload of their own"
         )
     stamp = text_at(results[0].get("timestamp")) if results else None
-    return Imported(
+    return ImportedFile(
         tool="Conbench",
         results=gathering.results,
         notes=gathering.notes(),
@@ -60,11 +60,11 @@ def read(source: Source, asked: UploadOptions) -> Imported:
     )
 
 
-def _results(source: Source) -> Sequence[At]:
+def _results(source: Source) -> Sequence[LocatedValue]:
     return list(source.document.each()) if source.document.is_list() else [source.document]
 
 
-def _result(result: At, asked: UploadOptions, gathering: Gathering) -> Result:
+def _result(result: LocatedValue, asked: UploadOptions, gathering: Gathering) -> Result:
     tags = result.need("tags")
     named = text_at(tags.get("name"))
     if named is None:
@@ -82,15 +82,15 @@ def _result(result: At, asked: UploadOptions, gathering: Gathering) -> Result:
     if stats is None or (error is not None and error.value):
         said = error.value if error is not None else None
         reason = said if isinstance(said, str) else str(naming.parameter(said))
-        return Result(result.path, workload, params, failed=Failed("error", naming.message(reason)))
+        return Result(result.path, workload, params, failed=FailedResult("error", naming.message(reason)))
     unit, direction = _unit_of(stats, asked)
     metric = gathering.one_process(stats, stats.need("data").numbers(), unit, direction, of="iterations")
     if metric is None:
-        return Result(result.path, workload, params, failed=Failed("no-value", "The result has no usable value."))
+        return Result(result.path, workload, params, failed=FailedResult("no-value", "The result has no usable value."))
     return Result(result.path, workload, params, {_METRIC_NAMES.get(unit.stored, "value"): metric})
 
 
-def _unit_of(stats: At, asked: UploadOptions) -> tuple[Unit, Direction]:
+def _unit_of(stats: LocatedValue, asked: UploadOptions) -> tuple[Unit, Direction]:
     said = text_at(stats.get("unit"))
     if said is None:
         return asked.need("value", "Conbench")
@@ -104,13 +104,13 @@ def _unit_of(stats: At, asked: UploadOptions) -> tuple[Unit, Direction]:
     return unit_of(said), asked.direction_for("value") or "smaller"
 
 
-def _commit_of(result: At) -> str | None:
+def _commit_of(result: LocatedValue) -> str | None:
     github = result.get("github")
     sha = text_at(github.get("commit")) if github is not None and github.is_object() else None
     return sha if sha and len(sha) in {40, 64} else None
 
 
-def _machine(result: At) -> ImportedMachine:
+def _machine(result: LocatedValue) -> ImportedMachine:
     info = result.get("machine_info")
     if info is None or not info.is_object():
         return ImportedMachine()

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from pullback_service.errors import FieldError, InvalidInputError, TooLargeError, UnreadableBodyError
-from pullback_service.importers.json_paths import At
+from pullback_service.importers.json_paths import LocatedValue
 from pullback_service.importers.limits import LONGEST_LINE_BYTES, MOST_LINES
 from pullback_service.importers.unpacking import SEND_THE_FILE, files_of, is_archive
 from pullback_service.importers.weighing import refuse_heavy
@@ -33,10 +33,10 @@ class Source:
         return cls(body, files_of(body) if is_archive(body) else None)
 
     @cached_property
-    def document(self) -> At:
+    def document(self) -> LocatedValue:
         """The body as one JSON document; of a script that assigns one, that one."""
         script = _SCRIPT.match(self.body[:_BEGINNING])
-        return At(read_json(self.body[script.end() :].rstrip(b"; \r\n\t") if script else self.body))
+        return LocatedValue(read_json(self.body[script.end() :].rstrip(b"; \r\n\t") if script else self.body))
 
     @property
     def beginning(self) -> bytes:
@@ -64,13 +64,13 @@ class Source:
             return False
         return isinstance(value, dict) and ("message" in value or "response" in value)
 
-    def file(self, name: str) -> At:
+    def file(self, name: str) -> LocatedValue:
         """A file of the archive as JSON."""
         assert self.files is not None  # noqa: S101 - asked only of archives
-        return At(read_json(self.files[name], name), f"{name}: $")
+        return LocatedValue(read_json(self.files[name], name), f"{name}: $")
 
 
-def json_lines(body: bytes, name: str | None = None) -> Iterator[At]:
+def json_lines(body: bytes, name: str | None = None) -> Iterator[LocatedValue]:
     """Each line of a file as JSON, one at a time; blank lines are skipped, a last line cut short is refused."""
     where = f"{name}: line" if name else "line"
     start, number = 0, 0
@@ -88,7 +88,7 @@ def json_lines(body: bytes, name: str | None = None) -> Iterator[At]:
         start = end + 1
         if line.strip():
             try:
-                yield At(_loads(line), f"{where} {number}: $")
+                yield LocatedValue(_loads(line), f"{where} {number}: $")
             except ValueError as error:
                 message = f"is not JSON: {error}"
                 raise UnreadableBodyError(

@@ -10,8 +10,8 @@ from pathlib import PurePosixPath
 from pullback_service.importers import naming
 from pullback_service.importers.contents import Source
 from pullback_service.importers.formats import Importer
-from pullback_service.importers.json_paths import At, refuse, text_at
-from pullback_service.importers.results import Failed, Gathering, Imported, Metric, Result, UploadOptions
+from pullback_service.importers.json_paths import LocatedValue, refuse, text_at
+from pullback_service.importers.results import FailedResult, Gathering, ImportedFile, Metric, Result, UploadOptions
 from pullback_service.importers.units import Unit
 
 _NANOSECONDS = Unit(1e-9, "s")
@@ -22,7 +22,7 @@ def recognises(source: Source) -> bool:
     return source.files is not None and bool(_folders(source))
 
 
-def read(source: Source, asked: UploadOptions) -> Imported:
+def read(source: Source, asked: UploadOptions) -> ImportedFile:
     """One result for every benchmark of the last run."""
     del asked  # the format fixes units and directions
     gathering = Gathering()
@@ -33,7 +33,7 @@ def read(source: Source, asked: UploadOptions) -> Imported:
     gathering.left_out("samples of earlier runs left out", max(earlier, 0))
     for folder in folders:
         gathering.add(_result(source, folder, gathering))
-    return Imported("criterion.rs", gathering.results, gathering.notes())
+    return ImportedFile("criterion.rs", gathering.results, gathering.notes())
 
 
 def _folders(source: Source) -> list[PurePosixPath]:
@@ -49,7 +49,7 @@ def _result(source: Source, folder: PurePosixPath, gathering: Gathering) -> Resu
     params = {"value": naming.literal(value)} if value is not None else {}
     metric = _time(source, folder, gathering)
     if metric is None:
-        failed = Failed("no-value", "The last run of this benchmark has no usable sample.")
+        failed = FailedResult("no-value", "The last run of this benchmark has no usable sample.")
         return Result(about.path, workload, params, failed=failed)
     return Result(about.path, workload, params, {"time": metric})
 
@@ -68,7 +68,7 @@ def _time(source: Source, folder: PurePosixPath, gathering: Gathering) -> Metric
     return gathering.single(median.number(), _NANOSECONDS, "smaller", method="median, as estimated in the file")
 
 
-def _per_iteration(times: At, iterations: At) -> list[float]:
+def _per_iteration(times: LocatedValue, iterations: LocatedValue) -> list[float]:
     return [
         time / count if count else float("nan")
         for time, count in zip(times.numbers(), iterations.numbers(), strict=True)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pullback_service.importers.contents import Source
-from pullback_service.importers.results import Imported, UploadOptions
+from pullback_service.importers.results import ImportedFile, UploadOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,4 +14,4 @@ class Importer:
     name: str
     title: str
     recognises: Callable[[Source], bool]
-    read: Callable[[Source, UploadOptions], Imported]
+    read: Callable[[Source, UploadOptions], ImportedFile]

@@ -11,12 +11,12 @@ from pullback_service.errors import FieldError, IncompleteRequestError
 from pullback_service.importers import naming
 from pullback_service.importers.contents import Source
 from pullback_service.importers.formats import Importer
-from pullback_service.importers.json_paths import At, text_at
+from pullback_service.importers.json_paths import LocatedValue, text_at
 from pullback_service.importers.results import (
-    Failed,
+    FailedResult,
     Gathering,
-    Imported,
     ImportedCommit,
+    ImportedFile,
     Metric,
     Result,
     UploadOptions,
@@ -64,14 +64,14 @@ def commits_of(source: Source) -> list[str]:
     return list(dict.fromkeys(sha for sha in found if sha is not None))
 
 
-def read(source: Source, asked: UploadOptions) -> Imported:
+def read(source: Source, asked: UploadOptions) -> ImportedFile:
     """One result for every name; of a history, those of the commit that is asked for."""
     gathering = Gathering()
     if not is_history(source):
         for bench in source.document.each():
             unit, direction = asked.need(_metric_name(bench), "github-action-benchmark", unit=bench.need("unit").text())
             gathering.add(_result(bench, unit, direction, gathering))
-        return Imported("github-action-benchmark", gathering.results, gathering.notes())
+        return ImportedFile("github-action-benchmark", gathering.results, gathering.notes())
     sha = _chosen(commits_of(source), asked)
     commit, date = ImportedCommit(sha), None
     chosen: dict[tuple[str, str], Result] = {}
@@ -89,7 +89,7 @@ def read(source: Source, asked: UploadOptions) -> Imported:
                 chosen[suite, result.workload] = result
     for result in chosen.values():
         gathering.add(result)
-    return Imported("github-action-benchmark", gathering.results, gathering.notes(), commit, started_at=date)
+    return ImportedFile("github-action-benchmark", gathering.results, gathering.notes(), commit, started_at=date)
 
 
 def _chosen(commits: list[str], asked: UploadOptions) -> str:
@@ -102,7 +102,9 @@ def _chosen(commits: list[str], asked: UploadOptions) -> str:
     raise IncompleteRequestError(f"query.commit {message}.", errors=[FieldError(path="query.commit", message=message)])
 
 
-def _of_history(suite: str, entry: At, bench: At, asked: UploadOptions, gathering: Gathering) -> Result:
+def _of_history(
+    suite: str, entry: LocatedValue, bench: LocatedValue, asked: UploadOptions, gathering: Gathering
+) -> Result:
     tool = text_at(entry.get("tool")) or ""
     unit = unit_of(bench.need("unit").text())
     direction = _DIRECTIONS.get(tool) or unit.direction
@@ -112,21 +114,21 @@ def _of_history(suite: str, entry: At, bench: At, asked: UploadOptions, gatherin
     return Result(result.path, result.workload, {"suite": naming.parameter(suite)}, result.metrics, result.failed)
 
 
-def _metric_name(bench: At) -> str:
+def _metric_name(bench: LocatedValue) -> str:
     return _METRIC_NAMES.get(unit_of(bench.need("unit").text()).stored, "value")
 
 
-def _result(bench: At, unit: Unit, direction: Direction, gathering: Gathering) -> Result:
+def _result(bench: LocatedValue, unit: Unit, direction: Direction, gathering: Gathering) -> Result:
     workload = naming.name(bench.need("name").text(), f"{bench.path}.name")
     if not unit.stored or len(unit.stored) > 32:
         bench.need("unit").refuse("must be a unit of 1 to 32 characters")
     metric: Metric | None = gathering.single(_value(bench), unit, direction, method="as given in the file")
     if metric is None:
-        return Result(bench.path, workload, failed=Failed("no-value", "The value cannot be stored."))
+        return Result(bench.path, workload, failed=FailedResult("no-value", "The value cannot be stored."))
     return Result(bench.path, workload, metrics={_metric_name(bench): metric})
 
 
-def _value(bench: At) -> float:
+def _value(bench: LocatedValue) -> float:
     value = bench.need("value")
     if isinstance(value.value, str):  # the action takes numbers as text as well
         try:
@@ -136,7 +138,7 @@ def _value(bench: At) -> float:
     return value.number()
 
 
-def _commit(sha: str, commit: At) -> ImportedCommit:
+def _commit(sha: str, commit: LocatedValue) -> ImportedCommit:
     stamp = text_at(commit.get("timestamp"))
     return ImportedCommit(sha, authored_at=iso_time(stamp) if stamp else None)
 

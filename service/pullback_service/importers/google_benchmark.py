@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from pullback_service.importers import naming
 from pullback_service.importers.contents import Source
 from pullback_service.importers.formats import Importer
-from pullback_service.importers.json_paths import At, text_at
+from pullback_service.importers.json_paths import LocatedValue, text_at
 from pullback_service.importers.naming import Scalar
 from pullback_service.importers.results import (
-    Failed,
+    FailedResult,
     Gathering,
-    Imported,
+    ImportedFile,
     ImportedMachine,
     Metric,
     Result,
@@ -72,10 +72,10 @@ def recognises(source: Source) -> bool:
     return context is not None and context.is_object() and benchmarks is not None and benchmarks.is_list()
 
 
-def read(source: Source, asked: UploadOptions) -> Imported:
+def read(source: Source, asked: UploadOptions) -> ImportedFile:
     """One result for every benchmark, whatever its number of repetitions."""
     gathering = Gathering()
-    groups: dict[str, list[At]] = {}
+    groups: dict[str, list[LocatedValue]] = {}
     for row in source.document.need("benchmarks").each():
         named = row.get("run_name") or row.need("name")
         groups.setdefault(named.text(), []).append(row)
@@ -88,7 +88,7 @@ def read(source: Source, asked: UploadOptions) -> Imported:
     date, host = text_at(context.get("date")), text_at(context.get("host_name"))
     facts = {"cores": context.get("num_cpus"), "mhz": context.get("mhz_per_cpu")}
     version = text_at(context.get("library_version"))
-    return Imported(
+    return ImportedFile(
         tool=f"Google Benchmark {version}" if version else "Google Benchmark",
         results=gathering.results,
         notes=gathering.notes(),
@@ -99,7 +99,7 @@ def read(source: Source, asked: UploadOptions) -> Imported:
     )
 
 
-def _doubts(context: At, gathering: Gathering) -> None:
+def _doubts(context: LocatedValue, gathering: Gathering) -> None:
     scaling, build = context.get("cpu_scaling_enabled"), text_at(context.get("library_build_type"))
     if scaling is not None and scaling.value is True:
         gathering.note("the file says that the CPU changes its frequency (cpu_scaling_enabled): times will scatter")
@@ -107,13 +107,13 @@ def _doubts(context: At, gathering: Gathering) -> None:
         gathering.note("the file says that the benchmark library is a debug build (library_build_type)")
 
 
-def _result(run_name: str, rows: Sequence[At], asked: UploadOptions, gathering: Gathering) -> Result | None:
+def _result(run_name: str, rows: Sequence[LocatedValue], asked: UploadOptions, gathering: Gathering) -> Result | None:
     first = rows[0]
     workload, params = _case_of(run_name, first)
     broken = next((row for row in rows if _truth(row.get("error_occurred")) or _truth(row.get("skipped"))), None)
     if broken is not None:
         reason = text_at(broken.get("error_message")) or text_at(broken.get("skip_message")) or "skipped"
-        return Result(broken.path, workload, params, failed=Failed("error", naming.message(reason)))
+        return Result(broken.path, workload, params, failed=FailedResult("error", naming.message(reason)))
     measured = [row for row in rows if text_at(row.get("run_type")) != "aggregate"]
     aggregates = [row for row in rows if text_at(row.get("run_type")) == "aggregate"]
     if measured:
@@ -136,11 +136,13 @@ def _result(run_name: str, rows: Sequence[At], asked: UploadOptions, gathering: 
         metric_name = naming.name(key, first.path)
         _keep(metrics, metric_name, _metric(first, samples, unit, direction, gathering))
     if "time" not in metrics:
-        return Result(first.path, workload, params, failed=Failed("no-value", "No repetition has a usable time."))
+        return Result(first.path, workload, params, failed=FailedResult("no-value", "No repetition has a usable time."))
     return Result(first.path, workload, params, metrics)
 
 
-def _metric(row: At, samples: Sequence[float], unit: Unit, direction: Direction, gathering: Gathering) -> Metric | None:
+def _metric(
+    row: LocatedValue, samples: Sequence[float], unit: Unit, direction: Direction, gathering: Gathering
+) -> Metric | None:
     if text_at(row.get("run_type")) == "aggregate" and samples:
         return gathering.single(samples[0], unit, direction, method="median of repetitions, as given in the file")
     return gathering.one_process(row, samples, unit, direction, of="repetitions")
@@ -151,7 +153,7 @@ def _keep(metrics: dict[str, Metric], name: str, metric: Metric | None) -> None:
         metrics[name] = metric
 
 
-def _time_unit(row: At) -> Unit:
+def _time_unit(row: LocatedValue) -> Unit:
     said = row.get("time_unit")
     unit = known_unit(said.text()) if said is not None else known_unit("ns")
     if unit is None or unit.stored != "s":
@@ -159,7 +161,7 @@ def _time_unit(row: At) -> Unit:
     return unit
 
 
-def _counters(row: At, asked: UploadOptions, gathering: Gathering) -> list[tuple[str, Unit, Direction]]:
+def _counters(row: LocatedValue, asked: UploadOptions, gathering: Gathering) -> list[tuple[str, Unit, Direction]]:
     found: list[tuple[str, Unit, Direction]] = [
         (key, unit, "bigger") for key, unit in _RATES.items() if row.get(key) is not None
     ]
@@ -178,7 +180,7 @@ def _counters(row: At, asked: UploadOptions, gathering: Gathering) -> list[tuple
     return found
 
 
-def _case_of(run_name: str, row: At) -> tuple[str, dict[str, Scalar]]:
+def _case_of(run_name: str, row: LocatedValue) -> tuple[str, dict[str, Scalar]]:
     """`BM_fill/1024/threads:2` is the workload BM_fill with two parameters; what follows a name is read from the end."""
     parts = run_name.split("/")
     given: list[tuple[str | None, str]] = []
@@ -202,7 +204,7 @@ def _case_of(run_name: str, row: At) -> tuple[str, dict[str, Scalar]]:
     return naming.name("/".join(parts), row.path), naming.parameters(params, row.path)
 
 
-def _truth(value: At | None) -> bool:
+def _truth(value: LocatedValue | None) -> bool:
     return value is not None and bool(value.value)
 
 

@@ -22,10 +22,10 @@ import orjson
 from pullback_service.importers import naming
 from pullback_service.importers.contents import Source, json_lines
 from pullback_service.importers.formats import Importer
-from pullback_service.importers.json_paths import At, refuse, text_at
+from pullback_service.importers.json_paths import LocatedValue, refuse, text_at
 from pullback_service.importers.limits import MOST_RESULTS, MOST_SAMPLES
 from pullback_service.importers.naming import Scalar
-from pullback_service.importers.results import Failed, Gathering, Imported, Result, UploadOptions, metrics_of
+from pullback_service.importers.results import FailedResult, Gathering, ImportedFile, Result, UploadOptions, metrics_of
 from pullback_service.importers.units import Unit
 
 Outcome = Literal["success", "invalid", "failure", "undefined", "unfinished"]
@@ -53,7 +53,7 @@ class Evaluation:
     runs: int = 0
     evaluate_ns: float = 0.0
     other_ns: Mapping[str, tuple[int, float]] = field(default_factory=dict)
-    failed: Failed | None = None
+    failed: FailedResult | None = None
 
     @property
     def mean_ns(self) -> float | None:
@@ -74,7 +74,7 @@ class Log:
     duration_s: float | None
 
 
-def read_log(lines: Iterable[At]) -> Log:
+def read_log(lines: Iterable[LocatedValue]) -> Log:
     """Follow a conversation; whatever contradicts the protocol is refused with its line."""
     reader = _Reader()
     for line in lines:
@@ -101,7 +101,7 @@ def recognises(source: Source) -> bool:
     return source.is_lines() or (source.files is not None and any(name.endswith(".jsonl") for name in source.files))
 
 
-def read(source: Source, asked: UploadOptions) -> Imported:
+def read(source: Source, asked: UploadOptions) -> ImportedFile:
     """One result for every function at every input."""
     del asked  # the format fixes units and directions
     gathering = Gathering()
@@ -112,7 +112,7 @@ def read(source: Source, asked: UploadOptions) -> Imported:
         gathering.note(f"{shown}: {log.outcome}" + (f", GradBench score {worth:.6g}" if worth is not None else ""))
         for result in _results(log, gathering):
             gathering.add(result)
-    return Imported(
+    return ImportedFile(
         "GradBench",
         gathering.results,
         gathering.notes(),
@@ -172,11 +172,13 @@ def _results(log: Log, gathering: Gathering) -> Iterable[Result]:
                     metrics[naming.name(f"{name}_time", each.path)] = other
         failed = each.failed
         if failed is None and not metrics:
-            failed = Failed("no-value", "The tool timed no run of this function.")
+            failed = FailedResult("no-value", "The tool timed no run of this function.")
         yield Result(each.path, workload, params, metrics, failed, variant)
     if log.undefined is not None:
         workload = naming.name(log.eval or "unknown", log.path)
-        yield Result(log.path, workload, failed=Failed("undefined", naming.message(log.undefined)), variant=variant)
+        yield Result(
+            log.path, workload, failed=FailedResult("undefined", naming.message(log.undefined)), variant=variant
+        )
 
 
 class _Reader:
@@ -186,13 +188,13 @@ class _Reader:
         self._path = "line 1: $"
         self._eval: str | None = None
         self._tool: str | None = None
-        self._waiting: tuple[At, int] | None = None
+        self._waiting: tuple[LocatedValue, int] | None = None
         self._by_id: dict[int, Evaluation] = {}
         self._undefined: str | None = None
         self._last_ns: float | None = None
         self._undescribed: dict[tuple[str, str], int] = {}
 
-    def take(self, line: At) -> None:
+    def take(self, line: LocatedValue) -> None:
         """One line of the log: a message or a response."""
         elapsed = line.get("elapsed")
         if elapsed is not None and elapsed.get("nanoseconds") is not None:
@@ -212,7 +214,7 @@ class _Reader:
             message, number = self._waiting
             reason = "The tool did not answer: it crashed, or the run was interrupted."
             if text_at(message.get("kind")) == "evaluate":
-                self._fail(number, Failed("no-answer", reason))
+                self._fail(number, FailedResult("no-answer", reason))
             elif text_at(message.get("kind")) == "define":
                 self._undefined = reason
         kinds = {each.failed.kind for each in self._by_id.values() if each.failed is not None}
@@ -230,7 +232,7 @@ class _Reader:
         seconds = self._last_ns / 1e9 if self._last_ns is not None and 0 <= self._last_ns < 1e18 else None
         return Log(self._path, self._eval, self._tool, list(self._by_id.values()), self._undefined, outcome, seconds)
 
-    def _take_message(self, message: At) -> None:
+    def _take_message(self, message: LocatedValue) -> None:
         if self._waiting is not None:
             message.refuse("follows a message that has no response")
         kind = message.need("kind").text()
@@ -245,9 +247,9 @@ class _Reader:
             message.need("kind").refuse("must be start, define, evaluate or analysis")
         # An input can be megabytes: only what is read again is kept until the response.
         kept = {key: message.value[key] for key in ("kind", "id") if key in message.value}
-        self._waiting = (At(kept, message.path), number)
+        self._waiting = (LocatedValue(kept, message.path), number)
 
-    def _begin(self, message: At, number: int) -> None:
+    def _begin(self, message: LocatedValue, number: int) -> None:
         if number in self._by_id:
             message.need("id").refuse("was used before")
         if len(self._by_id) >= MOST_RESULTS:
@@ -267,16 +269,16 @@ class _Reader:
             return f"input={given:g}"
         return f"input={hashlib.sha256(orjson.dumps(given)).hexdigest()[:12]}"
 
-    def _judge(self, message: At) -> None:
+    def _judge(self, message: LocatedValue) -> None:
         of = message.need("of")
         judged = _whole(of)
         if judged not in self._by_id:
             of.refuse("is not the id of an earlier evaluation")
         if message.need("valid").value is not True:
             reason = text_at(message.get("error")) or "The eval judged the output wrong."
-            self._fail(judged, Failed("invalid", naming.message(reason)))
+            self._fail(judged, FailedResult("invalid", naming.message(reason)))
 
-    def _take_response(self, response: At) -> None:
+    def _take_response(self, response: LocatedValue) -> None:
         if self._waiting is None:
             response.refuse("follows no message")
         message, number = self._waiting
@@ -289,12 +291,12 @@ class _Reader:
         elif kind == "evaluate":
             self._end(response, number)
 
-    def _end(self, response: At, number: int) -> None:
+    def _end(self, response: LocatedValue, number: int) -> None:
         # Logs before 2025 have no `success`: an output was success.
         success = response.get("success")
         if (success is not None and success.value is not True) or response.get("error") is not None:
             reason = text_at(response.get("error")) or "The tool reported a failure."
-            self._fail(number, Failed("failure", naming.message(reason)))
+            self._fail(number, FailedResult("failure", naming.message(reason)))
             return
         timings = response.get("timings")
         if timings is None:
@@ -312,11 +314,11 @@ class _Reader:
         runs, total = sums.pop("evaluate", (0, 0.0))
         self._by_id[number] = replace(self._by_id[number], runs=runs, evaluate_ns=total, other_ns=sums)
 
-    def _fail(self, number: int, failed: Failed) -> None:
+    def _fail(self, number: int, failed: FailedResult) -> None:
         self._by_id[number] = replace(self._by_id[number], failed=failed)
 
 
-def _whole(at: At) -> int:
+def _whole(at: LocatedValue) -> int:
     if isinstance(at.value, bool) or not isinstance(at.value, int):
         at.refuse("must be a whole number")
     return at.value

@@ -12,8 +12,15 @@ from pathlib import PurePosixPath
 from pullback_service.importers import gradbench, naming
 from pullback_service.importers.contents import Source
 from pullback_service.importers.formats import Importer
-from pullback_service.importers.json_paths import At, refuse, text_at
-from pullback_service.importers.results import Failed, Gathering, Imported, ImportedCommit, Result, UploadOptions
+from pullback_service.importers.json_paths import LocatedValue, refuse, text_at
+from pullback_service.importers.results import (
+    FailedResult,
+    Gathering,
+    ImportedCommit,
+    ImportedFile,
+    Result,
+    UploadOptions,
+)
 from pullback_service.importers.times import iso_time
 from pullback_service.importers.units import Unit
 
@@ -26,7 +33,7 @@ def recognises(source: Source) -> bool:
     return source.files is not None and bool(_summaries(source))
 
 
-def read(source: Source, asked: UploadOptions) -> Imported:
+def read(source: Source, asked: UploadOptions) -> ImportedFile:
     """One result for every duration."""
     del asked  # the format fixes units and directions
     gathering = Gathering()
@@ -41,7 +48,7 @@ def read(source: Source, asked: UploadOptions) -> Imported:
         gathering.add(result)
     date, sha = _when(about)
     # The archive does not say when the commit was made; the day it was first measured is the nearest that is known.
-    return Imported(
+    return ImportedFile(
         "GradBench nightly",
         gathering.results,
         gathering.notes(),
@@ -55,17 +62,17 @@ def _summaries(source: Source) -> list[PurePosixPath]:
     return sorted(path for path in paths if path.name == "summary.json" and path.parent.parent.name == "evals")
 
 
-def _about(source: Source) -> At:
+def _about(source: Source) -> LocatedValue:
     names = [name for name in source.files or () if PurePosixPath(name).name == "summary.json"]
     return source.file(min(names, key=lambda name: len(PurePosixPath(name).parts)))
 
 
-def _when(about: At) -> tuple[datetime | None, str | None]:
+def _when(about: LocatedValue) -> tuple[datetime | None, str | None]:
     date, sha = text_at(about.get("date")), text_at(about.get("commit"))
     return (iso_time(date) if date else None), (sha if sha and len(sha) in {40, 64} else None)
 
 
-def _bad_outcomes(about: At) -> Iterator[Result]:
+def _bad_outcomes(about: LocatedValue) -> Iterator[Result]:
     """Tools that are known not to get through an eval; those that do not have it at all are none."""
     table = about.get("table")
     for row in table.each() if table is not None else ():
@@ -73,13 +80,13 @@ def _bad_outcomes(about: At) -> Iterator[Result]:
         for cell in row.need("tools").each():
             outcome = text_at(cell.get("outcome"))
             if outcome is not None and outcome not in {"undefined", "success"}:
-                failed = Failed(naming.name(outcome, cell.path), f"GradBench's outcome was {outcome[:40]}.")
+                failed = FailedResult(naming.name(outcome, cell.path), f"GradBench's outcome was {outcome[:40]}.")
                 yield Result(
                     cell.path, workload, failed=failed, variant=naming.name(cell.need("tool").text(), cell.path)
                 )
 
 
-def _results(summary: At, evaluated: str, gathering: Gathering) -> Iterator[Result]:
+def _results(summary: LocatedValue, evaluated: str, gathering: Gathering) -> Iterator[Result]:
     workload = naming.name(evaluated, summary.path)
     functions = {part: text_at(summary.get(part)) or part for part in _PARTS}
     for tool, entries in summary.need("tools").members():
@@ -98,7 +105,7 @@ def _results(summary: At, evaluated: str, gathering: Gathering) -> Iterator[Resu
 
 
 def _result(
-    duration: At, workload: str, params: dict[str, naming.Scalar], variant: str, gathering: Gathering
+    duration: LocatedValue, workload: str, params: dict[str, naming.Scalar], variant: str, gathering: Gathering
 ) -> Result:
     seconds = duration.need("secs").number() + duration.need("nanos").number() / 1e9
     # A duration of nothing is how the archive writes that no run was timed.
@@ -108,7 +115,7 @@ def _result(
         else None
     )
     if metric is None:
-        failed = Failed("no-value", "The archive has no duration for this function.")
+        failed = FailedResult("no-value", "The archive has no duration for this function.")
         return Result(duration.path, workload, params, failed=failed, variant=variant)
     return Result(duration.path, workload, params, {"time": metric}, variant=variant)
 

@@ -10,9 +10,17 @@ from collections.abc import Mapping
 from pullback_service.importers import naming
 from pullback_service.importers.contents import Source
 from pullback_service.importers.formats import Importer
-from pullback_service.importers.json_paths import At
+from pullback_service.importers.json_paths import LocatedValue
 from pullback_service.importers.naming import Scalar
-from pullback_service.importers.results import Failed, Gathering, Imported, Metric, Result, UploadOptions, metrics_of
+from pullback_service.importers.results import (
+    FailedResult,
+    Gathering,
+    ImportedFile,
+    Metric,
+    Result,
+    UploadOptions,
+    metrics_of,
+)
 from pullback_service.importers.units import Unit
 
 _SECONDS = Unit(1.0, "s")
@@ -32,16 +40,16 @@ def recognises(source: Source) -> bool:
     )
 
 
-def read(source: Source, asked: UploadOptions) -> Imported:
+def read(source: Source, asked: UploadOptions) -> ImportedFile:
     """One result for every command."""
     del asked  # the file says everything; hyperfine writes seconds and bytes
     gathering = Gathering()
     for result in source.document.need("results").each():
         gathering.add(_result(result, gathering))
-    return Imported("hyperfine", gathering.results, gathering.notes())
+    return ImportedFile("hyperfine", gathering.results, gathering.notes())
 
 
-def _result(result: At, gathering: Gathering) -> Result:
+def _result(result: LocatedValue, gathering: Gathering) -> Result:
     given = result.get("parameters")
     params = (
         {
@@ -64,7 +72,9 @@ def _result(result: At, gathering: Gathering) -> Result:
         max_rss=_memory(result, gathering),
     )
     if "time" not in metrics:
-        return Result(result.path, workload, params, failed=Failed("no-value", "No run of this command has a time."))
+        return Result(
+            result.path, workload, params, failed=FailedResult("no-value", "No run of this command has a time.")
+        )
     return Result(result.path, workload, params, metrics)
 
 
@@ -77,7 +87,7 @@ def _template(command: str, params: Mapping[str, Scalar]) -> str:
     return command
 
 
-def _time(result: At, gathering: Gathering) -> Metric | None:
+def _time(result: LocatedValue, gathering: Gathering) -> Metric | None:
     times = result.get("times")
     if times is not None and times.count():
         return gathering.per_process(times, times.numbers(), _SECONDS, "smaller", method="wall time of a run")
@@ -88,12 +98,12 @@ def _time(result: At, gathering: Gathering) -> Metric | None:
     return None
 
 
-def _mean(result: At, key: str, gathering: Gathering) -> Metric | None:
+def _mean(result: LocatedValue, key: str, gathering: Gathering) -> Metric | None:
     said = result.get(key)
     return None if said is None else gathering.single(said.number(), _SECONDS, "smaller", method="mean of runs")
 
 
-def _memory(result: At, gathering: Gathering) -> Metric | None:
+def _memory(result: LocatedValue, gathering: Gathering) -> Metric | None:
     sizes = result.get("memory_usage_byte")
     if sizes is None or not sizes.count():
         return None

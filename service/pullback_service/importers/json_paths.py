@@ -25,7 +25,7 @@ def place_in_words(path: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class At:
+class LocatedValue:
     """A value and its JSON path; a file inside an archive has its name before the `$`."""
 
     value: Any
@@ -35,38 +35,38 @@ class At:
         """Raise: this value does not hold."""
         refuse(self.path, message, cause=cause)
 
-    def get(self, key: str) -> "At | None":
+    def get(self, key: str) -> "LocatedValue | None":
         """A member; None where it is missing or null."""
         value = self._object().get(key)
-        return None if value is None else At(value, self._below(key))
+        return None if value is None else LocatedValue(value, self._below(key))
 
-    def need(self, key: str) -> "At":
+    def need(self, key: str) -> "LocatedValue":
         """A member that must be there."""
         found = self.get(key)
         if found is None:
             self.refuse(f"has no `{key}`")
         return found
 
-    def members(self) -> Iterator[tuple[str, "At"]]:
+    def members(self) -> Iterator[tuple[str, "LocatedValue"]]:
         """Every member of an object, nulls included."""
         for key, value in self._object().items():
-            yield key, At(value, self._below(key))
+            yield key, LocatedValue(value, self._below(key))
 
     def members_raw(self) -> dict[str, Any]:
         """An object as it is."""
         return self._object()
 
-    def each(self) -> Iterator["At"]:
+    def each(self) -> Iterator["LocatedValue"]:
         """Every item of a list."""
         for index, item in enumerate(self._list()):
-            yield At(item, f"{self.path}[{index}]")
+            yield LocatedValue(item, f"{self.path}[{index}]")
 
-    def item(self, index: int) -> "At":
+    def item(self, index: int) -> "LocatedValue":
         """One item of a list."""
         items = self._list()
         if index >= len(items):
             self.refuse(f"has {len(items)} items where at least {index + 1} are needed")
-        return At(items[index], f"{self.path}[{index}]")
+        return LocatedValue(items[index], f"{self.path}[{index}]")
 
     def count(self) -> int:
         """The number of items of a list."""
@@ -115,6 +115,6 @@ class At:
         return f"{self.path}[{json.dumps(key[:_LONGEST_KEY])}]"
 
 
-def text_at(value: At | None) -> str | None:
+def text_at(value: LocatedValue | None) -> str | None:
     """A string that may be missing; anything else in its place counts as missing: facts never refuse an upload."""
     return value.value if value is not None and isinstance(value.value, str) and value.value.strip() else None

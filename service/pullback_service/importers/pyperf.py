@@ -14,11 +14,11 @@ from pullback_service.fields import LONGEST_RUN_S
 from pullback_service.importers import naming
 from pullback_service.importers.contents import Source
 from pullback_service.importers.formats import Importer
-from pullback_service.importers.json_paths import At, text_at
+from pullback_service.importers.json_paths import LocatedValue, text_at
 from pullback_service.importers.results import (
-    Failed,
+    FailedResult,
     Gathering,
-    Imported,
+    ImportedFile,
     ImportedMachine,
     Metric,
     Result,
@@ -56,7 +56,7 @@ def recognises(source: Source) -> bool:
     )
 
 
-def read(source: Source, asked: UploadOptions) -> Imported:
+def read(source: Source, asked: UploadOptions) -> ImportedFile:
     """One result for every benchmark."""
     del asked  # the file says everything
     top = source.document
@@ -75,12 +75,12 @@ def read(source: Source, asked: UploadOptions) -> Imported:
                 total_s += duration
         gathering.add(_result(benchmark, own, runs, gathering))
     facts = {**shared, **first_run}
-    return Imported(
+    return ImportedFile(
         tool=f"pyperf {facts['perf_version']}" if isinstance(facts.get("perf_version"), str) else "pyperf",
         results=gathering.results,
         notes=gathering.notes(),
         machine=ImportedMachine(
-            text_at(At(facts.get("hostname"))),
+            text_at(LocatedValue(facts.get("hostname"))),
             {ours: naming.parameter(facts[theirs]) for theirs, ours in _FACTS.items() if theirs in facts},
         ),
         started_at=_started_at(facts),
@@ -88,7 +88,9 @@ def read(source: Source, asked: UploadOptions) -> Imported:
     )
 
 
-def _result(benchmark: At, metadata: Mapping[str, Any], runs: list[At], gathering: Gathering) -> Result:
+def _result(
+    benchmark: LocatedValue, metadata: Mapping[str, Any], runs: list[LocatedValue], gathering: Gathering
+) -> Result:
     named = metadata.get("name")
     workload = naming.name(named, f"{benchmark.path}.metadata.name") if isinstance(named, str) else "unnamed"
     unit = metadata.get("unit", "second")
@@ -109,11 +111,13 @@ def _result(benchmark: At, metadata: Mapping[str, Any], runs: list[At], gatherin
         benchmark, medians, stored, direction, method=f"median of a process, {samples} values in all"
     )
     if metric is None:
-        return Result(benchmark.path, workload, failed=Failed("no-value", "No run of this benchmark has a value."))
+        return Result(
+            benchmark.path, workload, failed=FailedResult("no-value", "No run of this benchmark has a value.")
+        )
     return Result(benchmark.path, workload, metrics={metric_name: metric})
 
 
-def _metadata(at: At) -> Mapping[str, Any]:
+def _metadata(at: LocatedValue) -> Mapping[str, Any]:
     found = at.get("metadata")
     return {} if found is None else dict(found.members_raw())
 

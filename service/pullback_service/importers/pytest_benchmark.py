@@ -9,12 +9,12 @@ from collections import Counter
 from pullback_service.importers import naming
 from pullback_service.importers.contents import Source
 from pullback_service.importers.formats import Importer
-from pullback_service.importers.json_paths import At, text_at
+from pullback_service.importers.json_paths import LocatedValue, text_at
 from pullback_service.importers.results import (
-    Failed,
+    FailedResult,
     Gathering,
-    Imported,
     ImportedCommit,
+    ImportedFile,
     ImportedMachine,
     Metric,
     Result,
@@ -33,7 +33,7 @@ def recognises(source: Source) -> bool:
     return source.document.get("machine_info") is not None and "benchmarks" in source.document.value
 
 
-def read(source: Source, asked: UploadOptions) -> Imported:
+def read(source: Source, asked: UploadOptions) -> ImportedFile:
     """One result for every test."""
     del asked  # the file says everything
     top = source.document
@@ -45,7 +45,7 @@ def read(source: Source, asked: UploadOptions) -> Imported:
     version = text_at(top.get("version"))
     machine, commit = top.get("machine_info"), top.get("commit_info")
     date = text_at(top.get("datetime"))
-    return Imported(
+    return ImportedFile(
         tool=f"pytest-benchmark {version}" if version else "pytest-benchmark",
         results=gathering.results,
         notes=gathering.notes(),
@@ -55,36 +55,36 @@ def read(source: Source, asked: UploadOptions) -> Imported:
     )
 
 
-def _key(benchmark: At) -> tuple[str, str]:
+def _key(benchmark: LocatedValue) -> tuple[str, str]:
     """The parameters that tell two tests apart once the bracket is dropped."""
     params = benchmark.get("params")
     return _base_name(benchmark), "" if params is None else repr(sorted(params.members_raw().items(), key=repr))
 
 
-def _full_name(benchmark: At) -> str:
+def _full_name(benchmark: LocatedValue) -> str:
     named = benchmark.get("fullname") or benchmark.need("name")
     return named.text()
 
 
-def _base_name(benchmark: At) -> str:
+def _base_name(benchmark: LocatedValue) -> str:
     text = _full_name(benchmark)
     has_params = benchmark.get("params") is not None
     return text.partition("[")[0] if has_params and text.endswith("]") else text
 
 
-def _result(benchmark: At, gathering: Gathering, *, alone: bool) -> Result:
+def _result(benchmark: LocatedValue, gathering: Gathering, *, alone: bool) -> Result:
     params = benchmark.get("params")
     # Objects that pytest cannot tell apart by value have equal parameters; then the bracket is all there is.
     workload = naming.name(_base_name(benchmark) if alone else _full_name(benchmark), f"{benchmark.path}.fullname")
     given = naming.parameters(params.members_raw(), params.path) if params is not None else {}
     metric = _time(benchmark.need("stats"), gathering)
     if metric is None:
-        failed = Failed("no-value", "The statistics of this test have no usable time.")
+        failed = FailedResult("no-value", "The statistics of this test have no usable time.")
         return Result(benchmark.path, workload, given, failed=failed)
     return Result(benchmark.path, workload, given, {"time": metric})
 
 
-def _time(stats: At, gathering: Gathering) -> Metric | None:
+def _time(stats: LocatedValue, gathering: Gathering) -> Metric | None:
     data = stats.get("data")
     if data is not None and data.count():
         return gathering.one_process(stats, data.numbers(), _SECONDS, "smaller", of="rounds")
@@ -93,7 +93,7 @@ def _time(stats: At, gathering: Gathering) -> Metric | None:
     )
 
 
-def _commit(commit: At) -> ImportedCommit:
+def _commit(commit: LocatedValue) -> ImportedCommit:
     sha, branch, time = (text_at(commit.get(key)) for key in ("id", "branch", "time"))
     dirty = commit.get("dirty")
     return ImportedCommit(
@@ -104,7 +104,7 @@ def _commit(commit: At) -> ImportedCommit:
     )
 
 
-def _machine(machine: At) -> ImportedMachine:
+def _machine(machine: LocatedValue) -> ImportedMachine:
     cpu = machine.get("cpu")
     facts = {
         "cpu": text_at(cpu.get("brand_raw")) if cpu is not None and cpu.is_object() else None,

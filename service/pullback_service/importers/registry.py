@@ -20,7 +20,7 @@ from pullback_service.importers import (
 from pullback_service.importers.contents import Source
 from pullback_service.importers.formats import Importer
 from pullback_service.importers.json_paths import refuse
-from pullback_service.importers.results import Imported, UploadOptions
+from pullback_service.importers.results import ImportedFile, UploadOptions
 
 # The stricter ones first: Bencher's format is any object of objects of values.
 IMPORTERS: Sequence[Importer] = (
@@ -55,7 +55,7 @@ def choose(source: Source, named: str | None = None) -> Importer:
     raise UnreadableBodyError(message, errors=[FieldError(path="$", message=message)])
 
 
-def read(source: Source, asked: UploadOptions, named: str | None = None) -> tuple[Importer, Imported]:
+def read(source: Source, asked: UploadOptions, named: str | None = None) -> tuple[Importer, ImportedFile]:
     """Read a file with the importer it needs. Whatever is wrong with the file is an error of ours."""
     importer = choose(source, named)
     try:

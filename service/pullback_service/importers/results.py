@@ -11,7 +11,7 @@ from typing import Any
 
 from pullback_service.errors import FieldError, IncompleteRequestError
 from pullback_service.fields import LARGEST_VALUE, SMALLEST_VALUE
-from pullback_service.importers.json_paths import At, refuse
+from pullback_service.importers.json_paths import LocatedValue, refuse
 from pullback_service.importers.limits import (
     MOST_METRICS_OF_A_RESULT,
     MOST_NOTES,
@@ -40,7 +40,7 @@ class Metric:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailedResult:
     """Why a result has no values."""
 
     kind: str
@@ -55,7 +55,7 @@ class Result:
     workload: str
     params: Mapping[str, Scalar] = field(default_factory=dict)
     metrics: Mapping[str, Metric] = field(default_factory=dict)
-    failed: Failed | None = None
+    failed: FailedResult | None = None
     variant: str | None = None
 
 
@@ -78,7 +78,7 @@ class ImportedMachine:
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportedFile:
     """All of a file. `notes` say what was left out and what looked doubtful."""
 
     tool: str
@@ -132,7 +132,7 @@ class UploadOptions:
 
 
 class Gathering:
-    """Results and notes on their way to an `Imported`; counts, so that nothing is left out without a word."""
+    """Results and notes on their way to an `ImportedFile`; counts, so that nothing is left out without a word."""
 
     def __init__(self) -> None:
         self.results: list[Result] = []
@@ -175,7 +175,7 @@ class Gathering:
         return kept
 
     def per_process(
-        self, at: At, values: Iterable[float], unit: Unit, direction: Direction, *, method: str
+        self, at: LocatedValue, values: Iterable[float], unit: Unit, direction: Direction, *, method: str
     ) -> Metric | None:
         """A metric with a value for each process; None where no value can be stored."""
         kept = self.usable(values, unit.factor, unit.stored)
@@ -184,7 +184,7 @@ class Gathering:
         return Metric(tuple(kept), unit.stored, direction, method=method) if kept else None
 
     def one_process(
-        self, at: At, samples: Iterable[float], unit: Unit, direction: Direction, *, of: str
+        self, at: LocatedValue, samples: Iterable[float], unit: Unit, direction: Direction, *, of: str
     ) -> Metric | None:
         """A metric of one process, from its samples: their median, since samples of one process are no repetition."""
         kept = self.usable(samples, unit.factor, unit.stored)

@@ -28,7 +28,7 @@ from pullback_service.incidents.confirming import (
     GIVEN_UP_AFTER_DAYS,
     NOBODY_CAME,
     Budget,
-    Measuring,
+    MeasurementMethod,
     PlannedComparison,
     queue_comparison,
     shown_most,
@@ -105,7 +105,7 @@ async def search(
     bisection: Bisection | None,
     changes: Sequence[Change],
     places: Places,
-    measuring: Mapping[Pair, Measuring],
+    measuring: Mapping[Pair, MeasurementMethod],
     budget: Budget,
 ) -> None:
     """Continue the bisection of a confirmed incident, or begin one if its range has several commits.
@@ -160,7 +160,7 @@ async def go_on(
     bisection: Bisection,
     changes: Sequence[Change],
     places: Places,
-    measuring: Mapping[Pair, Measuring],
+    measuring: Mapping[Pair, MeasurementMethod],
     budget: Budget,
 ) -> None:
     """Queue the next job of a bisection, or end it with its result. Nothing happens while a job waits or runs.
@@ -204,7 +204,7 @@ async def go_on(
 def _wanted(
     bisection: Bisection,
     changes: Sequence[Change],
-    measuring: Mapping[Pair, Measuring],
+    measuring: Mapping[Pair, MeasurementMethod],
     along: Sequence[int],
     step: Probe,
 ) -> PlannedComparison:

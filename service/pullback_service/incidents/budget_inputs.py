@@ -11,7 +11,7 @@ from pullback_service.ids import ProjectId
 from pullback_service.incidents.budgets import over_budget
 from pullback_service.incidents.changes import Change
 from pullback_service.incidents.detection_inputs import Pair, Trunk, columns_of
-from pullback_service.incidents.missing import ABSENT, Suite, Tracked, missing_of
+from pullback_service.incidents.missing import ABSENT, Suite, TrackedVariant, missing_of
 from pullback_service.incidents.trunk_changes import MOST_READINGS
 from pullback_service.reports.schemas import FORMAT
 from pullback_service.rules.budgets import BudgetedSeries, BudgetReading, spent_of
@@ -237,5 +237,5 @@ async def _missing(
     reported: dict[Suite, set[int]] = defaultdict(set)
     for machine_id, suite, commit_id, _ in await statements.rows(session, _ALIKE, alike):
         reported[machine_id, suite].add(commit_id)
-    tracked = [Tracked(*each, measured[each], failed[each]) for each in ordered]
+    tracked = [TrackedVariant(*each, measured[each], failed[each]) for each in ordered]
     return missing_of(tracked, reported, trunk.places)

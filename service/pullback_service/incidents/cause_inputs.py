@@ -15,7 +15,7 @@ from pullback_service.ids import ProjectId
 from pullback_service.incidents.causes import Cause, Movement, Shift, cause_of, may_be_machine, shift_of, speaking
 from pullback_service.incidents.changes import Change
 from pullback_service.incidents.detection_inputs import Trunk, UploadContent
-from pullback_service.incidents.grouping import Located
+from pullback_service.incidents.grouping import LocatedChange
 from pullback_service.incidents.queries import changes_of_incidents
 from pullback_service.incidents.trunk_changes import AROUND, LATER
 from pullback_service.models.incidents import Incident
@@ -91,7 +91,7 @@ async def store_causes(
     project_id: ProjectId,
     trunk: Trunk,
     touched: Collection[int],
-    known: Sequence[Located],
+    known: Sequence[LocatedChange],
     upload: UploadContent | None,
 ) -> set[int]:
     """Compute the causes of touched incidents and of those next to an upload, given all changes; returns the incidents whose cause is another.
@@ -116,7 +116,11 @@ async def store_causes(
 
 
 async def _cause_of(
-    session: AsyncSession, project_id: ProjectId, trunk: Trunk, changes: Sequence[Change], known: Iterable[Located]
+    session: AsyncSession,
+    project_id: ProjectId,
+    trunk: Trunk,
+    changes: Sequence[Change],
+    known: Iterable[LocatedChange],
 ) -> Cause | None:
     told = [change for change in speaking(changes) if {change.reference_id, change.commit_id} <= trunk.places.keys()]
     if not told:

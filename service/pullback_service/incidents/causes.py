@@ -18,7 +18,7 @@ from statistics import median
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from pullback_service.incidents.changes import Change, Evidence, Places, supporting
-from pullback_service.incidents.grouping import Located
+from pullback_service.incidents.grouping import LocatedChange
 from pullback_service.incidents.trunk_changes import AROUND
 
 Cause: TypeAlias = Literal["machine", "baseline", "tier"]
@@ -107,7 +107,7 @@ def speaking(changes: Iterable[Change]) -> list[Change]:
     ]
 
 
-def may_be_machine(changes: Sequence[Change], known: Iterable[Located], places: Places) -> bool:
+def may_be_machine(changes: Sequence[Change], known: Iterable[LocatedChange], places: Places) -> bool:
     """True if the detector saw enough unrelated workloads move on the machine of some changes, in this incident or in others next to it.
 
     It dates one step differently in different series, so a machine that changed may be several incidents.

@@ -40,9 +40,9 @@ from pullback_service.incidents.failing import failures_of
 from pullback_service.incidents.series_states import SeriesState, settled_before
 from pullback_service.incidents.trunk_changes import (
     Claim,
-    Observed,
     Suspicion,
-    Watched,
+    TrunkReading,
+    TrunkSeries,
     changes_of,
     is_of_this_version,
     shown_by_reports,
@@ -50,7 +50,7 @@ from pullback_service.incidents.trunk_changes import (
 )
 from pullback_service.logs import logger
 from pullback_service.membership import among
-from pullback_service.models.incidents import SetAside
+from pullback_service.models.incidents import SeriesSetAside
 
 PAIRS_AT_ONCE: Final = 500
 """Cases and machines whose series are looked at together."""
@@ -61,7 +61,7 @@ SERIES_AT_ONCE: Final = 25
 class _SeriesFindings(NamedTuple):
     """The findings of a series: claims of uploads, suspicions of the detector, and earlier changes that stay."""
 
-    series: Watched
+    series: TrunkSeries
     claims: Sequence[Claim]
     suspicions: Sequence[Suspicion]
     settled: Sequence[Change]
@@ -182,7 +182,7 @@ class _Looking:
         return found
 
     async def _seen(
-        self, noisy: Sequence[Watched], kept: Mapping[int, StoredState]
+        self, noisy: Sequence[TrunkSeries], kept: Mapping[int, StoredState]
     ) -> Mapping[int, tuple[Sequence[Suspicion], Sequence[Change]]]:
         """The suspicions of each series, and its changes older than what the detector reads; stores the detector's states."""
         states, others = await self._at_their_ends(noisy, kept)
@@ -192,7 +192,7 @@ class _Looking:
         rows: dict[int, tuple[StoredState, float | None]] = {}
 
         def note(
-            series: Watched, state: SeriesState | None, suspicions: Sequence[Suspicion], commits: Sequence[int]
+            series: TrunkSeries, state: SeriesState | None, suspicions: Sequence[Suspicion], commits: Sequence[int]
         ) -> None:
             key, before = series.series_id, settled_before(series.series_id, commits, self.trunk.places)
             raised = [
@@ -223,11 +223,11 @@ class _Looking:
         return seen
 
     async def _looked_at_whole(
-        self, some: Sequence[Watched], states: Mapping[int, SeriesState], others: Mapping[int, SeriesState]
-    ) -> list[tuple[Watched, SeriesState | None, Sequence[Suspicion], list[int]]]:
+        self, some: Sequence[TrunkSeries], states: Mapping[int, SeriesState], others: Mapping[int, SeriesState]
+    ) -> list[tuple[TrunkSeries, SeriesState | None, Sequence[Suspicion], list[int]]]:
         """The state, suspicions and commits of series whose newest readings are read again, without those that were set aside."""
         newest = await read_newest(self.session, some, self.trunk, self.upload)
-        found: list[tuple[Watched, SeriesState | None, Sequence[Suspicion], list[int]]] = []
+        found: list[tuple[TrunkSeries, SeriesState | None, Sequence[Suspicion], list[int]]] = []
         for each in some:
             await asyncio.sleep(0)  # other chores run on the same loop
             readings = newest.get(each.series_id, ())
@@ -253,7 +253,7 @@ class _Looking:
         return shown
 
     async def _at_their_ends(
-        self, noisy: Sequence[Watched], kept: Mapping[int, StoredState]
+        self, noisy: Sequence[TrunkSeries], kept: Mapping[int, StoredState]
     ) -> tuple[Mapping[int, SeriesState], Mapping[int, SeriesState]]:
         """The states of series that the upload extends at their end, with its readings taken; and the states of series that it changes earlier."""
         states: dict[int, SeriesState] = {}
@@ -277,7 +277,7 @@ class _Looking:
             await self._take(gone_back[start : start + SERIES_AT_ONCE], states)
         return states, others
 
-    async def _take(self, some: Sequence[Watched], states: dict[int, SeriesState]) -> None:
+    async def _take(self, some: Sequence[TrunkSeries], states: dict[int, SeriesState]) -> None:
         """Let states take the readings after those they know; drop a state whose detector would begin at another commit."""
         if not some:
             return
@@ -292,7 +292,7 @@ class _Looking:
                 states.pop(each.series_id, None)  # all of its readings are read instead
 
     def _gone_back(
-        self, series: Watched, state: SeriesState | None, readings: Sequence[Observed]
+        self, series: TrunkSeries, state: SeriesState | None, readings: Sequence[TrunkReading]
     ) -> SeriesState | None:
         """The state after it went back to before the upload; None if it cannot.
 
@@ -311,7 +311,7 @@ class _Looking:
                 return None
         return state
 
-    def _touched(self, series: Watched) -> Collection[int]:
+    def _touched(self, series: TrunkSeries) -> Collection[int]:
         return self.upload.commits.get(series.machine_id, ()) if self.upload is not None else ()
 
     def _is_raised(self, series_id: int, change: Change) -> bool:
@@ -340,7 +340,7 @@ class _Looking:
         ]
 
     @contextmanager
-    def _setting_aside(self, series: Watched) -> Iterator[None]:
+    def _setting_aside(self, series: TrunkSeries) -> Iterator[None]:
         try:
             yield
         except Exception as error:  # noqa: BLE001 - whatever it is, it is about one series
@@ -349,7 +349,7 @@ class _Looking:
 
 
 async def _note_set_aside(session: AsyncSession, looked_at: Sequence[int], reasons: Mapping[int, str]) -> None:
-    await session.execute(delete(SetAside).where(among(SetAside.series_id, looked_at)))
+    await session.execute(delete(SeriesSetAside).where(among(SeriesSetAside.series_id, looked_at)))
     if reasons:
         rows = [{"series_id": series_id, "reason": reason[:500]} for series_id, reason in reasons.items()]
-        await session.execute(upsert(SetAside), rows)
+        await session.execute(upsert(SeriesSetAside), rows)

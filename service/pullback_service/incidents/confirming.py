@@ -11,7 +11,7 @@ from pullback_service.ids import CommitId, ProjectId
 from pullback_service.incidents.bisecting import LONGER
 from pullback_service.incidents.changes import Change, Places
 from pullback_service.incidents.detection_inputs import Pair
-from pullback_service.job_channel import ring
+from pullback_service.job_channel import notify_waiting_agents
 from pullback_service.jobs.trust import trust_in
 from pullback_service.models.agents import Agent
 from pullback_service.models.incidents import Incident, IncidentJob
@@ -107,7 +107,7 @@ UPDATE job SET state = 'cancelled', finished_at = now(), failure_kind = 'cancell
 """
 
 
-class Measuring(NamedTuple):
+class MeasurementMethod(NamedTuple):
     """The way a machine measures a project on a device: the suite and labels of its newest run there."""
 
     machine_id: int
@@ -118,14 +118,14 @@ class Measuring(NamedTuple):
 
 async def measuring_devices(
     session: AsyncSession, project_id: ProjectId, machines: Collection[int]
-) -> dict[Device, Measuring]:
+) -> dict[Device, MeasurementMethod]:
     """The devices of machines whose agents can build a project's commits and compare them. Index: ix_report_machine, pk_job."""
     values = {
         "project": project_id, "machines": statements.array_of(machines), "within_s": HEARD_OF_WITHIN_S,
     }  # fmt: skip
     rows = await statements.rows(session, _MEASURING, values) if machines else []
     return {
-        (machine, device): Measuring(machine, device, suite.partition(":")[0], requires)
+        (machine, device): MeasurementMethod(machine, device, suite.partition(":")[0], requires)
         for machine, device, suite, requires in rows
     }
 
@@ -138,7 +138,7 @@ async def can_be_measured(session: AsyncSession, project_id: ProjectId) -> bool:
 
 async def measuring_pairs(
     session: AsyncSession, project_id: ProjectId, pairs: Collection[Pair]
-) -> dict[Pair, Measuring]:
+) -> dict[Pair, MeasurementMethod]:
     """The cases on machines that agents can measure, each on its own device. Index: as `measuring_devices`; pk_case."""
     measuring = await measuring_devices(session, project_id, {machine for _, machine in pairs})
     cases = statements.array_of({case for case, _ in pairs})
@@ -188,13 +188,13 @@ async def budget_of(
     return Budget({machine: minutes_a_day - spent for machine, spent in rows}, minutes_a_day)
 
 
-def chosen_to_measure(changes: Sequence[Change], measuring: Mapping[Pair, Measuring]) -> list[Change]:
+def chosen_to_measure(changes: Sequence[Change], measuring: Mapping[Pair, MeasurementMethod]) -> list[Change]:
     """The largest suspicions of an incident on one device, of at most eight cases; none if no agent can measure them."""
     open_ = [change for change in changes if change.standing not in {"claimed", "refuted"} and change.worse]
     return shown_most(open_, measuring)
 
 
-def shown_most(changes: Sequence[Change], measuring: Mapping[Pair, Measuring]) -> list[Change]:
+def shown_most(changes: Sequence[Change], measuring: Mapping[Pair, MeasurementMethod]) -> list[Change]:
     """The largest of some changes on one device of a machine, of at most eight cases; none if no agent can measure them."""
     measurable = [change for change in changes if change.series_id is not None and change.pair in measuring]
     ordered = sorted(
@@ -215,7 +215,7 @@ async def queue_confirmation(
     incident: Incident,
     chosen: Sequence[Change],
     places: Places,
-    by: Measuring,
+    by: MeasurementMethod,
     *,
     asked_by: str | None = None,
 ) -> None:
@@ -256,7 +256,12 @@ class PlannedComparison(NamedTuple):
 
 
 async def queue_comparison(
-    session: AsyncSession, incident: Incident, wanted: PlannedComparison, by: Measuring, *, asked_by: str | None = None
+    session: AsyncSession,
+    incident: Incident,
+    wanted: PlannedComparison,
+    by: MeasurementMethod,
+    *,
+    asked_by: str | None = None,
 ) -> int:
     """Queue a job for an incident and wake agents; returns its id."""
     job_id = await queue_job(session, incident.project_id, wanted, by, asked_by=asked_by)
@@ -265,7 +270,12 @@ async def queue_comparison(
 
 
 async def queue_job(
-    session: AsyncSession, project_id: int, wanted: PlannedComparison, by: Measuring, *, asked_by: str | None = None
+    session: AsyncSession,
+    project_id: int,
+    wanted: PlannedComparison,
+    by: MeasurementMethod,
+    *,
+    asked_by: str | None = None,
 ) -> int:
     """Queue the job of a comparison on a machine and wake agents; returns its id. Index: pk_case, pk_commit."""
     cases = {*wanted.cases, *(() if wanted.control_id is None else (wanted.control_id,))}
@@ -289,7 +299,7 @@ async def queue_job(
     )
     session.add(job)
     await session.flush()
-    await ring(session)
+    await notify_waiting_agents(session)
     return job.id
 
 

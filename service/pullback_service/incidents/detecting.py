@@ -35,13 +35,13 @@ from pullback_service.incidents.detection_inputs import (
     touched_pairs,
     waiting_reports,
 )
-from pullback_service.incidents.grouping import Located, group, successors
+from pullback_service.incidents.grouping import LocatedChange, group, successors
 from pullback_service.incidents.lifecycle import AFTER_NOISE
 from pullback_service.incidents.new_levels import compare_across_edges
 from pullback_service.incidents.ruling import unwatched
 from pullback_service.incidents.transitions import SEEN_BY, settle
 from pullback_service.incidents.trunk_changes import FOUND_BY, MOST_READINGS
-from pullback_service.models.incidents import Incident, IncidentEvent, SetAside, StoredChange
+from pullback_service.models.incidents import Incident, IncidentEvent, SeriesSetAside, StoredChange
 
 REPORTS_AT_ONCE: Final = 200
 MISSED_AFTER_S: Final = 120
@@ -112,12 +112,12 @@ SELECT incident.project_id
 """
 
 
-class _Stored(NamedTuple):
+class _ChangeRecord(NamedTuple):
     """A change with its id and the id of its incident, each None while it is not stored."""
 
     id: int | None
     incident_id: int | None
-    located: Located
+    located: LocatedChange
 
 
 async def detect(session: AsyncSession, project_id: ProjectId, *, minutes_a_day: float = MINUTES_A_DAY) -> int:
@@ -179,8 +179,8 @@ async def keep_incidents(
     budgets = await budget_changes(session, project_id, trunk, sorted(looked_at), stored=known)
     unseen = Counter((*found, *budgets, *missing))
     asked_for = set(pairs)
-    kept: list[_Stored] = []
-    gone: list[_Stored] = []
+    kept: list[_ChangeRecord] = []
+    gone: list[_ChangeRecord] = []
     waiting: dict[tuple[object, ...], list[Change]] = defaultdict(list)
     for each in stored:
         change = each.located.change
@@ -225,15 +225,15 @@ def _is_at_the_end(upload: UploadContent | None, trunk: Trunk) -> bool:
     return all(trunk.places[commit] > newest for commits in upload.commits.values() for commit in commits)
 
 
-async def _stored(session: AsyncSession, project_id: ProjectId) -> list[_Stored]:
+async def _stored(session: AsyncSession, project_id: ProjectId) -> list[_ChangeRecord]:
     """All changes of a project. Index: ix_change_project_id, pk_case."""
     rows = await statements.rows(session, _CHANGES, {"project": project_id}, binary=True)
-    return [_Stored(row[0], row[1], Located(Change._make(row[3:]), row[2])) for row in rows]
+    return [_ChangeRecord(row[0], row[1], LocatedChange(Change._make(row[3:]), row[2])) for row in rows]
 
 
 async def _with_incidents(
-    session: AsyncSession, found: Sequence[Change], gone: Sequence[_Stored], places: Places
-) -> list[_Stored]:
+    session: AsyncSession, found: Sequence[Change], gone: Sequence[_ChangeRecord], places: Places
+) -> list[_ChangeRecord]:
     """New changes, each with the incident of the stored change that it replaces, or of what was shown by the anchor alone until it explained that.
 
     Index: pk_case, ix_incident_event_incident_id.
@@ -242,7 +242,7 @@ async def _with_incidents(
         session, _WORKLOADS, {"cases": statements.array_of({change.case_id for change in found})}
     )
     workloads = dict(rows)
-    before: dict[tuple[object, ...], list[_Stored]] = defaultdict(list)
+    before: dict[tuple[object, ...], list[_ChangeRecord]] = defaultdict(list)
     for each in gone:
         if each.located.change.commit_id in places and each.located.change.reference_id in places:
             before[_subject(each.located.change)].append(each)
@@ -261,11 +261,11 @@ async def _with_incidents(
             each for each in same if "unsteady" in {each.located.change.kind, change.kind}
         ]
         incident = min((each.incident_id for each in alike if each.incident_id is not None), default=None)
-        new.append(_Stored(None, incident, Located(change, workloads[change.case_id])))
+        new.append(_ChangeRecord(None, incident, LocatedChange(change, workloads[change.case_id])))
     return new
 
 
-async def _watched(session: AsyncSession, project_id: ProjectId, found: list[_Stored]) -> list[_Stored]:
+async def _watched(session: AsyncSession, project_id: ProjectId, found: list[_ChangeRecord]) -> list[_ChangeRecord]:
     """The changes without those of series that rules do not watch, unless they belong to an incident already. Index: as `unwatched`."""
     new = [each.located.change for each in found if each.incident_id is None]
     left_out = await unwatched(session, project_id, new)
@@ -286,9 +286,9 @@ def _subject(change: Change) -> tuple[object, ...]:
 async def _regroup(
     session: AsyncSession,
     project_id: ProjectId,
-    kept: Sequence[_Stored],
-    new: Sequence[_Stored],
-    gone: Sequence[_Stored],
+    kept: Sequence[_ChangeRecord],
+    new: Sequence[_ChangeRecord],
+    gone: Sequence[_ChangeRecord],
     places: Places,
     *,
     seen: bool,
@@ -335,7 +335,7 @@ async def _regroup(
 async def _open(
     session: AsyncSession,
     project_id: ProjectId,
-    changes: Sequence[_Stored],
+    changes: Sequence[_ChangeRecord],
     *,
     split_from: Collection[int],
     places: Places,
@@ -385,4 +385,4 @@ async def sweep(session: AsyncSession, *, missed_after_s: float = MISSED_AFTER_S
 
 async def set_aside(session: AsyncSession) -> Sequence[str]:
     """The reasons for which series are set aside, newest first. Index: pk_set_aside."""
-    return (await session.scalars(select(SetAside.reason).order_by(SetAside.at.desc()))).all()
+    return (await session.scalars(select(SeriesSetAside.reason).order_by(SeriesSetAside.at.desc()))).all()

@@ -19,8 +19,8 @@ from pullback_service.claims import TIMES, UNWATCHED
 from pullback_service.commits.trunk import TRUNK
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.incidents.changes import Places
-from pullback_service.incidents.failing import Failing, Measured
-from pullback_service.incidents.trunk_changes import FOUND_BY, MOST_READINGS, Claim, Observed, Watched
+from pullback_service.incidents.failing import MeasuredVariant, VariantFailure
+from pullback_service.incidents.trunk_changes import FOUND_BY, MOST_READINGS, Claim, TrunkReading, TrunkSeries
 from pullback_service.machines.noise_cache import NoiseMemory
 from pullback_service.readings.queries import columns_of as columns_of_readings
 from pullback_service.readings.report_pooling import BUSY, CLEAN
@@ -370,12 +370,12 @@ async def pairs_of(session: AsyncSession, project_id: ProjectId) -> list[Pair]:
     return sorted(await statements.rows(session, _EVERY_PAIR, {"project": project_id}))
 
 
-async def read_series(session: AsyncSession, pairs: Collection[Pair]) -> Sequence[Watched]:
+async def read_series(session: AsyncSession, pairs: Collection[Pair]) -> Sequence[TrunkSeries]:
     """All series of some cases on some machines. Index: uq_series_case_id_variant_metric_machine_id, pk_case, ix_comparison_noise."""
     rows = await statements.rows(session, _SERIES, columns_of(pairs))
     floors = await _floors(session, {(machine, device) for _, _, machine, *_, device in rows})
     return [
-        Watched(
+        TrunkSeries(
             series_id,
             case_id,
             machine_id,
@@ -408,12 +408,12 @@ async def _floors(session: AsyncSession, places: Collection[tuple[int, str]]) ->
 
 async def read_newest(
     session: AsyncSession,
-    series: Sequence[Watched],
+    series: Sequence[TrunkSeries],
     trunk: Trunk,
     upload: UploadContent | None,
     *,
     most: int | None = MOST_READINGS,
-) -> Mapping[int, Sequence[Observed]]:
+) -> Mapping[int, Sequence[TrunkReading]]:
     """The newest readings of each series along the trunk, oldest first; all of them if `most` is None.
 
     Index: ix_reading_series_history, uq_branch_commit_branch_id_commit_id, pk_report; as `_observed`.
@@ -423,8 +423,12 @@ async def read_newest(
 
 
 async def read_after(
-    session: AsyncSession, series: Sequence[Watched], newest: Sequence[int], trunk: Trunk, upload: UploadContent | None
-) -> Mapping[int, Sequence[Observed]]:
+    session: AsyncSession,
+    series: Sequence[TrunkSeries],
+    newest: Sequence[int],
+    trunk: Trunk,
+    upload: UploadContent | None,
+) -> Mapping[int, Sequence[TrunkReading]]:
     """The readings of each series after its newest known commit, oldest first; at most `MOST_READINGS`.
 
     Index: pk_commit, ix_reading_series_history, uq_branch_commit_branch_id_commit_id, pk_report; as `_observed`.
@@ -434,8 +438,8 @@ async def read_after(
 
 
 async def read_several_reports(
-    session: AsyncSession, known: Sequence[tuple[Watched, Sequence[Observed]]], trunk: Trunk
-) -> Mapping[int, Sequence[Observed]]:
+    session: AsyncSession, known: Sequence[tuple[TrunkSeries, Sequence[TrunkReading]]], trunk: Trunk
+) -> Mapping[int, Sequence[TrunkReading]]:
     """The reports behind the readings of series that have several of one commit, in the order of the trunk and of their measurement.
 
     Index: pk_reading, uq_branch_commit_branch_id_commit_id, ix_point_commit_id_series_id, pk_report; as `_observed`.
@@ -452,8 +456,12 @@ def _upload_values(upload: UploadContent | None) -> dict[str, Any]:
 
 
 async def _observed(
-    session: AsyncSession, series: Sequence[Watched], trunk: Trunk, statement: LiteralString, known: Mapping[str, Any]
-) -> Mapping[int, Sequence[Observed]]:
+    session: AsyncSession,
+    series: Sequence[TrunkSeries],
+    trunk: Trunk,
+    statement: LiteralString,
+    known: Mapping[str, Any],
+) -> Mapping[int, Sequence[TrunkReading]]:
     """Readings as the detector takes them. Index: pk_measured, pk_machine, ix_facts_change_machine_id."""
     values = {"most": MOST_READINGS, **known, "branch": trunk.branch_id}
     found = await statements.rows(session, statement, values, binary=True)
@@ -466,7 +474,7 @@ async def _observed(
     )
     facts = await read_facts(session, set(machine_of.values()))
     measured_of = {row[0]: row[1:] for row in levels}
-    observed: dict[int, Sequence[Observed]] = {}
+    observed: dict[int, Sequence[TrunkReading]] = {}
     for series_id, of_one in groupby(rows, key=itemgetter(0)):
         states = facts[machine_of[series_id]]
         readings = []
@@ -474,13 +482,13 @@ async def _observed(
             has_ratio = baseline is not None and ratio is not None
             workload, harness, subject = measured_of.get(measured_id, ("", "", ""))
             level = (baseline if has_ratio else None, method, workload, harness, states.at(received_at))
-            reading = Observed(commit_id, value, ratio, low, high, level, subject, reports)
+            reading = TrunkReading(commit_id, value, ratio, low, high, level, subject, reports)
             readings.append(reading if has_ratio else reading._replace(log_ratio=None, low=None, high=None))
         observed[series_id] = readings
     return observed
 
 
-async def read_states(session: AsyncSession, series: Iterable[Watched]) -> Mapping[int, StoredState]:
+async def read_states(session: AsyncSession, series: Iterable[TrunkSeries]) -> Mapping[int, StoredState]:
     """The stored states of some series. Index: pk_series_state."""
     ids = {"series": statements.array_of(each.series_id for each in series)}
     rows = await statements.rows(session, _STATES, ids, binary=True)
@@ -522,18 +530,18 @@ async def watched_at(session: AsyncSession, commits: Collection[int]) -> Mapping
 
 async def read_failures(
     session: AsyncSession, pairs: Collection[Pair], trunk: Trunk
-) -> tuple[Sequence[Failing], Sequence[Measured]]:
+) -> tuple[Sequence[VariantFailure], Sequence[MeasuredVariant]]:
     """The failures of some cases on some machines, and the measurements of those with failures.
 
     Index: ix_failure_case_history, uq_series_case_id_variant_metric_machine_id, ix_reading_series_history, pk_branch_commit.
     """
     branch = {"branch": trunk.branch_id}
-    failing = [Failing._make(row) for row in await statements.rows(session, _FAILED, columns_of(pairs) | branch)]
+    failing = [VariantFailure._make(row) for row in await statements.rows(session, _FAILED, columns_of(pairs) | branch)]
     if not failing:
         return [], []
     failed = {(each.case_id, each.machine_id) for each in failing}
     return failing, [
-        Measured._make(row) for row in await statements.rows(session, _MEASURED, columns_of(failed) | branch)
+        MeasuredVariant._make(row) for row in await statements.rows(session, _MEASURED, columns_of(failed) | branch)
     ]
 
 
@@ -546,7 +554,9 @@ def columns_of(pairs: Iterable[Pair]) -> dict[str, Any]:
     }
 
 
-async def read_claims(session: AsyncSession, series: Iterable[Watched], trunk: Trunk) -> Mapping[int, Sequence[Claim]]:
+async def read_claims(
+    session: AsyncSession, series: Iterable[TrunkSeries], trunk: Trunk
+) -> Mapping[int, Sequence[Claim]]:
     """The changes that uploads claim for some series; a claim for a rewritten commit holds until its replacement is measured.
 
     Index: ix_step_news_of, pk_reading, ix_reading_series_history, uq_branch_commit_branch_id_commit_id, ix_comparison_candidate,

@@ -10,7 +10,7 @@ from pullback_service.incidents.changes import Change, ChangeKind, Places
 from pullback_service.models.reports import WRONG_GRADIENT
 
 
-class Failing(NamedTuple):
+class VariantFailure(NamedTuple):
     """A failure in a report of a commit of the trunk; of the whole case if `variant` is None."""
 
     case_id: int
@@ -22,7 +22,7 @@ class Failing(NamedTuple):
     report_id: UUID
 
 
-class Measured(NamedTuple):
+class MeasuredVariant(NamedTuple):
     """A variant of a case that has a reading at a commit of the trunk."""
 
     case_id: int
@@ -31,7 +31,7 @@ class Measured(NamedTuple):
     commit_id: int
 
 
-def failures_of(failing: Iterable[Failing], measured: Iterable[Measured], places: Places) -> list[Change]:
+def failures_of(failing: Iterable[VariantFailure], measured: Iterable[MeasuredVariant], places: Places) -> list[Change]:
     """Failures since a commit that did not fail before; what failed from the beginning is no change.
 
     One report suffices to claim a wrong gradient. A case that did not run is claimed once a second report or commit has it: the machine
@@ -41,7 +41,7 @@ def failures_of(failing: Iterable[Failing], measured: Iterable[Measured], places
     for each in measured:
         for variant in (each.variant, None):
             right[each.case_id, each.machine_id, variant].add(each.commit_id)
-    failed: dict[tuple[int, int, str | None, ChangeKind], dict[int, list[Failing]]] = defaultdict(
+    failed: dict[tuple[int, int, str | None, ChangeKind], dict[int, list[VariantFailure]]] = defaultdict(
         lambda: defaultdict(list)
     )
     for said in failing:
@@ -55,7 +55,7 @@ def failures_of(failing: Iterable[Failing], measured: Iterable[Measured], places
 
 
 def _runs(
-    kind: ChangeKind, failed: Mapping[int, list[Failing]], right: Collection[int], places: Places
+    kind: ChangeKind, failed: Mapping[int, list[VariantFailure]], right: Collection[int], places: Places
 ) -> list[Change]:
     """The stretches of commits that fail, each after one that did not. A gradient that one report found wrong is wrong."""
     wrong = {commit for commit in failed if kind == "wrong_gradient" or commit not in right}

@@ -14,16 +14,16 @@ from pullback_service.incidents.changes import Change, Places
 T = TypeVar("T", bound=Hashable)
 
 
-class Located(NamedTuple):
+class LocatedChange(NamedTuple):
     """A change with the workload of its case."""
 
     change: Change
     workload: str
 
 
-def group(found: Iterable[Located], places: Places) -> list[list[Located]]:
+def group(found: Iterable[LocatedChange], places: Places) -> list[list[LocatedChange]]:
     """The groups, oldest first, each in the order of its range."""
-    by_kind: dict[tuple[str, bool], list[Located]] = defaultdict(list)
+    by_kind: dict[tuple[str, bool], list[LocatedChange]] = defaultdict(list)
     for each in found:
         by_kind[each.change.incident_kind, each.change.evidence == "anchor"].append(each)
     groups = [
@@ -38,13 +38,13 @@ def group(found: Iterable[Located], places: Places) -> list[list[Located]]:
     )
 
 
-def _order(each: Located, places: Places) -> tuple[object, ...]:
+def _order(each: LocatedChange, places: Places) -> tuple[object, ...]:
     change = each.change
     key = (change.case_id, change.machine_id, change.series_id or 0, change.variant or "", change.kind, change.evidence)
     return places[change.commit_id], places[change.reference_id], change.incident_kind, *key
 
 
-def _of_one_cause(found: Sequence[Located], places: Places) -> list[list[Located]]:
+def _of_one_cause(found: Sequence[LocatedChange], places: Places) -> list[list[LocatedChange]]:
     """Parts whose members are linked by a common commit and by a workload or a variant, directly or through others."""
     part_of = list(range(len(found)))
 
@@ -68,19 +68,19 @@ def _of_one_cause(found: Sequence[Located], places: Places) -> list[list[Located
     return [[found[place] for place in part] for part in _by(range(len(found)), root).values()]
 
 
-def _workload_of(each: Located) -> tuple[str, ...]:
+def _workload_of(each: LocatedChange) -> tuple[str, ...]:
     return "workload", each.workload
 
 
-def _variant_of(each: Located) -> tuple[str, ...]:
+def _variant_of(each: LocatedChange) -> tuple[str, ...]:
     """The variant of a change; a case that fails as a whole has none, and its key is its own."""
     variant = each.change.variant
     return ("variant", variant) if variant is not None else ("case", str(each.change.case_id))
 
 
-def _meeting(found: Sequence[Located], places: Places) -> list[list[Located]]:
+def _meeting(found: Sequence[LocatedChange], places: Places) -> list[list[LocatedChange]]:
     """Parts whose members have a commit in common, as few as possible: ranges in the order of their ends, each held by a point."""
-    parts: list[list[Located]] = []
+    parts: list[list[LocatedChange]] = []
     point = -1
     for each in sorted(found, key=lambda each: _order(each, places)):
         if not parts or places[each.change.reference_id] >= point:

@@ -18,7 +18,7 @@ Suite: TypeAlias = tuple[int, str]
 """A machine, and a suite or the format of another tool with its device: reports of one such pair measure the same."""
 
 
-class Tracked(NamedTuple):
+class TrackedVariant(NamedTuple):
     """A variant of a case on a machine: commits of the trunk at which it was measured, each with its suite, and at which it failed."""
 
     case_id: int
@@ -28,7 +28,9 @@ class Tracked(NamedTuple):
     failed: Collection[int] = frozenset()
 
 
-def missing_of(tracked: Iterable[Tracked], reported: Mapping[Suite, Collection[int]], places: Places) -> list[Change]:
+def missing_of(
+    tracked: Iterable[TrackedVariant], reported: Mapping[Suite, Collection[int]], places: Places
+) -> list[Change]:
     """The stretches of commits whose reports lack what earlier reports of their suite had, each after the last that had it.
 
     `reported` are the commits of the trunk with reports of each suite.
@@ -36,7 +38,7 @@ def missing_of(tracked: Iterable[Tracked], reported: Mapping[Suite, Collection[i
     return [change for each in tracked for change in _missing(each, reported, places)]
 
 
-def _missing(each: Tracked, reported: Mapping[Suite, Collection[int]], places: Places) -> list[Change]:
+def _missing(each: TrackedVariant, reported: Mapping[Suite, Collection[int]], places: Places) -> list[Change]:
     found: dict[int, Change] = {}
     for suite in sorted(set(each.measured.values())):
         # If another suite measured it at a commit, it is not missing there.

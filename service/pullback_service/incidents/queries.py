@@ -18,7 +18,7 @@ from pullback_service.models.incidents import Incident, IncidentEvent, StoredCha
 from pullback_service.projects.queries import id_of
 from pullback_service.rules.matching import Subject
 from pullback_service.series.filters import SeriesChoice, conditions
-from pullback_service.statements import Query, Rows, Together
+from pullback_service.statements import Query, QueryBatch, Rows
 from pullback_service.steps.queries import IS_RESOLVED, JOINED_RESOLUTION
 
 T = TypeVar("T")
@@ -466,7 +466,7 @@ def details_given(incidents: Sequence[Incident]) -> Mapping[str, Query[Any]]:
     return {"changed": Query(_CHANGED, {"incidents": ids}, list)}
 
 
-def details_asked(ask: Together, incidents: Sequence[Incident]) -> Callable[[], list[Detail]]:
+def details_asked(ask: QueryBatch, incidents: Sequence[Incident]) -> Callable[[], list[Detail]]:
     """Incidents with their changes, given `details_given`.
 
     Index: ix_change_incident_id, ix_verdict_incident_id, pk_project, pk_commit, pk_case, pk_machine, pk_series,

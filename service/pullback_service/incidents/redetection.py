@@ -31,9 +31,9 @@ from pullback_service.incidents.queries import NamedChange, named_changes
 from pullback_service.incidents.series_states import settled_before
 from pullback_service.incidents.trunk_changes import (
     MOST_READINGS,
-    Observed,
     Suspicion,
-    Watched,
+    TrunkReading,
+    TrunkSeries,
     shown_by_reports,
     suspicions_in_hindsight,
     suspicions_of,
@@ -115,7 +115,7 @@ async def _look_at(database: Database, pairs: Sequence[Pair], found: Findings) -
         yield
 
 
-def _in_all(series: Watched, readings: Sequence[Observed], trunk: Trunk) -> Iterable[Suspicion]:
+def _in_all(series: TrunkSeries, readings: Sequence[TrunkReading], trunk: Trunk) -> Iterable[Suspicion]:
     """The suspicions of the detector: online for the newest readings, in hindsight for older ones that it no longer reads."""
     newest = readings[-MOST_READINGS:]
     before = settled_before(series.series_id, [reading.commit_id for reading in newest], trunk.places)

@@ -13,7 +13,7 @@ from pullback_service.incidents.announcing import ANNOUNCED_KINDS, BEGINNINGS
 from pullback_service.incidents.budget_inputs import budget_changes
 from pullback_service.incidents.changes import Places
 from pullback_service.incidents.detection_inputs import pairs_of, read_trunk
-from pullback_service.incidents.grouping import Located, group
+from pullback_service.incidents.grouping import LocatedChange, group
 from pullback_service.incidents.queries import Detail, NamedChange, details_of, named_changes
 from pullback_service.incidents.ruling import decision_on, subject_of
 from pullback_service.incidents.sentences import sentence
@@ -89,7 +89,7 @@ async def _over_budget(
     }  # fmt: skip
     lately = {row[0] for row in await statements.rows(session, _LATELY, values)} if changes else set()
     named = {each.change: each for each in await named_changes(session, [c for c in changes if c.commit_id in lately])}
-    located = [Located(each.change, each.workload) for each in named.values() if _is_watched(rules, each)]
+    located = [LocatedChange(each.change, each.workload) for each in named.values() if _is_watched(rules, each)]
     parts = [[named[each.change] for each in part] for part in group(located, trunk.places)]
     return [part for part in parts if decision_on(rules, part).tells], trunk.places
 

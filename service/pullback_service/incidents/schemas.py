@@ -58,7 +58,7 @@ class VerdictSummary(BaseModel):
         return filled(cls, stored, by=stored.actor)
 
 
-class RuleHeld(BaseModel):
+class IncidentRule(BaseModel):
     """A rule of `pullback.toml` that changed how an incident was announced, as the rule was then."""
 
     number: int = Field(description="Its number in the file, from 1 on.")
@@ -89,7 +89,7 @@ class IncidentSummary(BaseModel):
     job_id: int | None = Field(description="The newest job that measures it again.")
     found_at: datetime
     changed_at: datetime
-    rules: list[RuleHeld] = Field([], description="The rules that changed its announcement.")
+    rules: list[IncidentRule] = Field([], description="The rules that changed its announcement.")
     cause: Cause | None = Field(
         None,
         description="The cause that its series show: `machine` if unrelated cases moved alike on one machine, `baseline` if all ratios of "

@@ -19,8 +19,8 @@ from pullback_service.incidents.trunk_changes import (
     FOUND_BY,
     LEVELS,
     MOST_READINGS,
-    Observed,
-    Watched,
+    TrunkReading,
+    TrunkSeries,
     by_level,
     factor_of,
     first_looked_at,
@@ -54,7 +54,7 @@ class SeriesState:
     """True if the trunk has other commits before its end than when it was stored."""
 
     @classmethod
-    def after(cls, series: Watched, readings: Sequence[Observed], places: Places) -> Self:
+    def after(cls, series: TrunkSeries, readings: Sequence[TrunkReading], places: Places) -> Self:
         """The state after the newest `MOST_READINGS` readings of a series, of which there is at least one."""
         commits = [reading.commit_id for reading in readings]
         first = first_looked_at(series.series_id, commits)
@@ -68,7 +68,7 @@ class SeriesState:
         )
 
     @classmethod
-    def loaded(cls, stored: bytes, series: Watched, places: Places) -> Self | None:
+    def loaded(cls, stored: bytes, series: TrunkSeries, places: Places) -> Self | None:
         """The stored state; None if the detector, the floor of the machine or the order of its commits has changed."""
         found_by, commits, begin, place, floor, level, watchers, *more = orjson.loads(stored)
         behind = more[0] if more else {}  # states of an earlier release never are
@@ -97,7 +97,7 @@ class SeriesState:
         """The commit after which all readings that are still to be taken lie."""
         return min((self.commits[-1], *self.behind.values()), key=places.__getitem__)
 
-    def take(self, series: Watched, readings: Sequence[Observed], places: Places) -> bool:
+    def take(self, series: TrunkSeries, readings: Sequence[TrunkReading], places: Places) -> bool:
         """Take all readings after `known`, in the order of the trunk; False if the detector has to begin at another commit."""
         if len(readings) == MOST_READINGS:
             return False  # there may be more
@@ -114,7 +114,9 @@ class SeriesState:
         self.behind = {}
         return True
 
-    def go_back(self, series: Watched, readings: Sequence[Observed], touched: Collection[int], places: Places) -> bool:
+    def go_back(
+        self, series: TrunkSeries, readings: Sequence[TrunkReading], touched: Collection[int], places: Places
+    ) -> bool:
         """Go back to before the touched commits, given the newest readings; False if that is too far or if other readings changed.
 
         Later readings are then missing; `take` adds them.

@@ -27,7 +27,7 @@ from pullback_service.incidents.changes import Change, Places, supporting
 from pullback_service.incidents.confirming import (
     MINUTES_A_DAY,
     Budget,
-    Measuring,
+    MeasurementMethod,
     budget_of,
     chosen_to_measure,
     effort_for,
@@ -72,7 +72,7 @@ class _IncidentInputs:
     """Jobs that wait or run."""
     measured: Collection[int]
     """Incidents that an agent measured again."""
-    measuring: Mapping[Pair, Measuring]
+    measuring: Mapping[Pair, MeasurementMethod]
     today: date
 
 

@@ -15,7 +15,7 @@ from pullback_service.incidents.bisection_jobs import begin, commits_between, go
 from pullback_service.incidents.changes import Change, Places
 from pullback_service.incidents.confirming import (
     Budget,
-    Measuring,
+    MeasurementMethod,
     chosen_to_measure,
     measuring_pairs,
     queue_confirmation,
@@ -125,7 +125,7 @@ async def _unfinished(session: AsyncSession, job_id: int | None) -> bool:
 
 async def _measurable(
     session: AsyncSession, incident: Incident
-) -> tuple[Sequence[Change], Places, Mapping[Pair, Measuring]]:
+) -> tuple[Sequence[Change], Places, Mapping[Pair, MeasurementMethod]]:
     """The changes of an incident between commits of the trunk, the trunk, and those of its cases that agents can measure."""
     project_id = ProjectId(incident.project_id)
     trunk = await read_trunk(session, project_id)

@@ -46,7 +46,7 @@ _SPREAD: Final = 0x9E3779B97F4A7C15
 """A multiplier that scatters consecutive numbers evenly (2^64 divided by the golden ratio)."""
 
 
-class Watched(NamedTuple):
+class TrunkSeries(NamedTuple):
     """A series; `is_watched`: the detector reads it. It does not read counts that compare only within one session.
 
     `floor` is the scatter of the machine by its comparisons of commits with themselves, where that is known.
@@ -89,7 +89,7 @@ class Claim(NamedTuple):
     of_anchor: bool = False
 
 
-class Observed(NamedTuple):
+class TrunkReading(NamedTuple):
     """A reading at a commit of the trunk, or one of its reports. `level`: what readings must share to compare; `subject`: a digest of the measured files."""
 
     commit_id: int
@@ -109,7 +109,9 @@ class Suspicion(NamedTuple):
     chance: float
 
 
-def changes_of(series: Watched, claims: Sequence[Claim], suspected: Iterable[Change], places: Places) -> list[Change]:
+def changes_of(
+    series: TrunkSeries, claims: Sequence[Claim], suspected: Iterable[Change], places: Places
+) -> list[Change]:
     """The changes of a series: claims, suspicions that no claim covers, and what only a comparison with the anchor shows."""
     near, far = ([claim for claim in claims if claim.of_anchor == is_far] for is_far in (False, True))
     claimed = _claimed(series, near, places)
@@ -125,7 +127,7 @@ def changes_of(series: Watched, claims: Sequence[Claim], suspected: Iterable[Cha
 
 
 def _since_anchor(
-    series: Watched, claims: Iterable[Claim], known: Sequence[Change], places: Places
+    series: TrunkSeries, claims: Iterable[Claim], known: Sequence[Change], places: Places
 ) -> Iterable[Change]:
     """Changes for the worse since an anchor beyond the claimed ones, each from the first comparison that shows it to the first that does not.
 
@@ -155,7 +157,7 @@ def _since_anchor(
             yield shown
 
 
-def _is_beyond(claim: Claim, series: Watched, known: Iterable[Change], places: Places) -> bool:
+def _is_beyond(claim: Claim, series: TrunkSeries, known: Iterable[Change], places: Places) -> bool:
     """True if more got worse since the anchor than claimed changes explain: less than four fifths of it, and less than its interval.
 
     A suspicion explains nothing of what was measured in turns.
@@ -177,7 +179,7 @@ def _is_beyond(claim: Claim, series: Watched, known: Iterable[Change], places: P
     return least > 0 and abs(claim.log_ratio - explained) > (1 - EXPLAINED) * abs(claim.log_ratio)
 
 
-def _claimed(series: Watched, claims: Iterable[Claim], places: Places) -> list[Change]:
+def _claimed(series: TrunkSeries, claims: Iterable[Claim], places: Places) -> list[Change]:
     found = []
     for claim in claims:
         towards = trend(claim.outcome, bigger_is_better=series.bigger_is_better)
@@ -334,9 +336,9 @@ def first_looked_at(series_id: int, commits: Sequence[int]) -> int:
     return int(((older + np.uint64(series_id * _SPREAD % 2**64)) * np.uint64(_SPREAD)).argmin())
 
 
-def by_level(readings: Iterable[Observed]) -> Mapping[tuple[object, ...], list[Observed]]:
+def by_level(readings: Iterable[TrunkReading]) -> Mapping[tuple[object, ...], list[TrunkReading]]:
     """Readings by level; only those of one level compare. A level that is left and reached again continues."""
-    levels: dict[tuple[object, ...], list[Observed]] = defaultdict(list)
+    levels: dict[tuple[object, ...], list[TrunkReading]] = defaultdict(list)
     for reading in readings:
         levels[reading.level].append(reading)
     return levels
@@ -347,7 +349,7 @@ def key_of(level: tuple[object, ...]) -> str:
     return sha1(repr(level).encode(), usedforsecurity=False).hexdigest()[:16]
 
 
-def watch(floor: float | None, readings: Iterable[Observed]) -> Watcher:
+def watch(floor: float | None, readings: Iterable[TrunkReading]) -> Watcher:
     """The detector after it took the readings of one level in order."""
     watcher = Watcher(floor=floor)
     for reading in readings:
@@ -355,14 +357,14 @@ def watch(floor: float | None, readings: Iterable[Observed]) -> Watcher:
     return watcher
 
 
-def observe(watcher: Watcher, reading: Observed) -> None:
+def observe(watcher: Watcher, reading: TrunkReading) -> None:
     """Let the detector take a reading."""
     value, low, high = factor_of(reading)
     watcher.observe(value, low=low, high=high)
 
 
 def suspicions_of(
-    series: Watched, readings: Sequence[Observed], watchers: Mapping[str, Watcher] | None = None
+    series: TrunkSeries, readings: Sequence[TrunkReading], watchers: Mapping[str, Watcher] | None = None
 ) -> list[Suspicion]:
     """The detector's changes, level by level: found online, reading by reading, and found again in hindsight.
 
@@ -390,7 +392,7 @@ def suspicions_of(
     return found
 
 
-def suspicions_in_hindsight(series: Watched, readings: Sequence[Observed]) -> list[Suspicion]:
+def suspicions_in_hindsight(series: TrunkSeries, readings: Sequence[TrunkReading]) -> list[Suspicion]:
     """The detector's changes of a whole series, level by level, in hindsight."""
     found = []
     for at_level in by_level(readings).values():
@@ -401,7 +403,7 @@ def suspicions_in_hindsight(series: Watched, readings: Sequence[Observed]) -> li
 
 
 def shown_by_reports(
-    series: Watched, suspicions: Sequence[Suspicion], reports: Sequence[Observed] | None, places: Places
+    series: TrunkSeries, suspicions: Sequence[Suspicion], reports: Sequence[TrunkReading] | None, places: Places
 ) -> Sequence[Suspicion]:
     """The suspicions that the reports behind the readings show as well, each between the commits where both show it.
 
@@ -426,7 +428,7 @@ def shown_by_reports(
     return found
 
 
-def _in_hindsight(series: Watched, readings: Sequence[Observed]) -> list[Shift]:
+def _in_hindsight(series: TrunkSeries, readings: Sequence[TrunkReading]) -> list[Shift]:
     if not readings:
         return []
     values, low, high = (list(column) for column in zip(*map(factor_of, readings), strict=True))
@@ -445,7 +447,9 @@ def _agreeing(shift: Shift, others: Iterable[Shift]) -> list[Shift]:
     return [other for other in others if _agree(shift, other)]
 
 
-def _accused_of(series: Watched, shift: Shift, shifts: Sequence[Shift], readings: Sequence[Observed]) -> Change | None:
+def _accused_of(
+    series: TrunkSeries, shift: Shift, shifts: Sequence[Shift], readings: Sequence[TrunkReading]
+) -> Change | None:
     """The change that a shift of the level means for commits; None if they did not cause it."""
     if shift.kind not in LEVELS or shift.first == 0:
         return None
@@ -460,7 +464,7 @@ def is_of_this_version(change: Change) -> bool:
     return (change.detector or "").partition(",")[0] == FOUND_BY
 
 
-def _of_variant(change: Change, reading: Observed) -> Change | None:
+def _of_variant(change: Change, reading: TrunkReading) -> Change | None:
     """The change of the variant itself; None if the ratio moved because its baseline did (the rule of `judging.evidence_of`).
 
     The baseline is watched by its own values.
@@ -477,7 +481,7 @@ def _of_variant(change: Change, reading: Observed) -> Change | None:
     return None
 
 
-def _around(shift: Shift, shifts: Iterable[Shift], readings: Sequence[Observed]) -> tuple[float, float]:
+def _around(shift: Shift, shifts: Iterable[Shift], readings: Sequence[TrunkReading]) -> tuple[float, float]:
     """The values before and after a shift: medians of the readings next to it, up to the next shifts."""
     begin = max((other.last for other in shifts if other.last < shift.first), default=0)
     end = min((other.first for other in shifts if other.first > shift.last), default=len(readings))
@@ -486,12 +490,12 @@ def _around(shift: Shift, shifts: Iterable[Shift], readings: Sequence[Observed])
     return median(before), median(after)
 
 
-def _is_equal_code(before: Observed, after: Observed) -> bool:
+def _is_equal_code(before: TrunkReading, after: TrunkReading) -> bool:
     """True if the measured files of both are equal, so that the machine caused the difference."""
     return before.subject == after.subject != ""
 
 
-def factor_of(reading: Observed) -> tuple[float, float | None, float | None]:
+def factor_of(reading: TrunkReading) -> tuple[float, float | None, float | None]:
     """A reading as the detector takes it: its ratio to the baseline with its interval where it has one, else its value."""
     if reading.log_ratio is None:
         return reading.value, None, None
@@ -504,7 +508,7 @@ def _agree(one: Shift, other: Shift) -> bool:
     return one.size * other.size > 0 and one.first <= other.last + 1 and other.first <= one.last + 1
 
 
-def _change_of(series: Watched, shift: Shift, shifts: Sequence[Shift], readings: Sequence[Observed]) -> Change:
+def _change_of(series: TrunkSeries, shift: Shift, shifts: Sequence[Shift], readings: Sequence[TrunkReading]) -> Change:
     before, after = _around(shift, shifts, readings)
     return Change(
         case_id=series.case_id,
@@ -526,7 +530,7 @@ def _change_of(series: Watched, shift: Shift, shifts: Sequence[Shift], readings:
     )
 
 
-def _is_borne_out(shift: Shift, readings: Sequence[Observed]) -> bool:
+def _is_borne_out(shift: Shift, readings: Sequence[TrunkReading]) -> bool:
     """True if each of the next `LATER` commits lies beyond the middle of the change, which noise alone hardly ever does."""
     later = [factor_of(reading)[0] for reading in readings[shift.last + 1 : shift.last + 1 + LATER]]
     before = [factor_of(reading)[0] for reading in readings[max(0, shift.first - LATER) : shift.first]]

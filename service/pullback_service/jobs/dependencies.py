@@ -3,8 +3,8 @@
 from typing import Annotated
 
 from pullback_service.jobs.log_waits import LogWaits
-from pullback_service.jobs.wakeups import JobBell
+from pullback_service.jobs.wakeups import JobListener
 from pullback_service.runtime import instance_of
 
-KnownBell = Annotated[JobBell, instance_of(JobBell)]
+KnownJobListener = Annotated[JobListener, instance_of(JobListener)]
 KnownLogWaits = Annotated[LogWaits, instance_of(LogWaits)]

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.sql.functions import now
 
 from pullback_service.ids import JobId, MachineId
-from pullback_service.job_channel import ring
+from pullback_service.job_channel import notify_waiting_agents
 from pullback_service.jobs.labels import CPU, DEVICE
 from pullback_service.jobs.queries import ACTIVE, UNFINISHED
 from pullback_service.models.agents import SILENT_AFTER_S, Agent
@@ -29,7 +29,7 @@ MOST_MACHINES = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
+class LastMeasurement:
     """The last measurement of a machine, and the workload of it whose noise was measured longest ago."""
 
     job: Job
@@ -96,7 +96,7 @@ async def occupy_idle_machines(
         if job_id is not None:
             made.append(JobId(job_id))
     if made:
-        await ring(session)
+        await notify_waiting_agents(session)
     return made
 
 
@@ -122,7 +122,7 @@ async def _give_up_waiting(session: AsyncSession, every_hours: float) -> None:
     )
 
 
-async def _to_repeat(session: AsyncSession, machine_id: MachineId, device: str) -> Repeated | None:
+async def _to_repeat(session: AsyncSession, machine_id: MachineId, device: str) -> LastMeasurement | None:
     """The newest trusted run of a machine on a device with a result, and one of its workloads; None where there is none."""
     newest = (
         await session.execute(
@@ -171,4 +171,4 @@ async def _to_repeat(session: AsyncSession, machine_id: MachineId, device: str) 
         .order_by(looked_at.c.last.asc().nulls_first(), measured.c.workload)
         .limit(1)
     )
-    return None if workload is None else Repeated(job, workload, device)
+    return None if workload is None else LastMeasurement(job, workload, device)

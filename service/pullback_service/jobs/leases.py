@@ -30,7 +30,7 @@ from pullback_service.database import seeing_all_projects
 from pullback_service.deferring import defer_detection
 from pullback_service.errors import ConflictError, FieldError, InvalidInputError, NotFoundError
 from pullback_service.ids import AgentId, JobId, LeaseToken, MachineId, ProjectId
-from pullback_service.job_channel import ring
+from pullback_service.job_channel import notify_waiting_agents
 from pullback_service.jobs.labels import column_with_device, contains_strangers, with_device
 from pullback_service.jobs.queries import ACTIVE, UNFINISHED, lock_job
 from pullback_service.models.jobs import CLAIMABLE, DUE, Attempt, Job
@@ -367,11 +367,11 @@ async def _try_again(
         _finish(job, "lost", kind, message)
         return "lost"
     job.state, job.failure_kind, job.failure_message = "queued", kind, message
-    # Nobody rings when a pause is over: waiting agents are called by the bell's next look, a few seconds later.
+    # Nobody notifies when a pause is over: waiting agents are called at the listener's next look, a few seconds later.
     job.not_before = await session.scalar(select(_from_now(pause_s))) if pause_s else None
     await session.flush()
     if job.not_before is None:
-        await ring(session)
+        await notify_waiting_agents(session)
     return "queued"
 
 

@@ -14,7 +14,7 @@ from pullback_service.caller import name_of_caller
 from pullback_service.commits.queries import CommitDescription, ensure_commit
 from pullback_service.errors import FieldError, InvalidInputError, Missing, NotFoundError
 from pullback_service.ids import CommitId, JobId, MachineId, ProjectId
-from pullback_service.job_channel import ring
+from pullback_service.job_channel import notify_waiting_agents
 from pullback_service.jobs.labels import column_with_device, with_device
 from pullback_service.jobs.schemas import JobRequest
 from pullback_service.jobs.trust import note_fork, trust_in
@@ -79,7 +79,7 @@ class JobChoice:
 
 
 async def create_job(session: AsyncSession, wanted: JobRequest, *, force: bool) -> tuple[StoredJob, bool]:
-    """Queue a job and ring the bell; or, unless forced, find the standing one for the same thing. Index: ix_job_commit."""
+    """Queue a job and notify waiting agents; or, unless forced, find the standing one for the same thing. Index: ix_job_commit."""
     project = await ensure_project(session, wanted.project)
     project_id = ProjectId(project.id)
     if wanted.machine_id is not None:
@@ -110,11 +110,11 @@ async def create_job(session: AsyncSession, wanted: JobRequest, *, force: bool) 
             if standing.state == "queued" and standing.trust != job.trust == "trusted":
                 standing.trust = "trusted"  # the commit has become the project's own since
                 await session.flush()
-                await ring(session)
+                await notify_waiting_agents(session)
             return await job_by_id(session, JobId(standing.id)), False
     session.add(job)
     await session.flush()
-    await ring(session)
+    await notify_waiting_agents(session)
     return await job_by_id(session, JobId(job.id)), True
 
 

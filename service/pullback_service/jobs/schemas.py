@@ -30,7 +30,7 @@ Effort = Annotated[
     ),
     AS_WHOLE,
 ]
-Narrowed = Annotated[list[Name], Field(max_length=64)]
+NamesToMeasure = Annotated[list[Name], Field(max_length=64)]
 
 
 class JobCommit(CommitStatement):
@@ -54,12 +54,12 @@ class JobRequest(BaseModel):
     project: ProjectName
     commit: JobCommit
     suite: Name = Field(examples=["standard", "quick:poly9*"])
-    cases: Narrowed = Field(
+    cases: NamesToMeasure = Field(
         default=[],
         description="Names of cases, or globs over them, that narrow the suite; none: all of it.",
         examples=[["poly9_broadcast[n=100,f4,cpu]", "lstm*"]],
     )
-    variants: Narrowed = Field(
+    variants: NamesToMeasure = Field(
         default=[], description="Variants to measure; none: those that the project measures.", examples=[["native"]]
     )
     kind: JobKind = "run"

@@ -10,7 +10,7 @@ from sqlalchemy.sql.functions import now
 
 from pullback_service.errors import ConflictError
 from pullback_service.ids import JobId
-from pullback_service.job_channel import ring
+from pullback_service.job_channel import notify_waiting_agents
 from pullback_service.jobs.leases import ATTEMPTS
 from pullback_service.jobs.queries import UNFINISHED, lock_job
 
@@ -24,7 +24,7 @@ async def retry(session: AsyncSession, job_id: JobId) -> bool:
     if job.state == "queued" and job.not_before is not None:
         job.not_before = None
         await session.flush()
-        await ring(session)
+        await notify_waiting_agents(session)
         return True
     if job.state in UNFINISHED and job.cancel_requested_at is not None:
         raise ConflictError(f"Job {job_id} is {job.state} and being cancelled: retry it when it has ended.")
@@ -39,7 +39,7 @@ async def retry(session: AsyncSession, job_id: JobId) -> bool:
     job.origin = "asked"  # a machine that is idle may be given another thing to do meanwhile
     job.failure_kind = job.failure_message = job.cancel_requested_at = job.finished_at = job.not_before = None
     await session.flush()
-    await ring(session)
+    await notify_waiting_agents(session)
     return True
 
 
@@ -56,7 +56,7 @@ async def approve(session: AsyncSession, job_id: JobId, *, by: str) -> bool:
     job.approved_at = await session.scalar(select(now()))
     job.approved_by = by
     await session.flush()
-    await ring(session)
+    await notify_waiting_agents(session)
     return True
 
 

@@ -1,9 +1,9 @@
-"""The bell that calls waiting agents to the queue: one LISTEN connection per process, however many agents wait.
+"""The listener that wakes agents waiting for a job: one LISTEN connection per process, however many agents wait.
 
-A ring makes one query for what is queued, and calls as many seats as there are jobs, those that fit, the longest waiting
+A notification makes one query for what is queued, and calls as many seats as there are jobs, those that fit, the longest waiting
 first. Whoever was called and got nothing (another process was faster) passes the call on. So a job costs two or three transactions, not one for each agent, and waiting costs none.
 
-Ringing only shortens the wait: the bell looks by itself every few seconds. A lost notification, a dropped connection or
+Notifications only shorten the wait: the listener looks by itself every few seconds. A lost one, a dropped connection or
 a pool that does not pass NOTIFY on costs seconds and no job.
 """
 
@@ -23,7 +23,7 @@ from pullback_service.roles import SERVICE_ROLE
 RECONNECT_AFTER_S = 2.0
 # Notices that the listening connection has died without a word.
 QUIET_CHECK_S = 30.0
-# Without a ring the bell looks at the queue again after this long, if somebody waits.
+# Without a notification the listener looks at the queue again after this long, if somebody waits.
 LOOK_AGAIN_AFTER_S = 6.0
 MOST_CALLED = 8
 
@@ -44,8 +44,8 @@ class Seat:
         return self.abilities is None or offer.fits(self.abilities)
 
 
-class JobBell:
-    """Calls those who wait when a job was queued."""
+class JobListener:
+    """Wakes waiting agents when a job was queued."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -58,8 +58,8 @@ class JobBell:
     def open(self) -> None:
         """Begin to listen."""
         self._tasks = [
-            asyncio.create_task(self._listen(), name="job-bell"),
-            asyncio.create_task(self._attend(), name="job-bell-attendant"),
+            asyncio.create_task(self._listen(), name="job-listener"),
+            asyncio.create_task(self._attend(), name="job-listener-calls"),
         ]
 
     async def close(self) -> None:
@@ -74,7 +74,7 @@ class JobBell:
 
     @contextmanager
     def seat(self) -> Iterator[Seat]:
-        """Take a seat before looking for a job: a ring between the looking and the waiting is then not missed."""
+        """Take a seat before looking for a job: a notification between the looking and the waiting is then not missed."""
         seat = Seat()
         self._seats[seat] = None
         try:
@@ -106,7 +106,7 @@ class JobBell:
         """True if the service is stopping."""
         return self._closed
 
-    def _ring(self) -> None:
+    def _wake(self) -> None:
         self._round += 1
         self._look.set()
 
@@ -127,7 +127,7 @@ class JobBell:
                 seat.called.set()
 
     async def _attend(self) -> None:
-        """Look at the queue when it rings, when a call came to nothing, and now and then."""
+        """Look at the queue when a job was queued, when a call came to nothing, and now and then."""
         while True:
             try:
                 async with asyncio.timeout(LOOK_AGAIN_AFTER_S):
@@ -141,7 +141,7 @@ class JobBell:
                 async with self._database.reading() as session:
                     offers = await waiting_offers(session)
             except (SQLAlchemyError, psycopg.Error) as error:
-                logger.warning("job_bell_blind", reason=str(error).splitlines()[0])
+                logger.warning("job_listener_cannot_read", reason=str(error).splitlines()[0])
                 await asyncio.sleep(RECONNECT_AFTER_S)
             else:
                 self._call(offers)
@@ -153,11 +153,11 @@ class JobBell:
                     self._database.url, autocommit=True, options=f"-c role={SERVICE_ROLE}"
                 ) as connection:
                     await connection.execute(f"LISTEN {CHANNEL}")
-                    self._ring()  # something may have been queued while nobody listened
+                    self._wake()  # something may have been queued while nobody listened
                     while True:
                         async for _ in connection.notifies(timeout=QUIET_CHECK_S):
-                            self._ring()
+                            self._wake()
                         await connection.execute("SELECT 1")
             except psycopg.Error as error:
-                logger.warning("job_bell_deaf", reason=str(error).splitlines()[0])
+                logger.warning("job_listener_disconnected", reason=str(error).splitlines()[0])
                 await asyncio.sleep(RECONNECT_AFTER_S)

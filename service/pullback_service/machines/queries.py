@@ -11,7 +11,7 @@ from pullback_service.caller import caller_of
 from pullback_service.characters import in_plain_sight
 from pullback_service.errors import ForbiddenError, Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
-from pullback_service.job_channel import ring
+from pullback_service.job_channel import notify_waiting_agents
 from pullback_service.machines.noise import CLAIMS, SelfComparison
 from pullback_service.models.machines import FactsChange, Machine
 from pullback_service.models.reports import Comparison, Report
@@ -141,7 +141,7 @@ async def change_accepts(session: AsyncSession, machine_id: MachineId, accepts: 
         return machine, False
     machine.accepts = accepts
     await session.flush()
-    await ring(session)
+    await notify_waiting_agents(session)
     return machine, True
 
 

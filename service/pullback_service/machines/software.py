@@ -16,7 +16,7 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.statements import Query, Rows, Together
+from pullback_service.statements import Query, QueryBatch, Rows
 
 COUNTS_DEPEND_ON: Final = ("python", "numpy", "scipy", "llvmlite", "blas", "libc")
 """Facts that decide which arrays are made. A kernel or a driver makes others no more than the weather does."""
@@ -53,7 +53,7 @@ _CHANGES_AT: Final[LiteralString] = _CHANGES.replace(
 _MACHINES: Final[LiteralString] = "SELECT id, facts FROM machine WHERE id = ANY (%(machines)s)"
 
 
-class _Came(NamedTuple):
+class _ReportOrigin(NamedTuple):
     """From which machine a report came, and when."""
 
     machine_id: int
@@ -73,7 +73,7 @@ class Software:
 
     def __init__(
         self,
-        came: Mapping[UUID, _Came] | None = None,
+        came: Mapping[UUID, _ReportOrigin] | None = None,
         changes: Mapping[int, Sequence[_Change]] | None = None,
         facts: Mapping[int, Mapping[str, Any]] | None = None,
     ) -> None:
@@ -102,7 +102,7 @@ class Software:
             return ""
         return differing_software(self._told_at(one), self._told_at(other), facts, link=" and")
 
-    def _changed(self, one: _Came, other: _Came, facts: Sequence[str]) -> str:
+    def _changed(self, one: _ReportOrigin, other: _ReportOrigin, facts: Sequence[str]) -> str:
         changes = self._changes.get(one.machine_id)
         if changes is None:
             return ""
@@ -113,7 +113,7 @@ class Software:
             self._said[key] = _told(changes[first:last], facts, forwards=forwards)
         return self._said[key]
 
-    def _told_at(self, came: _Came) -> Mapping[str, Any]:
+    def _told_at(self, came: _ReportOrigin) -> Mapping[str, Any]:
         """The facts of a machine when a report came."""
         facts = dict(self._facts[came.machine_id])
         changes = self._changes.get(came.machine_id, ())
@@ -124,7 +124,7 @@ class Software:
 
 
 def software_at(
-    ask: Together, commit_ids: Collection[int], machine_ids: Collection[int] | None = None
+    ask: QueryBatch, commit_ids: Collection[int], machine_ids: Collection[int] | None = None
 ) -> Callable[[], Software]:
     """The software under all reports of some commits; on some machines it may also differ from one machine to another.
 
@@ -164,11 +164,11 @@ _NOW: Final = datetime.max.replace(tzinfo=UTC)
 """The end of a period that has all changes."""
 
 
-def _came(reports: Rows) -> Mapping[UUID, _Came]:
-    return {id_: _Came(machine_id, at) for id_, machine_id, at in reports}
+def _came(reports: Rows) -> Mapping[UUID, _ReportOrigin]:
+    return {id_: _ReportOrigin(machine_id, at) for id_, machine_id, at in reports}
 
 
-async def _changes(session: AsyncSession, came: Mapping[UUID, _Came]) -> Mapping[int, Sequence[_Change]]:
+async def _changes(session: AsyncSession, came: Mapping[UUID, _ReportOrigin]) -> Mapping[int, Sequence[_Change]]:
     """The changes between the first and the last report of each machine."""
     times: dict[int, list[datetime]] = defaultdict(list)
     for machine_id, at in came.values():

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 
-class Measured(NamedTuple):
+class CodeIdentity(NamedTuple):
     """Digests of the workload's text and of the subject's files, and the release of the harness; empty where not told."""
 
     workload: str = ""
@@ -12,11 +12,11 @@ class Measured(NamedTuple):
     harness: str = ""
 
 
-NOT_TOLD: Final = Measured()
+NOT_TOLD: Final = CodeIdentity()
 EQUAL_CODE: Final = "Equal code: the commit changed nothing that is measured."
 
 
-def other_level(reference: Measured, candidate: Measured) -> str | None:
+def other_level(reference: CodeIdentity, candidate: CodeIdentity) -> str | None:
     """Why two numbers are of two levels, whatever the commits are; None where they compare."""
     reasons = list(_reasons(reference, candidate))
     return (
@@ -26,19 +26,19 @@ def other_level(reference: Measured, candidate: Measured) -> str | None:
     )
 
 
-def _reasons(reference: Measured, candidate: Measured) -> Iterator[str]:
+def _reasons(reference: CodeIdentity, candidate: CodeIdentity) -> Iterator[str]:
     if _differ(reference.workload, candidate.workload):
         yield f"the text of the workload ({reference.workload[:8]}, then {candidate.workload[:8]})"
     if _differ(reference.harness, candidate.harness):
         yield f"the release of the harness ({reference.harness}, then {candidate.harness})"
 
 
-def is_equal_code(reference: Measured, candidate: Measured) -> bool:
+def is_equal_code(reference: CodeIdentity, candidate: CodeIdentity) -> bool:
     """True if both commits have the same files of what is measured."""
     return reference.subject == candidate.subject != ""
 
 
-def may_differ_by_the_commit(reference: Measured, candidate: Measured) -> bool:
+def may_differ_by_the_commit(reference: CodeIdentity, candidate: CodeIdentity) -> bool:
     """True if a difference can be the commit's doing: both of one level, and their files not the same."""
     return other_level(reference, candidate) is None and not is_equal_code(reference, candidate)
 

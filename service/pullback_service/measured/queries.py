@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.ids import ProjectId
-from pullback_service.measured.code_identity import NOT_TOLD, Measured
+from pullback_service.measured.code_identity import NOT_TOLD, CodeIdentity
 from pullback_service.statements import Query
 
 _GIVEN: LiteralString = """
@@ -28,8 +28,8 @@ _READ: LiteralString = "SELECT id, workload, subject, harness FROM measured WHER
 
 
 async def ensure_measured(
-    session: AsyncSession, project_id: ProjectId, wanted: Collection[Measured]
-) -> Mapping[Measured, int]:
+    session: AsyncSession, project_id: ProjectId, wanted: Collection[CodeIdentity]
+) -> Mapping[CodeIdentity, int]:
     """Ids of what was measured, made where they are missing; of what tells nothing there is none.
 
     Index: uq_measured_project_id_workload_subject_harness.
@@ -42,23 +42,25 @@ async def ensure_measured(
     return known
 
 
-async def read_measured(session: AsyncSession, ids: Iterable[int | None]) -> Mapping[int, Measured]:
+async def read_measured(session: AsyncSession, ids: Iterable[int | None]) -> Mapping[int, CodeIdentity]:
     """The measured code, by id. Index: pk_measured."""
     known = {each for each in ids if each is not None}
     return await statements.answer(session, measured_by_id(known)) if known else {}
 
 
-def measured_by_id(ids: Collection[int]) -> Query[Mapping[int, Measured]]:
+def measured_by_id(ids: Collection[int]) -> Query[Mapping[int, CodeIdentity]]:
     """The measured code, by id. Index: pk_measured."""
     values = {"ids": statements.array_of(ids)}
-    return Query(_READ, values, lambda rows: {row[0]: Measured(*row[1:]) for row in rows}, width=4)
+    return Query(_READ, values, lambda rows: {row[0]: CodeIdentity(*row[1:]) for row in rows}, width=4)
 
 
-async def _find(session: AsyncSession, project_id: ProjectId, wanted: Collection[Measured]) -> dict[Measured, int]:
+async def _find(
+    session: AsyncSession, project_id: ProjectId, wanted: Collection[CodeIdentity]
+) -> dict[CodeIdentity, int]:
     rows = await statements.rows(session, _FIND, _values(project_id, wanted)) if wanted else []
-    return {Measured(*row[:3]): row[3] for row in rows}
+    return {CodeIdentity(*row[:3]): row[3] for row in rows}
 
 
-def _values(project_id: ProjectId, wanted: Collection[Measured]) -> dict[str, object]:
+def _values(project_id: ProjectId, wanted: Collection[CodeIdentity]) -> dict[str, object]:
     workloads, subjects, harnesses = map(statements.array_of_texts, zip(*wanted, strict=True))
     return {"project": project_id, "workloads": workloads, "subjects": subjects, "harnesses": harnesses}

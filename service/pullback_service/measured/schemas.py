@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from pydantic import BaseModel, Field
 
-from pullback_service.measured.code_identity import Measured
+from pullback_service.measured.code_identity import CodeIdentity
 
 
 class MeasuredSummary(BaseModel):
@@ -17,6 +17,6 @@ class MeasuredSummary(BaseModel):
 
 
 @lru_cache(maxsize=1_000)
-def plain_measured(measured: Measured) -> Mapping[str, str | None]:
+def plain_measured(measured: CodeIdentity) -> Mapping[str, str | None]:
     """A `MeasuredSummary`; thousands of readings share a few."""
     return {name: value or None for name, value in measured._asdict().items()}

@@ -187,7 +187,7 @@ class Bisection(Base):
     asked_by: Mapped[str | None]
 
 
-class SetAside(Base):
+class SeriesSetAside(Base):
     """A series of which the detector raised an error. It is tried again with the next upload that touches it."""
 
     __tablename__ = "set_aside"

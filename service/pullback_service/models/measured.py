@@ -6,7 +6,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from pullback_service.base import Base
 
 
-class StoredMeasured(Base):
+class StoredCodeIdentity(Base):
     """The code that many points were measured of; empty where their report does not tell.
 
     `workload` and `subject` are digests: of the workload's text, and of the files that make two commits differ. A point and a

@@ -5,13 +5,13 @@ from typing import Final
 from pullback_service.database import Database
 from pullback_service.logs import logger
 from pullback_service.notifications.outbox import gather_digest, next_message, note_answer
-from pullback_service.notifications.sending import Outside, send
+from pullback_service.notifications.sending import DeliverySettings, send
 
 MOST_AT_ONCE: Final = 20
 """Messages, tests included; then other chores have their turn, and the sweep goes on with what is left."""
 
 
-async def send_messages(database: Database, channel_id: int, outside: Outside) -> int:
+async def send_messages(database: Database, channel_id: int, outside: DeliverySettings) -> int:
     """Send what waits for a channel until nothing is left or an attempt fails; how many messages arrived."""
     for arrived in range(MOST_AT_ONCE):
         async with database.writing.begin() as session:

@@ -38,7 +38,7 @@ _PORTS: Final = {"https": 443, "http": 80}
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class DeliverySettings:
     """The means of a worker to send: networks that the operator allows, the mail server, and the address of the pages."""
 
     networks: Sequence[Network] = ()
@@ -47,9 +47,9 @@ class Outside:
     resolver: Resolve = resolve
 
 
-def outside_of(settings: Settings) -> Outside:
+def outside_of(settings: Settings) -> DeliverySettings:
     """The means of sending that the settings name."""
-    return Outside(settings.networks(), settings.mail_server(), settings.public_url)
+    return DeliverySettings(settings.networks(), settings.mail_server(), settings.public_url)
 
 
 class Answer(NamedTuple):
@@ -59,7 +59,7 @@ class Answer(NamedTuple):
     said: str
 
 
-async def send(message: Message, outside: Outside) -> Answer:
+async def send(message: Message, outside: DeliverySettings) -> Answer:
     """Send a message; whatever goes wrong is an answer."""
     limit = MAIL_S if message.kind == "email" else HTTP_S
     try:
@@ -95,7 +95,7 @@ def headers_of(message: Message, body: bytes, timestamp: int) -> Mapping[str, st
     return headers
 
 
-async def _post(message: Message, outside: Outside) -> Answer:
+async def _post(message: Message, outside: DeliverySettings) -> Answer:
     url = httpx.URL(message.target)
     port = url.port or _PORTS[url.scheme]
     # Asked for once: who answers differently the next time changes nothing.
@@ -146,7 +146,7 @@ def _trusted() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-async def _send_mail(message: Message, outside: Outside) -> Answer:
+async def _send_mail(message: Message, outside: DeliverySettings) -> Answer:
     if outside.mail_server is None:
         return Answer(False, "no mail server is configured: set PULLBACK_SMTP_URL_FILE for the workers")
     made = mail(message, outside.public_url, sender=outside.mail_server.sender)

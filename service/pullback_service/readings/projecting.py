@@ -20,11 +20,19 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.database import Database
 from pullback_service.ids import CommitId, SeriesId
-from pullback_service.measured.code_identity import Measured
+from pullback_service.measured.code_identity import CodeIdentity
 from pullback_service.readings.queries import columns_of
 from pullback_service.readings.reading import COLUMNS, Reading, reading_of
 from pullback_service.readings.reading_text import INSERT_READINGS, beginning_of, ending_of, line
-from pullback_service.readings.report_pooling import BUSY, CLEAN, MeasuredPoint, Pooled, counting, of_one_level, pool
+from pullback_service.readings.report_pooling import (
+    BUSY,
+    CLEAN,
+    MeasuredPoint,
+    PooledPoints,
+    counting,
+    of_one_level,
+    pool,
+)
 from pullback_service.row_text import insert_lines
 
 POINTS_AT_ONCE = 20_000
@@ -248,7 +256,7 @@ def readings_of(rows: Iterable[Sequence[Any]]) -> Iterator[Reading]:
     return (reading_of(*each) for each in _pooled(rows))
 
 
-def _pooled(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[int, int, datetime, UUID, int, Pooled]]:
+def _pooled(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[int, int, datetime, UUID, int, PooledPoints]]:
     for (series_id, commit_id), group in groupby(rows, key=itemgetter(0, 1)):
         points = of_one_level(list(group), _level)
         measured = [MeasuredPoint.of(point[4:-2]) for point in points]
@@ -256,9 +264,9 @@ def _pooled(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[int, int, datetime,
         yield series_id, commit_id, points[0][2], _report_of(points, measured), len(points), pooled
 
 
-def _level(point: Sequence[Any]) -> Measured:
+def _level(point: Sequence[Any]) -> CodeIdentity:
     *_, workload, harness = point
-    return Measured(workload or "", harness=harness or "")
+    return CodeIdentity(workload or "", harness=harness or "")
 
 
 def _report_of(points: Sequence[Sequence[Any]], measured: Sequence[MeasuredPoint]) -> UUID:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pullback_service.claims import BASELINE
 from pullback_service.ratio import Ratio
-from pullback_service.readings.report_pooling import CLEAN, Pooled, Spread, spread_in
+from pullback_service.readings.report_pooling import CLEAN, PooledPoints, Spread, spread_in
 
 Place: TypeAlias = tuple[datetime, int]
 """The place of a commit in history: `ordered_at` and id."""
@@ -113,7 +113,7 @@ MARK_WIDTH: Final = 8
 
 
 def reading_of(
-    series_id: int, commit_id: int, ordered_at: datetime, report_id: UUID, reports: int, pooled: Pooled
+    series_id: int, commit_id: int, ordered_at: datetime, report_id: UUID, reports: int, pooled: PooledPoints
 ) -> Reading:
     """The reading of a series at a commit of so many reports, of which one speaks for counts."""
     return Reading(series_id, commit_id, ordered_at, str(report_id), reports, *pooled)

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
-from pullback_service.readings.report_pooling import Pooled
+from pullback_service.readings.report_pooling import PooledPoints
 from pullback_service.row_text import insert_of, number, numbers, text
 
 INSERT_READINGS: Final = insert_of(
@@ -38,7 +38,7 @@ INSERT_READINGS: Final = insert_of(
 )
 
 
-def ending_of(pooled: Pooled) -> bytes:
+def ending_of(pooled: PooledPoints) -> bytes:
     """The columns of a reading from its value on: what is known of it before it has a place."""
     return b"%b\t%b\t%b\t%b\t%b\t%b\t%b\t%b" % (
         number(pooled.value),

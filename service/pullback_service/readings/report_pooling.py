@@ -20,7 +20,7 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Any, NamedTuple, Self, TypeVar
 
-from pullback_service.measured.code_identity import NOT_TOLD, Measured, other_level
+from pullback_service.measured.code_identity import NOT_TOLD, CodeIdentity, other_level
 from pullback_service.ratio import NO_RATIO, Ratio
 
 CLEAN = "clean"
@@ -80,7 +80,7 @@ class Spread:
         return self.n, self.low, self.q25, self.q75, self.high
 
 
-class Pooled(NamedTuple):
+class PooledPoints(NamedTuple):
     """The pooled points of a series at a commit.
 
     `consistent`: all processes of all reports agree on one count; where calls differ, their ranges overlap. `quality` is `busy` where no report is clean.
@@ -116,13 +116,13 @@ def spread_in(median: float, columns: Sequence[Any]) -> Spread | None:
     return Spread(count, low, q25, median, q75, high)
 
 
-def pool(points: Sequence[MeasuredPoint]) -> Pooled:
+def pool(points: Sequence[MeasuredPoint]) -> PooledPoints:
     """One reading of points of a series at a commit, oldest first, of one level."""
     said = points[0] if len(points) == 1 else _speaker(points)
     spread = _pooled_spread(points)
     median = counting(points).value if spread is None else spread.median
     count, low, q25, q75, high = _calls(points) if spread is None else spread.columns
-    return Pooled(
+    return PooledPoints(
         quality=CLEAN if any(point.quality == CLEAN for point in points) else BUSY,
         dirty=any(point.dirty for point in points),
         value=points[0].value if len(points) == 1 else median,
@@ -141,7 +141,7 @@ def pool(points: Sequence[MeasuredPoint]) -> Pooled:
     )
 
 
-def of_one_level(points: Sequence[T], level: Callable[[T], Measured]) -> Sequence[T]:
+def of_one_level(points: Sequence[T], level: Callable[[T], CodeIdentity]) -> Sequence[T]:
     """Those that compare with the newest one that tells its level."""
     if len(points) == 1:
         return points

@@ -12,7 +12,7 @@ from uuid import UUID, uuid5
 
 from pullback_service.fields import LONGEST_RUN_S
 from pullback_service.importers.json_paths import refuse
-from pullback_service.importers.results import Imported, Metric, Result
+from pullback_service.importers.results import ImportedFile, Metric, Result
 from pullback_service.reports.schemas import FORMAT, MOST_VARIANTS, VERSION
 from pullback_service.series import case_identity
 
@@ -34,14 +34,16 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Assembled:
+class AssembledReport:
     """Our report, and for each of its cases where in the file it came from."""
 
     document: dict[str, Any]
     places: tuple[str, ...]
 
 
-def assemble(imported: Imported, place: Place, *, tool_format: str, digest: bytes, now: datetime) -> Assembled:
+def assemble(
+    imported: ImportedFile, place: Place, *, tool_format: str, digest: bytes, now: datetime
+) -> AssembledReport:
     """The report that says what the file says."""
     by_case: dict[bytes, dict[str, Any]] = {}
     paths: dict[bytes, str] = {}
@@ -91,7 +93,7 @@ def assemble(imported: Imported, place: Place, *, tool_format: str, digest: byte
         "cases": list(by_case.values()),
         "comparisons": [],
     }
-    return Assembled(document, tuple(paths.values()))
+    return AssembledReport(document, tuple(paths.values()))
 
 
 def _variant(name: str, result: Result) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
 from pullback_service.errors import FieldError, InvalidInputError
-from pullback_service.measured.code_identity import Measured
+from pullback_service.measured.code_identity import CodeIdentity
 from pullback_service.models.reports import WRONG_GRADIENT
-from pullback_service.reports.ratios import Paired, UploadedMetric, stored_ratio, uploaded_value
+from pullback_service.reports.ratios import PairedRatio, UploadedMetric, stored_ratio, uploaded_value
 from pullback_service.reports.schemas import (
     CaseDocument,
     ComparisonDocument,
@@ -34,8 +34,8 @@ class PointPart(NamedTuple):
     calls: tuple[float, float] | None
     method: str | None
     program_hash: str | None
-    measured: Measured
-    paired: Paired | None
+    measured: CodeIdentity
+    paired: PairedRatio | None
     doubt: str | None
 
 
@@ -129,7 +129,7 @@ def _points_of(
     path: str,
 ) -> Iterator[PointPart]:
     digests = variant.digests or DigestsDocument()
-    measured = Measured(digests.workload or "", digests.subject or "")
+    measured = CodeIdentity(digests.workload or "", digests.subject or "")
     for name, metric in variant.metrics.items():
         told = _told(name, metric)
         stated = paired.get((variant.variant, name))
@@ -167,8 +167,8 @@ def _count_in(base: Mapping[str, MetricDocument], told: UploadedMetric) -> float
     return None if metric is None else uploaded_value(metric.processes, metric.value)
 
 
-def _stated(document: PairedDocument) -> Paired:
-    return Paired(document.baseline, document.ratio, document.outcome)
+def _stated(document: PairedDocument) -> PairedRatio:
+    return PairedRatio(document.baseline, document.ratio, document.outcome)
 
 
 def refuse_part(path: str, message: str) -> NoReturn:

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, ValidationError
 from pullback_service.errors import InvalidInputError
 from pullback_service.fields import MOST_CASES
 from pullback_service.importers.weighing import refuse_heavy
-from pullback_service.measured.code_identity import Measured
+from pullback_service.measured.code_identity import CodeIdentity
 from pullback_service.reports.case_rows import ComparisonPart, FailurePart, part_of, refuse_part, take_apart
 from pullback_service.reports.point_text import endings_of
 from pullback_service.reports.schemas import ComparisonDocument, MeasuredCaseDocument, ReportHead
@@ -35,7 +35,7 @@ class PointRow(NamedTuple):
     path: str
     value: float
     method: str | None
-    measured: Measured
+    measured: CodeIdentity
     ending: bytes
     reading: bytes
 
@@ -85,7 +85,7 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class GatheredReport:
     """A report that holds: what it says of itself, its parts, and a digest of its values however they were written."""
 
     head: ReportHead
@@ -126,7 +126,7 @@ class _Comparisons(BaseModel):
 _LISTS: Mapping[str, type[BaseModel]] = {"cases": _Cases, "comparisons": _Comparisons}
 
 
-def gather(raw: dict[str, Any], root: str, places: Sequence[str] | None = None) -> Gathered:
+def gather(raw: dict[str, Any], root: str, places: Sequence[str] | None = None) -> GatheredReport:
     """The report that `raw` is; `raw` has no cases and no comparisons afterwards.
 
     Its cases may be unread: the bytes of each (`splitting.take_apart`), of which one that is no JSON raises orjson's error.
@@ -152,7 +152,7 @@ def gather(raw: dict[str, Any], root: str, places: Sequence[str] | None = None) 
         raise NestedTooDeeplyError from digest.failed
     if gathering.contradiction is not None:
         raise gathering.contradiction
-    return Gathered(head, gathering.parts, digest.value())
+    return GatheredReport(head, gathering.parts, digest.value())
 
 
 class _Gathering:

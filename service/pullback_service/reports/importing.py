@@ -11,7 +11,7 @@ from pullback_service.errors import FieldError, IncompleteRequestError, InvalidI
 from pullback_service.importers import registry
 from pullback_service.importers.contents import Source
 from pullback_service.importers.json_paths import refuse
-from pullback_service.importers.results import Imported, UploadOptions
+from pullback_service.importers.results import ImportedFile, UploadOptions
 from pullback_service.importers.unpacking import SEND_THE_FILE, decompress, in_utf8, refuse_too_many_values
 from pullback_service.reports.assembling import Place, assemble
 from pullback_service.reports.case_stream import DoesNotHoldError, gather
@@ -91,7 +91,7 @@ def _refuse_needless(stated: UploadParameters) -> None:
             refuse(f"query.{name}", f"is for files of other tools: a {FORMAT} says the {name} itself")
 
 
-def _place(stated: UploadParameters, imported: Imported, title: str) -> Place:
+def _place(stated: UploadParameters, imported: ImportedFile, title: str) -> Place:
     commit, machine = imported.commit, imported.machine
     sha = _agreed("commit", stated.commit, commit.sha)
     named = stated.machine or _shown(machine.name)

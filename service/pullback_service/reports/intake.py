@@ -35,7 +35,7 @@ class _Lane(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Waiting:
+class _WaitingUpload:
     upload: Upload
     line: Line
     kept: asyncio.Future[StorageResult]
@@ -47,7 +47,7 @@ class Intake:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._lanes: dict[_Lane, list[_Waiting]] = {}
+        self._lanes: dict[_Lane, list[_WaitingUpload]] = {}
         self._storing: set[asyncio.Task[None]] = set()
         self.long = asyncio.Semaphore(MOST_LONG)
         """The turns of those who bring a long body: whoever has none yet holds no connection, and is not read."""
@@ -56,7 +56,7 @@ class Intake:
         """Store a report, or find that it is stored; with a line in the audit log where it is new."""
         if upload.prepared.body_bytes > LARGEST_TOGETHER_BYTES:
             return (await self._store(line.caller, [(upload, line)]))[0]
-        waiting = _Waiting(upload, line, asyncio.get_running_loop().create_future(), current())
+        waiting = _WaitingUpload(upload, line, asyncio.get_running_loop().create_future(), current())
         lane = _Lane(upload.head.project, line.caller)
         if lane in self._lanes:
             self._lanes[lane].append(waiting)
@@ -91,7 +91,7 @@ class Intake:
             for one in waiting:  # nobody, unless this process is being ended
                 one.kept.cancel()
 
-    async def _settle(self, caller: Caller, together: Sequence[_Waiting]) -> None:
+    async def _settle(self, caller: Caller, together: Sequence[_WaitingUpload]) -> None:
         """Store uploads and tell those who wait for them; where one of them is refused, each is stored for itself."""
         try:
             kept = await self._share(caller, together)
@@ -108,7 +108,7 @@ class Intake:
                 if not waiting.kept.done():  # whoever waited may have been cut off
                     waiting.kept.set_result(found)
 
-    async def _share(self, caller: Caller, together: Sequence[_Waiting]) -> list[StorageResult]:
+    async def _share(self, caller: Caller, together: Sequence[_WaitingUpload]) -> list[StorageResult]:
         """Store uploads, and divide the work among those who wait."""
         shared = Work()
         try:
@@ -147,7 +147,7 @@ async def _stored(database: Database, caller: Caller, uploads: Sequence[tuple[Up
     return kept
 
 
-def _those_to_store_together(waiting: Sequence[_Waiting]) -> list[_Waiting]:
+def _those_to_store_together(waiting: Sequence[_WaitingUpload]) -> list[_WaitingUpload]:
     """The first of them, without those who repeat a report or a key: they find it stored when their turn comes.
 
     What is stored together comes at one time, so of a machine they all tell the same (`machines/software.py`).

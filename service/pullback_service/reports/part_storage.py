@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.commits.queries import ensure_commits
 from pullback_service.ids import CaseId, CommitId, ProjectId
-from pullback_service.measured.code_identity import Measured
+from pullback_service.measured.code_identity import CodeIdentity
 from pullback_service.measured.queries import ensure_measured
 from pullback_service.models.reports import Comparison, Failure
 from pullback_service.readings.projecting import NewPoints, keep_readings
@@ -33,7 +33,7 @@ class PlacedParts:
     harness: str
     """The release that measured it, where that is ours; empty for other tools' files, which name theirs as they like."""
 
-    def measured(self) -> list[Measured]:
+    def measured(self) -> list[CodeIdentity]:
         """Of what each point was measured."""
         return [point.measured._replace(harness=self.harness) for point in self.parts.points]
 

@@ -14,7 +14,7 @@ from pullback_service.ids import CommitId, SeriesId
 from pullback_service.readings.reading_text import ending_of
 from pullback_service.readings.report_pooling import MeasuredPoint, pool
 from pullback_service.reports.case_rows import PointPart
-from pullback_service.reports.ratios import Paired
+from pullback_service.reports.ratios import PairedRatio
 from pullback_service.row_text import NULL, insert_of, number, numbers, text
 
 COLUMNS: Final = {
@@ -73,7 +73,7 @@ def _ending(point: PointPart) -> bytes:
     )
 
 
-def _paired(paired: Paired) -> bytes:
+def _paired(paired: PairedRatio) -> bytes:
     return b"%b\t%b\t%b" % (
         text(paired.baseline),
         numbers(paired.ratio),

@@ -19,7 +19,7 @@ from pullback_service.claims import (
 from pullback_service.ratio import NO_RATIO, Ratio
 
 
-class Paired(NamedTuple):
+class PairedRatio(NamedTuple):
     """A variant against the baseline, measured in the same groups."""
 
     baseline: str
@@ -30,7 +30,7 @@ class Paired(NamedTuple):
 class StoredRatio(NamedTuple):
     """The ratio to store, if any, and why it differs from the one in the upload, if it does."""
 
-    paired: Paired | None
+    paired: PairedRatio | None
     doubt: str | None = None
 
 
@@ -68,10 +68,10 @@ def uploaded_value(processes: Sequence[float] | None, value: float | None) -> fl
     return median(processes) if processes else value
 
 
-def stored_ratio(stated: Paired, metric: UploadedMetric, value_of_baseline: float | None) -> StoredRatio:
+def stored_ratio(stated: PairedRatio, metric: UploadedMetric, value_of_baseline: float | None) -> StoredRatio:
     """The stored form of a stated ratio: of counts that of the counts themselves, of measurements what its interval supports."""
     if stated.outcome == "failed":
-        return StoredRatio(Paired(stated.baseline, NO_RATIO, "failed"))
+        return StoredRatio(PairedRatio(stated.baseline, NO_RATIO, "failed"))
     if metric.least is not None:
         return _of_counts(stated, metric.value, value_of_baseline, metric.least)
     if stated.outcome == "ambiguous":
@@ -97,7 +97,7 @@ def stored_ratios(entry: Mapping[str, Any]) -> Mapping[tuple[str, str], StoredRa
         if metric is not None:
             base = told.get((one["baseline"], metric.name))
             found[one["variant"], metric.name] = stored_ratio(
-                Paired(one["baseline"], ratio_in(one), one["outcome"]), metric, base and base.value
+                PairedRatio(one["baseline"], ratio_in(one), one["outcome"]), metric, base and base.value
             )
     return found
 
@@ -122,12 +122,12 @@ def ratio_in(document: Mapping[str, Any]) -> Ratio:
     return Ratio(document.get("log_ratio"), document.get("low"), document.get("high"), document.get("n"))
 
 
-def _of_counts(stated: Paired, value: float | None, value_of_baseline: float | None, least: float) -> StoredRatio:
+def _of_counts(stated: PairedRatio, value: float | None, value_of_baseline: float | None, least: float) -> StoredRatio:
     if value is None or value_of_baseline is None:
         return StoredRatio(None, f"There is no count of {stated.baseline} in this case.")
     outcome, log_ratio = outcome_of_counts(value, value_of_baseline, least=least)
     ratio = Ratio(log_ratio, log_ratio, log_ratio, stated.ratio.n)
-    counted = Paired(stated.baseline, ratio, outcome)
+    counted = PairedRatio(stated.baseline, ratio, outcome)
     if stated.outcome == "ambiguous":
         return StoredRatio(counted._replace(outcome="ambiguous"))
     return StoredRatio(counted, doubt_of_count(stated.outcome, log_ratio, least=least))

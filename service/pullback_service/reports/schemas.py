@@ -20,8 +20,8 @@ from pullback_service.fields import (
     Flag,
     JsonObject,
     LogRatio,
-    Measured,
     MeasuredList,
+    MeasuredNumber,
     Name,
     Number,
     PlaceName,
@@ -138,7 +138,7 @@ class MetricDocument(_Document):
     """
 
     unit: Unit
-    value: Measured | None = None
+    value: MeasuredNumber | None = None
     processes: MeasuredList | None = Field(default=None, max_length=MOST_PROCESSES)
     slices: list[list[Number]] | None = Field(default=None, max_length=MOST_PROCESSES)
     clock: Name | None = None

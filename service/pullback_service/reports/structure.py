@@ -88,7 +88,7 @@ class _Ratio(_Shape, RatioEntry[float, float]):
     outcome: str
 
 
-class _Paired(_Ratio):
+class _PairedRatio(_Ratio):
     baseline: str
 
 
@@ -103,7 +103,7 @@ class _Entry(_Shape):
     gradient: _Gradient | None = None
     error: _Error | None = None
     variants: list[_Variant] = []
-    paired: list[_Paired] = []
+    paired: list[_PairedRatio] = []
 
 
 class _Head(_Shape):

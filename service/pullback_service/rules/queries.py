@@ -7,7 +7,7 @@ from sqlalchemy import delete, insert, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.background_threads import Aside, aside, aside_alone
+from pullback_service.background_threads import BackgroundThreads, aside, aside_alone
 from pullback_service.commits.trunk import trunk_of
 from pullback_service.deferring import defer_detection
 from pullback_service.errors import FieldError, InvalidInputError
@@ -66,7 +66,7 @@ class Series(NamedTuple):
     direction: str
 
 
-class Replaced(NamedTuple):
+class RuleReplacement(NamedTuple):
     """The rules that hold now, or would after a dry run. `is_older`: those that hold are of a later commit."""
 
     rules: Sequence[Rule]
@@ -85,7 +85,9 @@ async def series_of(session: AsyncSession, project_id: int) -> Sequence[Series]:
     return [Series(row[0], Subject(*row[1:6]), row[6]) for row in rows]
 
 
-async def replace_rules(session: AsyncSession, project: Project, said: RulesStatement, *, dry_run: bool) -> Replaced:
+async def replace_rules(
+    session: AsyncSession, project: Project, said: RulesStatement, *, dry_run: bool
+) -> RuleReplacement:
     """Put rules in the place of those that hold; refused whole where one of them means nothing.
 
     A rule that was there before holds since then. Nothing is taken of a file that is older than the one that was sent last, or of
@@ -94,7 +96,7 @@ async def replace_rules(session: AsyncSession, project: Project, said: RulesStat
     ix_incident_project_id.
     """
     if said.branch is not None and said.branch != await trunk_of(session, project.id):
-        return Replaced(await rules_of(session, project.id), is_changed=False)
+        return RuleReplacement(await rules_of(session, project.id), is_changed=False)
     wanted = [each.at(place) for place, each in enumerate(said.rules)]
     await _refuse_what_means_nothing(session, project, wanted)
     anchor = anchor_by(project, said)
@@ -104,7 +106,7 @@ async def replace_rules(session: AsyncSession, project: Project, said: RulesStat
         values = {"project": project.id, "sent": said.commit, "held": project.rules_sha}
         found = await statements.row(session, _IS_OLDER, values)
         if found and found[0]:
-            return Replaced(held, is_changed=False, is_older=True)
+            return RuleReplacement(held, is_changed=False, is_older=True)
     known = {rule.says(): rule for rule in held}
     new = [
         known[rule.says()]._replace(place=rule.place) if rule.says() in known else rule._replace(commit_sha=said.commit)
@@ -115,7 +117,7 @@ async def replace_rules(session: AsyncSession, project: Project, said: RulesStat
         (project.anchor, project.anchor_sha),
     ) != (said.trunk, anchor)
     if dry_run or (not is_changed and said.commit in {None, project.rules_sha}):
-        return Replaced(new, is_changed=is_changed)
+        return RuleReplacement(new, is_changed=is_changed)
     if is_changed:
         await session.execute(delete(StoredRule).where(StoredRule.project_id == project.id))
         for rule in new:
@@ -131,7 +133,7 @@ async def replace_rules(session: AsyncSession, project: Project, said: RulesStat
     project.anchor, project.anchor_sha = anchor
     project.rules_sha = said.commit
     await session.flush()
-    return Replaced(await rules_of(session, project.id), is_changed=is_changed)
+    return RuleReplacement(await rules_of(session, project.id), is_changed=is_changed)
 
 
 async def _is_another_look_due(
@@ -190,8 +192,8 @@ async def _refuse_what_means_nothing(session: AsyncSession, project: Project, ru
         )
 
 
-def _apart(rules: Sequence[Rule], series: Sequence[Series]) -> Aside:
-    """The threads in which rules are held against series."""
+def _apart(rules: Sequence[Rule], series: Sequence[Series]) -> BackgroundThreads:
+    """The threads in which rules are matched with series."""
     return aside_alone if len(rules) * len(series) > MANY_PAIRS else aside
 
 

@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.commits.predecessors import followed_in, places_followed
 from pullback_service.ids import MachineId, ProjectId
-from pullback_service.measured.code_identity import Measured
+from pullback_service.measured.code_identity import CodeIdentity
 from pullback_service.measured.queries import measured_by_id
 from pullback_service.readings.queries import newest_marks, newest_readings, readings_of_pairs
 from pullback_service.readings.reading import Mark, Place, Reading
@@ -32,7 +32,7 @@ from pullback_service.series.queries import (
     failed_cases,
 )
 from pullback_service.series.thinning import thin
-from pullback_service.statements import Query, Rows, Together
+from pullback_service.statements import Query, QueryBatch, Rows
 
 T = TypeVar("T")
 
@@ -71,7 +71,7 @@ class CaseHistory:
     before: Mapping[tuple[int, int], Reading]
     thinned: bool
     follows: Mapping[int, int]
-    measured: Mapping[int, Measured] = field(default_factory=dict)
+    measured: Mapping[int, CodeIdentity] = field(default_factory=dict)
 
     @cached_property
     def parted(self) -> frozenset[int]:
@@ -130,7 +130,7 @@ def _by_case(rows: Rows) -> Mapping[tuple[int, int], Sequence[CaseSeries]]:
 
 
 @dataclass(frozen=True, slots=True)
-class NewestOfCase:
+class NewestReadings:
     """The newest readings of a case, or marks where they are more than are drawn, and failures, oldest first."""
 
     last: int
@@ -140,8 +140,8 @@ class NewestOfCase:
 
 
 def newest_of_case(
-    ask: Together, case_id: int, machine_id: MachineId, drawn: Collection[int], *, last: int
-) -> Callable[[], NewestOfCase]:
+    ask: QueryBatch, case_id: int, machine_id: MachineId, drawn: Collection[int], *, last: int
+) -> Callable[[], NewestReadings]:
     """The newest `last` commits of a case: of some series, and what failed. Index: ix_reading_series_history, ix_failure_case_history."""
     last = min(last, MOST_COMMITS)
     asked = {"case": case_id, "machine": machine_id, "most": min(last, MOST_FAILURES)}
@@ -149,14 +149,16 @@ def newest_of_case(
     # So few commits are all drawn; of more, only the readings that are drawn are read in full.
     whole = ask(newest_readings(drawn, last=last)) if last <= MOST_MARKS else None
     marks = ask(newest_marks(drawn, last=last)) if last > MOST_MARKS else None
-    return lambda: NewestOfCase(last, whole.value if whole else (), marks.value if marks else (), failures.value[::-1])
+    return lambda: NewestReadings(
+        last, whole.value if whole else (), marks.value if marks else (), failures.value[::-1]
+    )
 
 
 async def case_history(
     session: AsyncSession,
     project_id: ProjectId,
     series: Sequence[CaseSeries],
-    newest: NewestOfCase,
+    newest: NewestReadings,
     also: Callable[[Place], Query[T]] | None = None,
 ) -> tuple[CaseHistory, T | None]:
     """The history of a case from its newest commits; and which of them follow which, and `also` something since the oldest.

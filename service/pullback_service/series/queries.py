@@ -128,7 +128,7 @@ async def latest_matrix(
     uq_series_case_id_variant_metric_machine_id for some workloads), then one probe of ix_reading_series_history per series,
     on a branch with uq_branch_commit_branch_id_commit_id; ix_failure_case_history.
     """
-    of = _Narrowed(machines is not None, workloads is not None, metric is not None, branch_id is not None)
+    of = _MatrixFilter(machines is not None, workloads is not None, metric is not None, branch_id is not None)
     asked = {
         "project": project_id,
         "machines": machines,
@@ -200,7 +200,7 @@ async def workloads(session: AsyncSession, project_id: ProjectId) -> Sequence[st
     return (await session.scalars(statement.limit(MOST_WORKLOADS))).all()
 
 
-class _Narrowed(NamedTuple):
+class _MatrixFilter(NamedTuple):
     """To what a matrix is kept, by values that its statements name as here; `branch` is one's id."""
 
     machines: bool
@@ -211,7 +211,7 @@ class _Narrowed(NamedTuple):
 
 # Made once each: building them anew took 7 ms of every page with a matrix, and left 1,700 objects in cycles.
 @cache
-def _matrix_readings(of: _Narrowed) -> Select[*tuple[Any, ...]]:
+def _matrix_readings(of: _MatrixFilter) -> Select[*tuple[Any, ...]]:
     """The readings of `latest_matrix`, as `cells_of` takes them."""
     known = _series_of(of)
     if of.metric:
@@ -240,7 +240,7 @@ def _column(name: str) -> ColumnElement[Any]:
 
 
 @cache
-def _matrix_failures(of: _Narrowed) -> Select[*tuple[Any, ...]]:
+def _matrix_failures(of: _MatrixFilter) -> Select[*tuple[Any, ...]]:
     """The failures of `latest_matrix`: they are of no metric."""
     # Few cases have any, so that few series are looked at for them.
     failed = exists().where(Failure.case_id == Series.case_id, Failure.machine_id == Series.machine_id)
@@ -273,7 +273,7 @@ def _matrix_failures(of: _Narrowed) -> Select[*tuple[Any, ...]]:
     return failures
 
 
-def _series_of(of: _Narrowed) -> Select[int, int, int]:
+def _series_of(of: _MatrixFilter) -> Select[int, int, int]:
     """The series of a matrix, of any metric."""
     series = select(Series.id, Series.case_id, Series.machine_id).where(Series.project_id == bindparam("project"))
     if of.machines:
@@ -284,7 +284,7 @@ def _series_of(of: _Narrowed) -> Select[int, int, int]:
     return series
 
 
-def _newest_commit_of_cases(known: Subquery, of: _Narrowed) -> Subquery:
+def _newest_commit_of_cases(known: Subquery, of: _MatrixFilter) -> Subquery:
     """(case_id, machine_id, ordered_at, commit_id) of the newest commit with a reading, for the given series."""
     newest = (
         select(StoredReading.ordered_at, StoredReading.commit_id)

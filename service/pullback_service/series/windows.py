@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.errors import refuse
 from pullback_service.ids import SeriesId
-from pullback_service.measured.code_identity import NOT_TOLD, Measured
+from pullback_service.measured.code_identity import NOT_TOLD, CodeIdentity
 from pullback_service.measured.queries import read_measured
 from pullback_service.ratio import Ratio
 from pullback_service.readings.queries import columns_of, reports_behind
@@ -66,7 +66,7 @@ class PooledPoint(NamedTuple):
     position: int | None
     after_gap: bool | None
     reports: tuple[str, ...]
-    measured: Measured = NOT_TOLD
+    measured: CodeIdentity = NOT_TOLD
     raw: tuple[RawPoint, ...] = ()
 
 

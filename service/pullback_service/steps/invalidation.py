@@ -13,7 +13,7 @@ from pullback_service import statements
 from pullback_service.commits.graph_changes import noted_graph_change
 from pullback_service.ids import ProjectId
 from pullback_service.readings.queries import columns_of
-from pullback_service.steps.reference_commits import BEFORE, FARTHEST, Followed, Pair
+from pullback_service.steps.reference_commits import BEFORE, FARTHEST, Pair, ReferenceCommit
 
 # What is asked of `step`, and of `commit` by what is found there, stands in a LATERAL of its own: joined in one go, a planner that
 # expects other numbers of rows reads all of it, for each series if it so happens.
@@ -125,7 +125,7 @@ async def mark_graph_changes(session: AsyncSession, project_id: ProjectId) -> No
         await statements.run(session, _STALE_BEHIND, {"commits": statements.array_of(noted.moved)})
 
 
-async def later_steps(session: AsyncSession, followed: Sequence[tuple[Pair, Followed]]) -> set[Pair]:
+async def later_steps(session: AsyncSession, followed: Sequence[tuple[Pair, ReferenceCommit]]) -> set[Pair]:
     """The (series, commit) pairs that may follow some readings, or what these follow, but for those that wait as stale already.
 
     Index: ix_step_reference_id_series_id, ix_reading_series_history, ix_step_first, ix_commit_parent_parent_sha,

@@ -17,17 +17,24 @@ from pullback_service import statements
 from pullback_service.comparisons import pairing
 from pullback_service.comparisons.at_once import CODE_OF
 from pullback_service.comparisons.columns import NOTHING, DescribedSeries, describe_series, readings_of_commits
-from pullback_service.comparisons.grounds import Failed, Grounds, Key, StatementRow, series_statements, statement_row
+from pullback_service.comparisons.grounds import (
+    FailureReason,
+    Grounds,
+    Key,
+    StatementRow,
+    series_statements,
+    statement_row,
+)
 from pullback_service.comparisons.judgements import Shape
 from pullback_service.comparisons.judging import CHANGED_COUNTS, UNCHANGED, Judgement, Outcome
 from pullback_service.comparisons.queries import judged_series
 from pullback_service.machines.software import Software, software_under
-from pullback_service.measured.code_identity import NOT_TOLD, Measured
+from pullback_service.measured.code_identity import NOT_TOLD, CodeIdentity
 from pullback_service.measured.queries import read_measured
 from pullback_service.models.reports import WRONG_GRADIENT
 from pullback_service.readings.queries import columns_of
 from pullback_service.readings.reading import COLUMNS, Reading
-from pullback_service.steps.reference_commits import Followed, Pair
+from pullback_service.steps.reference_commits import Pair, ReferenceCommit
 from pullback_service.steps.step import Step
 
 FEWEST_AT_ONCE: Final = 32
@@ -80,9 +87,9 @@ class _SeriesAtCommit(NamedTuple):
     key: Key
     shape: Shape
     reading: Reading | None
-    measured: Measured
+    measured: CodeIdentity
     failed_of: tuple[int, int, int, str | None]
-    failed: Failed | None
+    failed: FailureReason | None
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> Self:
@@ -94,20 +101,24 @@ class _SeriesAtCommit(NamedTuple):
             (case, machine, variant, metric),
             Shape(variant, kind, metric, unit, direction, exact),
             None if row[_READING_AT] is None else Reading.of(row[_READING_AT:]),
-            NOT_TOLD if row[13] is None else Measured(*row[13:_READING_AT]),
+            NOT_TOLD if row[13] is None else CodeIdentity(*row[13:_READING_AT]),
             (commit, case, machine, failed_variant),
-            None if failed is None else Failed(failed, message),
+            None if failed is None else FailureReason(failed, message),
         )
 
 
 _READING_AT: Final = 16
-_Failures: TypeAlias = Mapping[tuple[int, int, int, str | None], Failed]
+_Failures: TypeAlias = Mapping[tuple[int, int, int, str | None], FailureReason]
 _Statements: TypeAlias = Mapping[tuple[int, int], Mapping[Key, Sequence[StatementRow]]]
 _Partners: TypeAlias = Mapping[Pair, Sequence[int]]
 
 
 async def judge_pairs(
-    session: AsyncSession, pairs: Collection[Pair], followed: Mapping[Pair, Followed], *, is_compared: bool = True
+    session: AsyncSession,
+    pairs: Collection[Pair],
+    followed: Mapping[Pair, ReferenceCommit],
+    *,
+    is_compared: bool = True,
 ) -> Sequence[Step]:
     """The steps of (series, commit) pairs: of each reading one, and one for each other commit an upload compares it with.
 
@@ -138,16 +149,18 @@ def _partners(pairs: Collection[Pair], stated: _Statements) -> _Partners:
 
 
 def _in_common(
-    pairs: Iterable[Pair], followed: Mapping[Pair, Followed]
-) -> Mapping[tuple[Followed, int], Sequence[int]]:
+    pairs: Iterable[Pair], followed: Mapping[Pair, ReferenceCommit]
+) -> Mapping[tuple[ReferenceCommit, int], Sequence[int]]:
     """The series of a commit that follow one other commit, by both, where they are many."""
-    found: dict[tuple[Followed, int], list[int]] = defaultdict(list)
+    found: dict[tuple[ReferenceCommit, int], list[int]] = defaultdict(list)
     for series, commit in pairs:
         found[followed[series, commit], commit].append(series)
     return {ends: series for ends, series in found.items() if len(series) >= FEWEST_AT_ONCE}
 
 
-async def _judge_at_once(session: AsyncSession, many: Mapping[tuple[Followed, int], Sequence[int]]) -> list[Step]:
+async def _judge_at_once(
+    session: AsyncSession, many: Mapping[tuple[ReferenceCommit, int], Sequence[int]]
+) -> list[Step]:
     """The steps of the usual ones of many series."""
     every = {*chain(*many.values())}
     commits = {id_ for to, commit in many for id_ in (to.commit_id, commit)}
@@ -170,7 +183,7 @@ async def _judge_at_once(session: AsyncSession, many: Mapping[tuple[Followed, in
 
 
 def _usual_steps(
-    described: DescribedSeries, found: pairing.Pairs, to: Followed, commit: int, grounds: Grounds
+    described: DescribedSeries, found: pairing.Pairs, to: ReferenceCommit, commit: int, grounds: Grounds
 ) -> Iterator[Step]:
     """The steps of usual series, which nobody compared otherwise."""
     said = pairing.judge_at_once(described, found)
@@ -192,7 +205,7 @@ def _usual_steps(
 async def _judge_one_by_one(
     session: AsyncSession,
     pairs: Collection[Pair],
-    followed: Mapping[Pair, Followed],
+    followed: Mapping[Pair, ReferenceCommit],
     stated: _Statements,
     partners: _Partners,
 ) -> list[Step]:
@@ -202,13 +215,13 @@ async def _judge_one_by_one(
     readings = {pair: each.reading for pair, each in known.items() if each.reading is not None}
     failures = {each.failed_of: each.failed for each in known.values() if each.failed is not None}
     measured = {id_: each.measured for each in known.values() if each.reading and (id_ := each.reading.measured_id)}
-    wanted: list[tuple[Pair, Followed]] = []
+    wanted: list[tuple[Pair, ReferenceCommit]] = []
     for pair in pairs & known.keys():  # a project that is removed meanwhile takes its series along
         to = followed[pair]
         if pair in readings:
             wanted.append((pair, to))
         main = to.commit_id if pair in readings else None
-        wanted += [(pair, Followed(other, "compared")) for other in partners.get(pair, ()) if other != main]
+        wanted += [(pair, ReferenceCommit(other, "compared")) for other in partners.get(pair, ()) if other != main]
     differing = _counting_differently(wanted, known)
     software = await software_under(session, differing) if differing else Software()
     steps = []
@@ -256,11 +269,14 @@ async def _stated(session: AsyncSession, commits: Collection[int]) -> _Statement
 
 async def _failures(session: AsyncSession, commits: Collection[int]) -> _Failures:
     rows = await statements.rows(session, _FAILED, {"commits": statements.array_of(commits), "wrong": WRONG_GRADIENT})
-    return {(commit, case, machine, variant): Failed(kind, told) for commit, case, machine, variant, kind, told in rows}
+    return {
+        (commit, case, machine, variant): FailureReason(kind, told)
+        for commit, case, machine, variant, kind, told in rows
+    }
 
 
 def _counting_differently(
-    wanted: Iterable[tuple[Pair, Followed]], known: Mapping[Pair, _SeriesAtCommit]
+    wanted: Iterable[tuple[Pair, ReferenceCommit]], known: Mapping[Pair, _SeriesAtCommit]
 ) -> Collection[UUID]:
     """Reports whose counts differ: of what is timed, values always do, and software is no doubt of it."""
     found = set()

@@ -24,7 +24,7 @@ from pullback_service.row_text import insert_lines
 from pullback_service.rule_version import RULE
 from pullback_service.steps.invalidation import later_steps, mark_graph_changes
 from pullback_service.steps.judging import judge_pairs
-from pullback_service.steps.reference_commits import Followed, Pair, ancestors_of, followed_by
+from pullback_service.steps.reference_commits import Pair, ReferenceCommit, ancestors_of, followed_by
 from pullback_service.steps.step import COLUMNS, step_of
 from pullback_service.steps.step_text import INSERT_STEPS, line
 
@@ -208,7 +208,11 @@ async def _let_wait(session: AsyncSession, pairs: Collection[Pair], rule: int) -
 
 
 async def _touched_by(
-    session: AsyncSession, followed: Mapping[Pair, Followed], inner: Collection[int], *, any_compared: bool = True
+    session: AsyncSession,
+    followed: Mapping[Pair, ReferenceCommit],
+    inner: Collection[int],
+    *,
+    any_compared: bool = True,
 ) -> set[Pair]:
     """The pairs that may have to be judged again because these readings changed; `inner` are commits that others may follow."""
     found = await later_steps(session, [(pair, to) for pair, to in followed.items() if pair[1] in inner])
@@ -229,7 +233,7 @@ async def _take_turn(session: AsyncSession, project_id: int) -> None:
 async def _write(
     session: AsyncSession,
     pairs: Collection[Pair],
-    followed: Mapping[Pair, Followed],
+    followed: Mapping[Pair, ReferenceCommit],
     *,
     is_compared: bool = True,
     is_judged: bool = True,
@@ -283,7 +287,9 @@ async def _judge_stale(session: AsyncSession) -> int:
     return max(1, len(pairs))
 
 
-async def _mark_later(session: AsyncSession, followed: Mapping[Pair, Followed], *, judged: Collection[Pair]) -> None:
+async def _mark_later(
+    session: AsyncSession, followed: Mapping[Pair, ReferenceCommit], *, judged: Collection[Pair]
+) -> None:
     """Of readings that came while nobody judged: what they touch waits in turn, but for what is `judged` in this transaction."""
     if followed:
         later = await _touched_by(session, followed, {commit for _, commit in followed})

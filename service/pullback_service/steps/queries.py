@@ -164,14 +164,14 @@ _STEP_END: Final = 9 + WIDTH
 _BEFORE_END: Final = _STEP_END + 1 + READING_WIDTH
 
 
-class Waiting(NamedTuple):
+class WaitingCommits(NamedTuple):
     """Counts of commits that have no readings yet, and of others whose changes are not known yet."""
 
     unprojected: int
     unjudged: int
 
 
-async def waiting_commits(session: AsyncSession, project: str | None, *, others: bool = False) -> Waiting:
+async def waiting_commits(session: AsyncSession, project: str | None, *, others: bool = False) -> WaitingCommits:
     """The work left for a task on a project, or on all; the session, which only reads, knows the project from then on.
 
     With `others` it knows which projects there are besides. Index: uq_project_name, ix_commit_unprojected, ix_commit_judged_by,
@@ -179,7 +179,7 @@ async def waiting_commits(session: AsyncSession, project: str | None, *, others:
     """
     found = (await session.execute(_WAITING, {"name": project, "others": others})).all()
     remember_projects(session, [row[0] for row in found], are_all=others or project is None)
-    return Waiting(sum(row[1] for row in found), sum(row[2] for row in found))
+    return WaitingCommits(sum(row[1] for row in found), sum(row[2] for row in found))
 
 
 def news_at(

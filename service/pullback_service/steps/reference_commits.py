@@ -25,7 +25,7 @@ Pair: TypeAlias = tuple[int, int]
 """A series and a commit."""
 
 
-class Followed(NamedTuple):
+class ReferenceCommit(NamedTuple):
     """The commit that a reading follows, and how it was found; of a first reading its own commit."""
 
     commit_id: int
@@ -110,12 +110,12 @@ SELECT given.series_id, given.commit_id, ({BEFORE})
 
 async def followed_by(
     session: AsyncSession, pairs: Collection[Pair], parents: Mapping[int, Ancestors] | None = None
-) -> Mapping[Pair, Followed]:
+) -> Mapping[Pair, ReferenceCommit]:
     """The pair that each (series, commit) of a project follows; `parents` are those of all its commits, where they are known.
 
     Index: pk_commit, pk_commit_parent, uq_commit_project_id_sha, pk_reading, ix_reading_series_history, ix_failure_commit_id.
     """
-    found: dict[Pair, Followed] = {}
+    found: dict[Pair, ReferenceCommit] = {}
     ways: Mapping[int, Ancestors] = {}
     waiting, shallow = set(pairs), 0
     for depth in _DEPTHS:
@@ -129,12 +129,12 @@ async def followed_by(
         for series, commit in list(waiting):
             for ancestor in near[commit]:
                 if (series, ancestor) in there:
-                    found[series, commit] = Followed(ancestor, "parent")
+                    found[series, commit] = ReferenceCommit(ancestor, "parent")
                     waiting.discard((series, commit))
                     break
         if shallow == 0 and waiting:  # a new series has nothing to follow, however far one looks
             elsewhere = set(await statements.rows(session, _ELSEWHERE, columns_of(waiting)))
-            found |= {pair: Followed(pair[1], "none") for pair in waiting - elsewhere}
+            found |= {pair: ReferenceCommit(pair[1], "none") for pair in waiting - elsewhere}
             waiting &= elsewhere
         if all(ways[commit].is_whole for _, commit in waiting):
             break
@@ -170,7 +170,9 @@ def ancestors_of(steps: Iterable[tuple[int, int, datetime]], depth: int) -> Mapp
     }
 
 
-async def _far(session: AsyncSession, pairs: Iterable[Pair], ways: Mapping[int, Ancestors]) -> Mapping[Pair, Followed]:
+async def _far(
+    session: AsyncSession, pairs: Iterable[Pair], ways: Mapping[int, Ancestors]
+) -> Mapping[Pair, ReferenceCommit]:
     """Those that follow an ancestor farther away, found among all readings of their series."""
     by_commit: dict[int, list[int]] = defaultdict(list)
     for series, commit in pairs:
@@ -181,13 +183,13 @@ async def _far(session: AsyncSession, pairs: Iterable[Pair], ways: Mapping[int, 
         values = {"series": statements.array_of(of_commit), "ancestors": statements.array_of(ways[commit].ids)}
         for one, near in await statements.rows(session, _NEAREST, values):
             if near is not None:
-                found[one, commit] = Followed(near, "parent")
+                found[one, commit] = ReferenceCommit(near, "parent")
     return found
 
 
 async def _before(
     session: AsyncSession, pairs: Collection[Pair], ways: Mapping[int, Ancestors]
-) -> Mapping[Pair, Followed]:
+) -> Mapping[Pair, ReferenceCommit]:
     """The readings left, which follow the one before them in history, unless that was made from them."""
     if not pairs:
         return {}
@@ -199,6 +201,8 @@ async def _before(
     before = {(series, commit): id_ for series, commit, id_ in await statements.rows(session, _BEFORE, values)}
     descent = await _ancestors(session, {id_ for id_ in before.values() if id_ is not None}, FARTHEST)
     return {
-        pair: Followed(pair[1], "none") if id_ is None or pair[1] in descent[id_].ids else Followed(id_, "history")
+        pair: ReferenceCommit(pair[1], "none")
+        if id_ is None or pair[1] in descent[id_].ids
+        else ReferenceCommit(id_, "history")
         for pair, id_ in before.items()
     }

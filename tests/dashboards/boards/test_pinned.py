@@ -1,7 +1,7 @@
 import pytest
 
 from pullback_dashboards import links
-from pullback_dashboards.boards.pinned import Pinned, read_address
+from pullback_dashboards.boards.pinned import PinnedPage, read_address
 
 WILD = 'a?b#c/d "&'
 
@@ -17,7 +17,7 @@ WILD = 'a?b#c/d "&'
 def test_an_address_survives_being_pinned(address):
     pinned = read_address(address)
     assert pinned.address == address
-    assert Pinned(pinned.kind, pinned.project, pinned.workload, pinned.query).address == address
+    assert PinnedPage(pinned.kind, pinned.project, pinned.workload, pinned.query).address == address
 
 
 @pytest.mark.parametrize(

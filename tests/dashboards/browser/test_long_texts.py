@@ -6,7 +6,7 @@ import time
 import httpx
 import pytest
 from tests.dashboards.browser.conftest import SHAS
-from tests.dashboards.browser.test_twins import DENSE, text_of
+from tests.dashboards.browser.test_formats import DENSE, text_of
 
 PAGES = (
     "/", "/explore", "/compare", "/jobs", "/fleet", "/boards", "/settings", "/help", "/projects/pullback/explore",

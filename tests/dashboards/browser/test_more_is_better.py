@@ -13,7 +13,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 from tests.dashboards.browser.conftest import SHAS, START, fresh_database, serving
-from tests.dashboards.browser.test_twins import text_of
+from tests.dashboards.browser.test_formats import text_of
 
 CASE = "lookup[n=1,f8,cpu]"
 WORKLOAD = "/projects/cache/workloads/lookup"

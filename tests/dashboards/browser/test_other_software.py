@@ -13,7 +13,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 from tests.dashboards.browser.conftest import CASES, SHAS, START, fresh_database, made_report, serving
-from tests.dashboards.browser.test_twins import text_of
+from tests.dashboards.browser.test_formats import text_of
 
 WORKLOAD = "/projects/updated/workloads/dense_bias_act"
 CASE = "dense_bias_act[n=100,act=tanh,f4,cpu]"

@@ -6,7 +6,7 @@ from tests.service.readings.making import mark_of, reading
 from pullback_dashboards.history import Failure
 from pullback_dashboards.news.view import RECENTLY, moves
 from pullback_dashboards.overview.parameters import State
-from pullback_dashboards.overview.ranking import Standing, means, ranked
+from pullback_dashboards.overview.ranking import VariantResult, means, ranked
 from pullback_dashboards.overview.view import bracket, heat_map
 from pullback_service.readings.reading import Reading
 
@@ -18,7 +18,7 @@ def stood(history, metric):
         for place in places[-1:]:
             base, result = line.base_at(place), line.results[place]
             measured, failure = (None, result.message) if isinstance(result, Failure) else (result, None)
-            found.append(Standing(line.case, line.variant, place, measured, 1, base=base, failure=failure))
+            found.append(VariantResult(line.case, line.variant, place, measured, 1, base=base, failure=failure))
     return found
 
 

@@ -6,7 +6,7 @@ import pytest
 from tests.service.readings.making import reading
 
 from pullback_dashboards.history import Metric
-from pullback_dashboards.overview.ranking import Standing, against_baseline, in_order, means, ranked
+from pullback_dashboards.overview.ranking import VariantResult, against_baseline, in_order, means, ranked
 
 TIME = Metric("time", "s", exact=False)
 BYTES = Metric("array_bytes", "B", exact=True)
@@ -14,7 +14,7 @@ BYTES = Metric("array_bytes", "B", exact=True)
 
 def standing(case, variant, *, ratio=None, value=1.0, outcome=None, failure=None):
     measured = None if failure else reading(value, log_ratio=ratio, outcome=outcome)
-    return Standing(case, variant, 1, measured, series_id=1, failure=failure)
+    return VariantResult(case, variant, 1, measured, series_id=1, failure=failure)
 
 
 def test_counts_have_their_ratio_to_the_baseline_of_the_same_commit():

@@ -483,11 +483,11 @@ def test_a_native_plan_is_a_plan():
     assert isinstance(plan, type(pb.compile(loss, tier="fused")))
     assert type(plan).__name__ == "Plan"
     reference = weakref.ref(plan)
-    for twin in (pickle.loads(pickle.dumps(plan)), copy.copy(plan), copy.deepcopy(plan)):  # noqa: S301 (our own bytes)
-        assert twin.tier == "native"
-        assert bound_frames(twin) == ()
-        close(twin(W, X, B), loss(W, X, B))
-        close(entered(twin, W, X, B), loss(W, X, B))
+    for copied in (pickle.loads(pickle.dumps(plan)), copy.copy(plan), copy.deepcopy(plan)):  # noqa: S301 (our own bytes)
+        assert copied.tier == "native"
+        assert bound_frames(copied) == ()
+        close(copied(W, X, B), loss(W, X, B))
+        close(entered(copied, W, X, B), loss(W, X, B))
     del plan
     gc.collect()
     assert reference() is None
@@ -730,8 +730,8 @@ def test_a_function_whose_code_or_defaults_are_exchanged_is_another_one():
 
 
 def test_where_dicts_are_laid_out_otherwise_names_are_looked_up(monkeypatch):
-    monkeypatch.setattr("pullback.backends.native.entry.held._dicts_are_known", lambda: False)
-    monkeypatch.setattr("pullback.backends.native.entry.held._functions_are_known", lambda: False)
+    monkeypatch.setattr("pullback.backends.native.entry.watched_memory._dicts_are_known", lambda: False)
+    monkeypatch.setattr("pullback.backends.native.entry.watched_memory._functions_are_known", lambda: False)
     parts = module_of(rate=2.0)
     plan = compiled(lambda x: x * parts.rate)
     plan(X)

@@ -24,10 +24,10 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from torch.utils._pytree import tree_leaves, tree_map
 
 from pullback.backends.cuda import program
-from pullback.backends.cuda.capture import ByDriver
+from pullback.backends.cuda.capture import DriverCapture
 from pullback.backends.cuda.driver import Driver
 from pullback.backends.cuda.emulation import GARBAGE, Emulator
-from pullback.backends.cuda.launching import OnDevice
+from pullback.backends.cuda.launching import KernelLoader
 from pullback.devices.cuda import tensor_calls
 from pullback.devices.cuda.values import DeviceArray, tensor_of
 
@@ -73,8 +73,8 @@ class LateDevice(TorchDispatchMode):
             self.library.perform = lambda work: self.queue.append(lambda: self._perform(work))
             self.driver = Driver(self.library)
             self.context = self.driver.context(0)
-            self.on_device = OnDevice(self.driver, 0, "sm_90", lambda: self.stream)
-            self.graphs = ByDriver(
+            self.on_device = KernelLoader(self.driver, 0, "sm_90", lambda: self.stream)
+            self.graphs = DriverCapture(
                 self.driver,
                 self.context,
                 partial(getattr, self, "stream"),

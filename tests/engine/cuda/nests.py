@@ -19,10 +19,10 @@ from pullback.backends.native.emission import Emission
 from pullback.backends.native.kernel_passes import Grouping
 from pullback.backends.native.kernels.nests import emit_nest
 from pullback.backends.native.linking import host_target, load
-from pullback.backends.nests.fusing import Fused, fuse, kept_values
+from pullback.backends.nests.fusing import FusedNodes, fuse, kept_values
 from pullback.backends.nests.joins_in_place import join_of, joined_in_place
 from pullback.backends.nests.merging import merged
-from pullback.backends.nests.nest import Nest, Read, Write
+from pullback.backends.nests.nest import Nest, NestRead, NestWrite
 from pullback.backends.nests.nesting import nest_of
 from pullback.backends.nests.picking import PICKS, why_not_picked
 from pullback.backends.nests.sinking import sunk
@@ -109,7 +109,7 @@ def _nests_of(graph):
     found = joined_in_place(graph, sunk(merged(fuse(graph, belongs=_belongs)), graph))
     kept = kept_values(found, graph)
     for kernel in found.kernels:
-        if isinstance(kernel, Fused) and join_of(kernel) is None:
+        if isinstance(kernel, FusedNodes) and join_of(kernel) is None:
             nest, operands = nest_of(kernel, found.views, kept)
             roots = list(dict.fromkeys(access.root for access in operands))
             places = [Place(roots.index(access.root), access.offset * access.dtype.itemsize) for access in operands]
@@ -198,7 +198,7 @@ def without_positions(subject, memory):
                 )
             arrays.append(np.array(memory.blocks[place.parameter].view(read.dtype)[element]))
             addresses.append(arrays[-1].ctypes.data)
-            read = Read(len(addresses) - 1, contiguous_strides(nest.space), read.dtype)  # noqa: PLW2901
+            read = NestRead(len(addresses) - 1, contiguous_strides(nest.space), read.dtype)  # noqa: PLW2901
         reads.append(read)
     return replace(nest, reads=tuple(reads)), addresses, arrays
 
@@ -208,7 +208,7 @@ def run_natively(nest, addresses, terms):
     """A nest as the native tier computes it, by pointer at these addresses; what its reductions reduce is stored at `terms`."""
     strides = [int(np.prod(nest.space[axis + 1 :])) for axis in range(len(nest.space))]
     extra = [
-        Write(one.value, len(addresses) + k, tuple(strides), nest.dtype_of(one.value))
+        NestWrite(one.value, len(addresses) + k, tuple(strides), nest.dtype_of(one.value))
         for k, one in enumerate(nest.reductions)
     ]
     native = replace(nest, writes=(*nest.writes, *extra))
@@ -231,7 +231,7 @@ SUM_UNITS = 160
 
 
 def check_against_native(subject, memory, run):
-    """Hold what `run(addresses)` leaves in memory against what the native tier does."""
+    """Compare what `run(addresses)` leaves in memory with what the native tier does."""
     nest, native = subject.nest, Memory(subject)
     terms = [np.empty(nest.space, nest.dtype_of(one.value)) for one in nest.reductions]
     plain, addresses, _read = without_positions(subject, native)

@@ -7,7 +7,7 @@ import numpy as np
 from tests.engine.cuda.nests import Subject
 
 from pullback.backends.cuda.kernels.phases import Place
-from pullback.backends.nests.nest import Constant, Nest, Position, Read, Reduction, Step, Write
+from pullback.backends.nests.nest import Constant, Nest, NestRead, NestWrite, Position, Reduction, Step
 from pullback.core.primitive import Primitive
 from pullback.ir.strides import contiguous_strides
 from pullback.rules import elementwise
@@ -44,7 +44,7 @@ def random_subject(seed):
         shape = [size if rng.random() < 0.75 else 1 for size in space]
         own = dtype if rng.random() < 0.8 else np.dtype("?")
         pointer, strides = piece(shape, own)
-        reads.append(Read(pointer, strides, own))
+        reads.append(NestRead(pointer, strides, own))
     steps = _steps(rng, reads, dtype)
     count = len(reads) + len(steps)
     dtypes = [one.dtype for one in (*reads, *steps)]
@@ -53,10 +53,10 @@ def random_subject(seed):
         if value == count - 1 or rng.random() < 0.3:
             aliased = [read for read in reads if _may_be_overwritten(read, reads, space, dtypes[value])]
             if aliased and rng.random() < 0.5 and not any(write.pointer == aliased[0].pointer for write in writes):
-                writes.append(Write(value, aliased[0].pointer, aliased[0].strides, dtypes[value]))
+                writes.append(NestWrite(value, aliased[0].pointer, aliased[0].strides, dtypes[value]))
             else:
                 pointer, strides = piece(list(space), dtypes[value])
-                writes.append(Write(value, pointer, strides, dtypes[value]))
+                writes.append(NestWrite(value, pointer, strides, dtypes[value]))
     reductions = []
     for _ in range(rng.integers(0, 4)):
         axes = frozenset(axis for axis in range(len(space)) if rng.random() < 0.6)
@@ -87,7 +87,7 @@ def random_reader(seed):
                 shape = [size if rng.random() < 0.6 else 1 for size in nest.space]
                 along = [0 if size == 1 else step for size, step in zip(shape, contiguous_strides(shape), strict=True)]
                 dtype = np.dtype(rng.choice(["i4", "i8"]))
-                positions.append(Read(len(places), tuple(along), dtype))
+                positions.append(NestRead(len(places), tuple(along), dtype))
                 own.append(Position(len(positions) - 1, nest.space[axis], read.strides[axis]))
                 places.append(Place(len(pieces), 0))
                 pieces.append(math.prod(shape) * dtype.itemsize)

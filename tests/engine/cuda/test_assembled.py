@@ -12,7 +12,7 @@ from pullback.backends.cuda.kernels import grids
 from pullback.backends.cuda.kernels.kernel_text import write_kernels
 from pullback.backends.cuda.kernels.phases import Place
 from pullback.backends.cuda.kernels.ptx import PTX_OF
-from pullback.backends.nests.nest import Nest, Read, Reduction, Step, Write
+from pullback.backends.nests.nest import Nest, NestRead, NestWrite, Reduction, Step
 from pullback.core.primitive import Primitive
 
 #: One nest of so many of the sample is assembled: 0.2 s each.
@@ -58,13 +58,13 @@ def test_kernels_of_too_many_values_at_once_are_found(tmp_path, monkeypatch):
 def dense(rows, columns, dtype):
     """The nest behind the product of a dense layer: bias, tanh, its derivative, the gradient of the bias, the loss."""
     table, own = Primitive.table, np.dtype(dtype)
-    reads = (Read(0, (columns, 1), own), Read(1, (0, 1), own))
+    reads = (NestRead(0, (columns, 1), own), NestRead(1, (0, 1), own))
     steps = (Step(table["add"], (0, 1), (own, own), own), Step(table["tanh"], (2,), (own,), own))
     reductions = (
         Reduction(3, "sum", frozenset({0}), 3, (0, 1), own),
         Reduction(3, "sum", frozenset({0, 1}), 4, (0, 0), own),
     )
-    return Nest((rows, columns), reads, steps, (Write(3, 2, (columns, 1), own),), reductions)
+    return Nest((rows, columns), reads, steps, (NestWrite(3, 2, (columns, 1), own),), reductions)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

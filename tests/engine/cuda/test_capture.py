@@ -302,7 +302,9 @@ def test_a_stale_pointer_is_found(late, monkeypatch):
 
 def test_an_address_that_products_read_and_nobody_compares_is_found(late, monkeypatch):
     plan, _ = _warm(late, _products)
-    monkeypatch.setattr(capture.Replayed, "_fitting", lambda self, sets, pieces: sets.sets[0] if sets.sets else None)
+    monkeypatch.setattr(
+        capture.ReplayedProgram, "_fitting", lambda self, sets, pieces: sets.sets[0] if sets.sets else None
+    )
     assert _wrong(late, plan, _products)
 
 

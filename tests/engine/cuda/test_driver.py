@@ -13,7 +13,7 @@ from pullback.backends.cuda import driver as drivers
 from pullback.backends.cuda.driver import Driver
 from pullback.backends.cuda.emulation import Emulator
 from pullback.backends.cuda.kernels import ptx
-from pullback.backends.cuda.launching import OnDevice
+from pullback.backends.cuda.launching import KernelLoader
 from pullback.errors import DeviceError
 
 STREAM = 0x5
@@ -25,7 +25,7 @@ def _subject(fewest_kernels=1):
 
 def _loaded(subject, library):
     kernels = kernels_of(subject)
-    return kernels, OnDevice(Driver(library), 1, "sm_80", lambda: STREAM)(kernels)
+    return kernels, KernelLoader(Driver(library), 1, "sm_80", lambda: STREAM)(kernels)
 
 
 @pytest.mark.parametrize("fewest_kernels", [1, 3])
@@ -102,7 +102,7 @@ def _captured(subject, library):
     context = driver.context(1)
     kernels = kernels_of(subject)
     stream = [STREAM]
-    launch = OnDevice(driver, 1, "sm_80", lambda: stream[0])(kernels)
+    launch = KernelLoader(driver, 1, "sm_80", lambda: stream[0])(kernels)
     with driver.current(context):
         stream[0] = driver.stream()
         driver.begin_capture(stream[0])

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="NO TESTS OF DEVICE ARRAYS: PyTorch 
 
 from pullback.backends.cuda import program, state  # noqa: E402 - loads PyTorch
 from pullback.backends.cuda.driver import Driver  # noqa: E402
-from pullback.backends.cuda.launching import OnDevice  # noqa: E402
+from pullback.backends.cuda.launching import KernelLoader  # noqa: E402
 
 X = np.random.default_rng(0).normal(size=(6, 6)) / 3
 TIERS = ["unfused", "fused", "stateful", "native"]
@@ -168,7 +168,7 @@ def test_an_asynchronous_error_beside_the_lines_of_a_plan_is_not_told_as_one_of_
 @pytest.mark.parametrize("blocking", [False, True])
 def test_an_error_of_a_launch_names_its_line_and_blames_it_only_where_launches_are_waited_for(monkeypatch, blocking):
     library = Library()
-    monkeypatch.setattr(program, "loader_for", lambda device: OnDevice(Driver(library), 0, "sm_90", lambda: 0))
+    monkeypatch.setattr(program, "loader_for", lambda device: KernelLoader(Driver(library), 0, "sm_90", lambda: 0))
     if blocking:
         monkeypatch.setenv("CUDA_LAUNCH_BLOCKING", "1")
     plan, x = pb.compile(lambda x: np.sum(np.tanh(x) * x), tier="native"), torch.tensor(X)

@@ -14,7 +14,7 @@ from pullback.backends.cuda.emulation import Emulator
 from pullback.backends.cuda.kernels import grids, kernel_text
 from pullback.backends.cuda.kernels.kernel_text import write_kernels
 from pullback.backends.cuda.kernels.phases import PhaseWriter, Place
-from pullback.backends.nests.nest import Nest, Position, Read, Reduction, Step, Write
+from pullback.backends.nests.nest import Nest, NestRead, NestWrite, Position, Reduction, Step
 from pullback.core.primitive import Primitive
 
 RANDOM = int(os.environ.get("PULLBACK_RANDOM_KERNELS", "25"))
@@ -79,8 +79,8 @@ def test_positions_that_are_not_read_are_found(monkeypatch):
 def _out_of_bounds(dtype, far):
     """An array of three elements, behind which a page is closed, read at two positions of which one is `far`; gives what was read."""
     f8 = np.dtype("f8")
-    reads = (Read(0, (1,), dtype), Read(1, (0,), f8, positions=(Position(0, 3, 1),)))
-    nest = Nest((2,), reads, (), (Write(1, 2, (1,), f8),), ())
+    reads = (NestRead(0, (1,), dtype), NestRead(1, (0,), f8, positions=(Position(0, 3, 1),)))
+    nest = Nest((2,), reads, (), (NestWrite(1, 2, (1,), f8),), ())
     positions, x, y = (nests.scratch(nbytes) for nbytes in (2 * dtype.itemsize, 24, 16))
     positions[: 2 * dtype.itemsize].view(dtype)[...] = (2, far)
     x[:24].view(f8)[...] = (1, 2, 3)
@@ -131,7 +131,7 @@ def test_reductions_of_nothing_are_what_they_start_from():
     f8 = np.dtype("f8")
     tanh = Step(Primitive.table["tanh"], (0,), (f8,), f8)
     reductions = [Reduction(1, kind, frozenset({0}), k + 1, (0, 1), f8) for k, kind in enumerate(("sum", "prod"))]
-    nest = Nest((0, 3), (Read(0, (3, 1), f8),), (tanh,), (), tuple(reductions))
+    nest = Nest((0, 3), (NestRead(0, (3, 1), f8),), (tanh,), (), tuple(reductions))
     sums, products = np.full(3, np.nan), np.full(3, np.nan)
     Emulator(write_kernels(nest, [Place(0, 0), Place(1, 0), Place(2, 0)])).run(
         [0, sums.ctypes.data, products.ctypes.data]
@@ -145,7 +145,11 @@ def test_indices_are_wide_where_there_are_more_elements_than_narrow_ones_count()
 
     def index_type(rows):
         nest = Nest(
-            (rows, 2**12), (Read(0, (2**12, 1), f4),), (), (), (Reduction(0, "sum", frozenset({0, 1}), 1, (0, 0), f4),)
+            (rows, 2**12),
+            (NestRead(0, (2**12, 1), f4),),
+            (),
+            (),
+            (Reduction(0, "sum", frozenset({0, 1}), 1, (0, 0), f4),),
         )
         return write_kernels(nest, [Place(0, 0), Place(1, 0)]).kernels[0].index_type
 
@@ -157,7 +161,11 @@ def _are_lines_far_apart_right():
     """True if lines of an array of more than 2**32 elements are copied to another one, and all elements of each are looked at."""
     b, apart = np.dtype("?"), (2**31, 1)
     nest = Nest(
-        (3, 8), (Read(0, apart, b),), (), (Write(0, 1, apart, b),), (Reduction(0, "any", frozenset({1}), 2, (1, 0), b),)
+        (3, 8),
+        (NestRead(0, apart, b),),
+        (),
+        (NestWrite(0, 1, apart, b),),
+        (Reduction(0, "any", frozenset({1}), 2, (1, 0), b),),
     )
     kernels = write_kernels(nest, [Place(k, 0) for k in range(3)])
     x, y = (np.zeros(2 * 2**31 + 8, np.uint8) for _ in range(2))  # pages that nobody touches take no memory
@@ -182,7 +190,7 @@ def test_many_terms_are_summed_as_exactly_as_by_the_native_tier():
     f4 = np.dtype("f4")
     n = 3_000_000
     x = (np.random.default_rng(0).random(n) + 1).astype("f4")
-    nest = Nest((n,), (Read(0, (1,), f4),), (), (), (Reduction(0, "sum", frozenset({0}), 1, (0,), f4),))
+    nest = Nest((n,), (NestRead(0, (1,), f4),), (), (), (Reduction(0, "sum", frozenset({0}), 1, (0,), f4),))
     kernels = write_kernels(nest, [Place(0, 0), Place(1, 0)])
     total = np.zeros((), "f4")
     Emulator(kernels).run([x.ctypes.data, total.ctypes.data])

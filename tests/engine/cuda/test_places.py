@@ -10,7 +10,7 @@ from tests.engine.cuda.random_nests import random_readers, random_subject
 from pullback.backends.cuda.emulation import Emulator, SharedPieceError
 from pullback.backends.cuda.kernels.kernel_text import write_kernels
 from pullback.backends.cuda.kernels.phases import Place
-from pullback.backends.nests.nest import Nest, Read, Step, Write
+from pullback.backends.nests.nest import Nest, NestRead, NestWrite, Step
 from pullback.core.primitive import Primitive
 
 
@@ -33,7 +33,7 @@ def in_place():
     """Twice an array, written over it."""
     f4 = np.dtype("f4")
     square = Step(Primitive.table["square"], (0,), (f4,), f4)
-    return Nest((64,), (Read(0, (1,), f4),), (square,), (Write(1, 1, (1,), f4),), ())
+    return Nest((64,), (NestRead(0, (1,), f4),), (square,), (NestWrite(1, 1, (1,), f4),), ())
 
 
 def test_what_is_written_over_is_one_pointer_that_is_not_read_only():

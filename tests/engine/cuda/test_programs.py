@@ -14,7 +14,7 @@ from pullback.backends.cuda import positions, program  # noqa: E402 - loads PyTo
 from pullback.backends.cuda.driver import Driver  # noqa: E402
 from pullback.backends.cuda.emulation import Emulator  # noqa: E402
 from pullback.backends.cuda.kernels.phases import PhaseWriter  # noqa: E402
-from pullback.backends.cuda.launching import OnDevice  # noqa: E402
+from pullback.backends.cuda.launching import KernelLoader  # noqa: E402
 from pullback.core.types import ArrayType  # noqa: E402
 from pullback.errors import DeviceError, GraphError  # noqa: E402
 from pullback.ir.graph import Var  # noqa: E402
@@ -134,7 +134,7 @@ def test_a_program_launches_by_the_driver_what_the_emulator_runs(loading):
         emulator, by_name = Emulator(kernels), {kernel.name: kernel for kernel in kernels.kernels}
         run = lambda name, blocks, threads, addresses: emulator.launch(by_name[name], addresses)  # noqa: E731
         libraries.append(Library(run))
-        return OnDevice(Driver(libraries[-1]), 0, "sm_90", lambda: 7)(kernels)
+        return KernelLoader(Driver(libraries[-1]), 0, "sm_90", lambda: 7)(kernels)
 
     loading(loader)
     plan = pb.compile(LAYER, tier="fused")
@@ -152,7 +152,7 @@ def test_the_page_of_a_plan_has_ptx_and_what_the_driver_made_of_it(loading):
     assert ".target sm_90" in text
     assert " registers, " not in text  # the emulator has none
     library = Library()
-    loading(lambda kernels: OnDevice(Driver(library), 0, "sm_90", lambda: 0)(kernels))
+    loading(lambda kernels: KernelLoader(Driver(library), 0, "sm_90", lambda: 0)(kernels))
     plan = pb.compile(LAYER, tier="fused")
     plan(*arguments)
     text = plan.explain()

@@ -16,7 +16,7 @@ from pullback.backends.cuda.kernels.grids import keeps_rows
 from pullback.backends.cuda.kernels.kernel_text import write_kernels
 from pullback.backends.cuda.kernels.phases import PhaseWriter, Place
 from pullback.backends.cuda.kernels.ptx import PTX_OF
-from pullback.backends.nests.fusing import Fused, fuse, kept_values
+from pullback.backends.nests.fusing import FusedNodes, fuse, kept_values
 from pullback.backends.nests.merging import merged
 from pullback.backends.nests.nesting import nest_of
 from pullback.backends.nests.rows import rows_joined
@@ -74,7 +74,7 @@ class Rows:
         self.before = len(found.kernels)
         found = rows_joined(found, lambda kernel: keeps_rows(nest_of(kernel, found.views, _outputs(kernel))[0]))
         kept = kept_values(found, self.graph)
-        assert all(isinstance(kernel, Fused) for kernel in found.kernels)
+        assert all(isinstance(kernel, FusedNodes) for kernel in found.kernels)
         self.views, self.x = found.views, x
         self.subjects = []
         for kernel in found.kernels:

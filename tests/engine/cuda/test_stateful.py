@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.planning.arena import Placed
+from pullback.planning.arena import PlacedBuffers
 
 torch = pytest.importorskip("torch", reason="NO TESTS OF DEVICE ARRAYS: PyTorch is not installed")
 
@@ -191,7 +191,7 @@ def test_the_arena_holds_what_is_alive_at_once():
 
 
 def test_memory_that_two_values_have_at_once_is_found(monkeypatch):
-    monkeypatch.setattr(Placed, "add", lambda *_: 0)
+    monkeypatch.setattr(PlacedBuffers, "add", lambda *_: 0)
     with pytest.raises(AssertionError), pb.debug.poisoning():
         _agree(_plan()(torch.tensor(X)), _expected(X))
 

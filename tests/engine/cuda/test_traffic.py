@@ -11,7 +11,7 @@ from pullback.backends.cuda.emulation import Emulator
 from pullback.backends.cuda.kernels import kernel_text
 from pullback.backends.cuda.kernels.passes import passes
 from pullback.backends.cuda.kernels.phases import Place
-from pullback.backends.nests.nest import Nest, Position, Read, Reduction, Write
+from pullback.backends.nests.nest import Nest, NestRead, NestWrite, Position, Reduction
 
 
 def moved(subject, kernels):
@@ -76,8 +76,8 @@ def test_random_nests_that_read_by_positions_move_what_they_must():
 def test_rows_that_are_read_by_positions_are_loaded_once_for_each_position():
     """Rows of 64 numbers in loads of 16 bytes; a position is loaded by each thread that reads of its row."""
     f4, i8 = np.dtype("f4"), np.dtype("i8")
-    reads = (Read(0, (1, 0), i8), Read(1, (0, 1), f4, positions=(Position(0, 9, 64),)))
-    nest = Nest((20, 64), reads, (), (Write(1, 2, (64, 1), f4),), ())
+    reads = (NestRead(0, (1, 0), i8), NestRead(1, (0, 1), f4, positions=(Position(0, 9, 64),)))
+    nest = Nest((20, 64), reads, (), (NestWrite(1, 2, (64, 1), f4),), ())
     places = tuple(Place(k, 0) for k in range(3))
     subject = nests.Subject("rows", nest, places, (20 * 8, 9 * 64 * 4, 20 * 64 * 4))
     found, kernels, _ = check(subject)
@@ -106,7 +106,7 @@ def test_a_polynomial_and_its_derivative_load_each_element_once():
 def test_loading_twice_is_found():
     """Two reads of one place, as nests never have them."""
     f4 = np.dtype("f4")
-    read = Read(0, (1,), f4)
+    read = NestRead(0, (1,), f4)
     reductions = tuple(Reduction(k, "sum", frozenset({0}), 1 + k, (0,), f4) for k in range(2))
     places = tuple(Place(k, 0) for k in range(3))
     subject = nests.Subject("doubled", Nest((64,), (read, read), (), (), reductions), places, (256, 4, 4))

@@ -1,10 +1,10 @@
-"""Calls of plans queue their work and return: held against a device that computes nothing before it is awaited."""
+"""Calls of plans queue their work and return: checked on a device that computes nothing before it is awaited."""
 
 import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.planning.arena import Placed
+from pullback.planning.arena import PlacedBuffers
 
 torch = pytest.importorskip("torch", reason="NO TESTS OF DEVICE ARRAYS: PyTorch is not installed")
 
@@ -137,7 +137,7 @@ def test_a_result_that_is_taken_from_its_holder_is_found(monkeypatch):
 
 
 def test_memory_that_two_values_have_at_once_is_found(monkeypatch):
-    monkeypatch.setattr(Placed, "add", lambda *_: 0)
+    monkeypatch.setattr(PlacedBuffers, "add", lambda *_: 0)
     with LateDevice() as late:
         assert _wrong(late, pb.compile(pb.grad(_loss), tier="stateful"))
 

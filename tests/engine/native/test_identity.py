@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from pullback.backends.native import identity
-from pullback.backends.native.executable import Native
+from pullback.backends.native.executable import NativeExecutable
 from pullback.backends.native.memory import Memory, plan_memory
 from pullback.backends.native.program import emit_program
-from pullback.backends.nests.fusing import Alone, Fused, Kernels
+from pullback.backends.nests.fusing import FusedNodes, Kernels, SingleNode
 from pullback.backends.nests.views import Access
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType
@@ -119,8 +119,8 @@ def test_all_that_a_program_is_written_from_is_known_here():
     ]
     assert fields(Memory) == memory
     assert fields(Kernels) == ["kernels", "views", "taken", "layouts"]
-    assert fields(Fused) == ["space", "nodes", "values", "read"]
-    assert fields(Alone) == ["node"]
+    assert fields(FusedNodes) == ["space", "nodes", "values", "read"]
+    assert fields(SingleNode) == ["node"]
     assert fields(Access) == ["root", "offset", "strides"]
     assert fields(Graph) == ["inputs", "captures", "nodes", "outputs", "guards"]
     assert fields(Node) == ["primitive", "inputs", "params", "outputs", "source"]
@@ -184,9 +184,9 @@ def test_the_sources_are_in_the_key(tmp_path, monkeypatch):
 def test_a_program_that_is_on_disk_is_not_written_again(tmp_path, monkeypatch):
     monkeypatch.setenv("PULLBACK_CACHE_DIR", str(tmp_path))
     monkeypatch.delenv("PULLBACK_CACHE", raising=False)
-    first = Native(graph())
+    first = NativeExecutable(graph())
     assert "text" in vars(first)
-    again = Native(graph())
+    again = NativeExecutable(graph())
     assert "text" not in vars(again)
     (result,) = again.runner(lambda *_: pytest.fail("declined"))(np.arange(3.0))
     assert np.array_equal(result, [0.0, 2.0])
@@ -197,10 +197,10 @@ def test_a_key_that_leaves_something_out_is_noticed_when_checking(tmp_path, monk
     monkeypatch.setenv("PULLBACK_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("PULLBACK_CACHE", "check")
     monkeypatch.setattr("pullback.backends.native.executable.program_key", lambda *_: "one key for all")
-    Native(graph())
-    Native(graph())
+    NativeExecutable(graph())
+    NativeExecutable(graph())
     with pytest.raises(RuntimeError, match="Two texts have the key one key for all"):
-        Native(graph(3.0))
+        NativeExecutable(graph(3.0))
 
 
 def test_keys_and_texts_do_not_depend_on_the_order_of_sets():

@@ -8,7 +8,7 @@ import pytest
 import pullback as pb
 from pullback.backends.native import kernel_passes
 from pullback.backends.native.kernel_passes import Grouping
-from pullback.backends.nests.fusing import Fused
+from pullback.backends.nests.fusing import FusedNodes
 from pullback.backends.nests.kernel_passes import check_kernels
 from pullback.errors import GraphError
 from pullback.passes.pipeline import KERNEL_PASSES, Stages, simplify
@@ -57,7 +57,7 @@ def test_a_pass_that_breaks_a_type_is_named(monkeypatch):
         *before, nest = found.kernels
         *nodes, total = nest.nodes
         nodes.append(replace(total, params=(("axes", (0,)), ("keepdims", False))))
-        return replace(found, kernels=(*before, Fused(nest.space, nodes, nest.values, nest.read)))
+        return replace(found, kernels=(*before, FusedNodes(nest.space, nodes, nest.values, nest.read)))
 
     monkeypatch.setitem(kernel_passes.PASSES, "sunk nodes", broken)
     with pytest.raises(

@@ -34,13 +34,13 @@ def around_gammaln(x):
 def calls_in_python(monkeypatch):
     """Programs that were called through Python, one for each such call."""
     seen = []
-    computed = callable_program._Plain._computed
+    computed = callable_program._PythonEntry._computed
 
     def counted(plain, values, outputs):
         seen.append(plain.program)
         return computed(plain, values, outputs)
 
-    monkeypatch.setattr(callable_program._Plain, "_computed", counted)
+    monkeypatch.setattr(callable_program._PythonEntry, "_computed", counted)
     return seen
 
 

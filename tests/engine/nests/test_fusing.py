@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.backends.nests.fusing import Fused, fuse, kept_values
+from pullback.backends.nests.fusing import FusedNodes, fuse, kept_values
 from pullback.core.types import type_of
 from pullback.passes.pipeline import Stages, simplify
 from pullback.traces.recorder import record
@@ -17,7 +17,7 @@ def kernels(function, *args, **options):
     graph = lowered(function, *args)
     found = fuse(graph, {}, **options)
     return [
-        [node.primitive.name for node in kernel.nodes] if isinstance(kernel, Fused) else kernel.node.primitive.name
+        [node.primitive.name for node in kernel.nodes] if isinstance(kernel, FusedNodes) else kernel.node.primitive.name
         for kernel in found.kernels
     ]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.backends.nests.fusing import Fused, fuse
+from pullback.backends.nests.fusing import FusedNodes, fuse
 from pullback.backends.nests.merging import merged
 from pullback.core.types import type_of
 from pullback.passes.pipeline import Stages, simplify
@@ -20,7 +20,7 @@ def lowered(function, *args):
 
 def nests(kernels):
     """The nests, each as the names of its nodes."""
-    return [[node.primitive.name for node in kernel.nodes] for kernel in kernels if isinstance(kernel, Fused)]
+    return [[node.primitive.name for node in kernel.nodes] for kernel in kernels if isinstance(kernel, FusedNodes)]
 
 
 def before_and_after(function, *args):

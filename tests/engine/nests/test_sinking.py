@@ -4,7 +4,7 @@ import numpy as np
 
 import pullback as pb
 from pullback.backends.native.memory import plan_memory
-from pullback.backends.nests.fusing import Fused, fuse, kept_values, nodes_of
+from pullback.backends.nests.fusing import FusedNodes, fuse, kept_values, nodes_of
 from pullback.backends.nests.sinking import sunk
 from pullback.core.types import type_of
 from pullback.passes.pipeline import Stages, simplify
@@ -27,7 +27,7 @@ def kernels(function, *args):
     found = sunk(fuse(graph), graph)
     assert sorted(map(id, graph_nodes(found))) == sorted(map(id, graph_nodes(fuse(graph))))
     return [
-        [node.primitive.name for node in kernel.nodes] if isinstance(kernel, Fused) else kernel.node.primitive.name
+        [node.primitive.name for node in kernel.nodes] if isinstance(kernel, FusedNodes) else kernel.node.primitive.name
         for kernel in found.kernels
     ]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.nn.choosing import FUNCTIONS, Chosen, activation, reads_output_only
+from pullback.nn.choosing import FUNCTIONS, ActivationRule, activation, reads_output_only
 from pullback.rules import activations as rules
 
 NAMES = sorted(FUNCTIONS.keys() - {"rrelu"})
@@ -250,9 +250,9 @@ def test_greek_names_and_functions_and_ufuncs_choose_the_same_rules():
     assert activation(f"hard{sigma}") == activation("hardsigmoid")
     assert activation(f"log{sigma}") == activation("logsigmoid")
     assert activation(np.tanh) == activation("tanh") == activation(pb.nn.tanh)
-    assert activation(partial(pb.nn.elu, a=2.0)) == Chosen(rules.elu, (2.0,))
-    assert not isinstance(activation("rrelu"), Chosen)
-    assert not isinstance(activation(partial(pb.nn.elu, a=np.ones(3))), Chosen)
+    assert activation(partial(pb.nn.elu, a=2.0)) == ActivationRule(rules.elu, (2.0,))
+    assert not isinstance(activation("rrelu"), ActivationRule)
+    assert not isinstance(activation(partial(pb.nn.elu, a=np.ones(3))), ActivationRule)
     with pytest.raises(TypeError, match="a function or its name, not a int"):
         activation(3)
 

@@ -7,7 +7,7 @@ import pytest
 
 import pullback as pb
 from pullback.rules import convolution, window_products
-from pullback.rules.sliding import Sliding
+from pullback.rules.sliding import SlidingWindow
 from pullback_runners.allocations.arrays import ArrayCounter
 
 RNG = np.random.default_rng(0)
@@ -159,6 +159,6 @@ def test_bad_geometry_is_refused_in_one_sentence(call, message):
 
 
 def test_the_geometry_counts_places_as_the_definition_does():
-    sliding = Sliding((7, 8), (3, 2), (2, 3), ((1, 0), (0, 2)), (1, 3))
+    sliding = SlidingWindow((7, 8), (3, 2), (2, 3), ((1, 0), (0, 2)), (1, 3))
     assert sliding.padded == (8, 10)
     assert sliding.out == (3, 3)

@@ -5,7 +5,7 @@ import pytest
 
 import pullback as pb
 from pullback.core.primitive import Primitive
-from pullback.nn.choosing import FUNCTIONS, Chosen, reads_output_only
+from pullback.nn.choosing import FUNCTIONS, ActivationRule, reads_output_only
 from pullback.rules import activations
 
 RNG = np.random.default_rng(0)
@@ -45,7 +45,7 @@ def test_which_activations_may_overwrite_is_found_by_tracing_their_derivatives()
     from_output = {
         name
         for name, rule in Primitive.table.items()
-        if isinstance(rule, activations.Activation) and len(rule.maps) == 1 and reads_output_only(Chosen(rule))
+        if isinstance(rule, activations.Activation) and len(rule.maps) == 1 and reads_output_only(ActivationRule(rule))
     }
     assert from_output == {
         *("hardsigmoid", "hardtanh", "logsigmoid", "relu", "relu6", "selu", "sigmoid", "sigmoid_fast"),
@@ -53,9 +53,9 @@ def test_which_activations_may_overwrite_is_found_by_tracing_their_derivatives()
     }
     shaped = {"celu": 1.0, "elu": 1.0, "leakyrelu": 0.01, "softshrink": 0.5, "trelu": 1.0}
     for name, constant in shaped.items():
-        assert reads_output_only(Chosen(getattr(activations, name), (constant,)))
+        assert reads_output_only(ActivationRule(getattr(activations, name), (constant,)))
     for name in ("elu", "leakyrelu", "trelu"):  # a negative parameter: the sign of the output is not that of the input
-        assert not reads_output_only(Chosen(getattr(activations, name), (-0.5,)))
+        assert not reads_output_only(ActivationRule(getattr(activations, name), (-0.5,)))
 
 
 def test_inputs_are_left_alone():

@@ -10,7 +10,7 @@ import pytest
 
 import pullback as pb
 from pullback.core.primitive import Primitive
-from pullback.nn.choosing import FUNCTIONS, Chosen, activation, reads_output_only
+from pullback.nn.choosing import FUNCTIONS, ActivationRule, activation, reads_output_only
 from pullback.rules import activations
 from pullback_runners.allocations.arrays import ArrayCounter
 
@@ -148,8 +148,8 @@ def test_s1_3_a_new_rule_overwrites_if_its_derivative_reads_the_output():
     from_output = activations.Activation("root_of_output", np.cbrt, lambda v, x, y: v / (3 * y * y))
     from_input = activations.Activation("root_of_input", np.cbrt, lambda v, x, y: v / (3 * np.abs(x) ** (2 / 3)))
     try:
-        assert reads_output_only(Chosen(from_output))
-        assert not reads_output_only(Chosen(from_input))
+        assert reads_output_only(ActivationRule(from_output))
+        assert not reads_output_only(ActivationRule(from_input))
         operands = (draw(4, 5), draw(5, 3))
         results = []
         for act in (from_output, from_input):

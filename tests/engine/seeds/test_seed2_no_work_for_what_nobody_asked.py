@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.traces.cotangents import Accumulator, Lazy
+from pullback.traces.cotangents import Accumulator, LazyCotangent
 from pullback.traces.tape import Tape
 
 RNG = np.random.default_rng(0)
@@ -157,7 +157,7 @@ def test_s2_5_a_lazy_cotangent_runs_once_and_only_if_somebody_wants_it():
         runs.append(None)
         return np.ones(3)
 
-    unwanted, wanted = Lazy(compute), Lazy(compute)
+    unwanted, wanted = LazyCotangent(compute), LazyCotangent(compute)
     assert unwanted is not None
     assert not runs
     np.testing.assert_array_equal(wanted.value() + wanted.value(), 2 * np.ones(3))
@@ -169,7 +169,7 @@ def test_s2_5_summing_lazy_cotangents_neither_runs_one_twice_nor_nests_them():
     runs = []
 
     def lazy():
-        return Lazy(lambda: runs.append(None) or np.ones(2))
+        return LazyCotangent(lambda: runs.append(None) or np.ones(2))
 
     accumulator, shared = Accumulator(), lazy()
     for _ in range(10_000):

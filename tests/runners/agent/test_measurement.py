@@ -21,7 +21,7 @@ from pullback_runners.agent.jobfolder import JobFolder
 from pullback_runners.agent.leftovers import put_aside, settle
 from pullback_runners.agent.measurement import Deadline, _follow, measure
 from pullback_runners.agent.process_mark import ProcessMark
-from pullback_runners.sandbox.isolation import Confined
+from pullback_runners.sandbox.isolation import ConfinedProcess
 
 COMMIT = {
     "sha": "",
@@ -286,7 +286,7 @@ def test_a_process_that_writes_no_progress_fails_its_job_and_not_the_agent(writt
     try:
         with pytest.raises(JobFailedError, match=said) as failed:
             _follow(
-                Confined(process),
+                ConfinedProcess(process),
                 reading,
                 deadline=Deadline(time.monotonic() + 30, 30),
                 tell=pytest.fail,

@@ -30,7 +30,7 @@ from pullback_runners.measurement.lockstep import MOST_REPEATS, Timing, _take_tu
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.renewing import Renewal
 from pullback_runners.measurement.subject import INSTALLED
-from pullback_runners.measurement.worker_process import Draw, Surroundings, worker_environment
+from pullback_runners.measurement.worker_process import Draw, WorkerSettings, worker_environment
 from pullback_runners.peers import QueuedCall, find_peer
 from pullback_runners.projects.environments import OWN
 from pullback_runners.projects.subjects import BuiltCommit
@@ -273,7 +273,7 @@ def compared_on(device, case=SMALL, variant="fused"):
     """A comparison of the installed engine with itself, made on a device by the quick suite."""
     members = [Member(variant, INSTALLED, role) for role in ("reference", "candidate")]
     compared = comparison.Comparison(case, *members, with_twin=True)
-    comparison.compare_members(compared, find_suite("quick"), Surroundings(device=device), lambda *_: None)
+    comparison.compare_members(compared, find_suite("quick"), WorkerSettings(device=device), lambda *_: None)
     return compared
 
 
@@ -295,7 +295,7 @@ def test_members_of_a_comparison_are_examined_alone_and_have_room_together_with_
 ):
     examined = []
 
-    def examine(case, members, surroundings, draw):
+    def examine(case, members, settings, draw):
         (member,) = members
         examined.append(member.name)
         device_memory = {"held": 3000, "free": 10_000 - 1000 * len(examined)}
@@ -429,7 +429,7 @@ def test_cases_of_a_device_have_the_arguments_of_the_cpu():
 def test_a_device_decides_clock_platform_and_forks():
     on_cpu = Case(SMALL.workload, SMALL.params, SMALL.dtype)
     assert (clock_of(on_cpu), clock_of(SMALL)) == ("cpu", "wall")
-    draw = Draw.of(Surroundings().rng)
+    draw = Draw.of(WorkerSettings().rng)
     assert [worker_environment(case, INSTALLED, draw)["JAX_PLATFORMS"] for case in (on_cpu, SMALL)] == ["cpu", "cuda"]
     assert worker_environment(SMALL, INSTALLED, draw)["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
     assert Renewal(lambda: pytest.fail("warmed a fork"), forks=False).renew()["renewed"] is False

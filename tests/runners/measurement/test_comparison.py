@@ -19,7 +19,7 @@ from pullback_runners.measurement.examination import Examination
 from pullback_runners.measurement.lockstep import Group, Timing
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.subject import Subject
-from pullback_runners.measurement.worker_process import Surroundings
+from pullback_runners.measurement.worker_process import WorkerSettings
 from pullback_runners.report.comparisons import comparison_rows
 from pullback_runners.suites import find_suite
 
@@ -39,13 +39,13 @@ def test_a_count_is_claimed_to_differ_when_all_of_four_processes_of_each_say_so(
 ):
     drawn = iter(candidate)
 
-    def examine(case, members, surroundings):
+    def examine(case, members, settings):
         return examined(members, reference=1, candidate=next(drawn)), {}
 
     monkeypatch.setattr(comparison, "examine", examine)
     monkeypatch.setattr(comparison, "collect_groups", lambda *_args, **_options: None)
     compared = Comparison(sound_case, Member("right", role=REFERENCE), Member("right", role=CANDIDATE), with_twin=False)
-    compare_members(compared, find_suite("quick"), Surroundings(), lambda _number, _wanted: None)
+    compare_members(compared, find_suite("quick"), WorkerSettings(), lambda _number, _wanted: None)
     assert (len(compared.recounts), compared.counts_are_apart()) == (recounts, is_claimed)
     (row,) = comparison_rows(compared, may_say_same=False, is_busy=False)
     assert row["outcome"] == ("more" if is_claimed else "equal" if candidate == [1] else "ambiguous")
@@ -56,7 +56,7 @@ def test_checking_and_counting_are_part_of_the_minute(monkeypatch, sound_case):
     now = [1000.0]
     asked = {}
 
-    def examine(case, members, surroundings):
+    def examine(case, members, settings):
         now[0] += 12.0
         return examined(members), {}
 
@@ -64,7 +64,7 @@ def test_checking_and_counting_are_part_of_the_minute(monkeypatch, sound_case):
     monkeypatch.setattr(comparison, "examine", examine)
     monkeypatch.setattr(comparison, "collect_groups", lambda *_args, **options: asked.update(options))
     compared = Comparison(sound_case, Member("right", role=REFERENCE), Member("right", role=CANDIDATE), with_twin=True)
-    compare_members(compared, find_suite("standard"), Surroundings(), lambda _number, _wanted: None)
+    compare_members(compared, find_suite("standard"), WorkerSettings(), lambda _number, _wanted: None)
     assert asked["deadline"] - now[0] == 48.0
 
 

@@ -28,7 +28,7 @@ from pullback_runners.measurement.subject import INSTALLED
 from pullback_runners.measurement.worker_process import (
     Draw,
     StoppedError,
-    Surroundings,
+    WorkerSettings,
     blas_threads,
     start_worker,
     worker_environment,
@@ -40,8 +40,8 @@ RNG = random.Random(1)
 
 
 def group_of(case, variants, path, *, slices=4, timeout_s=30.0, cpu=None, stop=lambda: False):
-    surroundings = Surroundings([path], cpu, timeout_s, stop, RNG)
-    return run_group(Lineup(case, [Member(variant) for variant in variants], surroundings), slices)
+    settings = WorkerSettings([path], cpu, timeout_s, stop, RNG)
+    return run_group(Lineup(case, [Member(variant) for variant in variants], settings), slices)
 
 
 def test_turns_rotate_so_that_two_members_go_abba():
@@ -88,8 +88,8 @@ REFUSED = {
 
 def test_what_cannot_be_measured_is_refused_before_anything_is_timed(faulty_workloads, sound_case, monkeypatch):
     monkeypatch.setenv("PULLBACK_NATIVE", "0")
-    surroundings = Surroundings(workload_files=[faulty_workloads])
-    found, failures = examine(sound_case, [Member(name) for name in ("right", *REFUSED)], surroundings)
+    settings = WorkerSettings(workload_files=[faulty_workloads])
+    found, failures = examine(sound_case, [Member(name) for name in ("right", *REFUSED)], settings)
     assert list(found) == ["right"]
     assert {name: error.kind for name, error in failures.items()} == {name: kind for name, (kind, _) in REFUSED.items()}
     for name, (_, said) in REFUSED.items():
@@ -97,10 +97,10 @@ def test_what_cannot_be_measured_is_refused_before_anything_is_timed(faulty_work
 
 
 def test_who_reads_standard_input_is_at_its_end(faulty_workloads, sound_case):
-    surroundings = Surroundings([faulty_workloads], timeout_s=30.0)
-    found, failures = examine(sound_case, [Member("reads")], surroundings)
+    settings = WorkerSettings([faulty_workloads], timeout_s=30.0)
+    found, failures = examine(sound_case, [Member("reads")], settings)
     assert (list(found), failures) == (["reads"], {})
-    worker = start_worker("examine", sound_case, Member("reads"), surroundings)
+    worker = start_worker("examine", sound_case, Member("reads"), settings)
     try:
         assert "gradient" in worker.answer()
     finally:
@@ -108,7 +108,7 @@ def test_who_reads_standard_input_is_at_its_end(faulty_workloads, sound_case):
 
 
 def test_a_crash_comes_with_the_last_words(faulty_workloads, sound_case):
-    _, failures = examine(sound_case, [Member("crashes")], Surroundings([faulty_workloads]))
+    _, failures = examine(sound_case, [Member("crashes")], WorkerSettings([faulty_workloads]))
     assert "last words" in failures["crashes"].message
 
 
@@ -136,11 +136,11 @@ os._exit(0)
 """
 
 
-def zygote_that_writes(answers, sound_case, folder, monkeypatch, **surroundings):
+def zygote_that_writes(answers, sound_case, folder, monkeypatch, **settings):
     (folder / "babbling.py").write_text(BABBLING.replace("ANSWERS", repr(answers)))
     monkeypatch.setenv("PYTHONPATH", str(folder))
     members = [Member("right"), Member("right", role="twin")]
-    return Zygote(sound_case, members, Surroundings(modules=["babbling"], **surroundings))
+    return Zygote(sound_case, members, WorkerSettings(modules=["babbling"], **settings))
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_a_zygote_that_never_forks_is_a_timeout_of_each_of_its_workers(sound_cas
 
 
 def test_an_answer_that_came_too_late_is_no_answer_about_another_worker(faulty_workloads, sound_case):
-    zygote = Zygote(sound_case, [Member("right"), Member("right", role="twin")], Surroundings([faulty_workloads]))
+    zygote = Zygote(sound_case, [Member("right"), Member("right", role="twin")], WorkerSettings([faulty_workloads]))
     try:
         first, second = (zygote.process_id(place, 30.0) for place in (0, 1))
         with pytest.raises(subprocess.TimeoutExpired):
@@ -210,10 +210,10 @@ def test_workers_die_with_the_process_that_started_them(faulty_workloads):
         "from pullback_runners.workloads import Case\n"
         "from pullback_runners.measurement.member import Member\n"
         "from pullback_runners.measurement.lockstep import Lineup\n"
-        "from pullback_runners.measurement.worker_process import Surroundings\n"
+        "from pullback_runners.measurement.worker_process import WorkerSettings\n"
         "case = Case('sound', (('n', 8),), 'f8')\n"
-        "surroundings = Surroundings(workload_files=[Path(sys.argv[1])])\n"
-        "lineup = Lineup(case, [Member('hangs')], surroundings)\n"
+        "settings = WorkerSettings(workload_files=[Path(sys.argv[1])])\n"
+        "lineup = Lineup(case, [Member('hangs')], settings)\n"
         "print(lineup.workers['hangs']._process.pid, flush=True)\n"
         "time.sleep(600)\n"
     )
@@ -232,7 +232,7 @@ def test_workers_die_with_the_process_that_started_them(faulty_workloads):
 
 def test_twins_are_two_processes_of_one_program(faulty_workloads, sound_case):
     members = [Member("right"), Member("right", role="twin")]
-    group = run_group(Lineup(sound_case, members, Surroundings([faulty_workloads])), 4)
+    group = run_group(Lineup(sound_case, members, WorkerSettings([faulty_workloads])), 4)
     assert list(group.timings) == ["right", "twin"]
     assert group.timings["right"].cpu_s != group.timings["twin"].cpu_s
 
@@ -284,7 +284,7 @@ def test_a_lineup_keeps_off_the_measured_cpu_until_its_turns(faulty_workloads, s
     allowed = os.sched_getaffinity(0)
     cpu = max(allowed)
     with off_the_measured_cpu(cpu):
-        lineup = Lineup(sound_case, [Member("right")], Surroundings([faulty_workloads], cpu))
+        lineup = Lineup(sound_case, [Member("right")], WorkerSettings([faulty_workloads], cpu))
     assert os.sched_getaffinity(0) == allowed
     try:
         (worker,) = lineup.workers.values()
@@ -299,7 +299,7 @@ def test_a_lineup_keeps_off_the_measured_cpu_until_its_turns(faulty_workloads, s
 @pytest.mark.skipif(sys.platform != "linux", reason="threads can be counted on Linux only")
 def test_all_threads_of_a_worker_take_its_turns_on_the_measured_cpu(faulty_workloads, sound_case):
     cpu = max(os.sched_getaffinity(0))
-    lineup = Lineup(sound_case, [Member("threaded")], Surroundings([faulty_workloads], cpu))
+    lineup = Lineup(sound_case, [Member("threaded")], WorkerSettings([faulty_workloads], cpu))
     try:
         (worker,) = lineup.workers.values()
         worker.answer()
@@ -346,12 +346,12 @@ class Starting:
 
 @pytest.mark.parametrize(("asked", "rounds"), [(0, FEWEST_ROUNDS), (30, FEWEST_ROUNDS + 30), (1000, 100)])
 def test_turns_go_on_while_the_next_group_starts(faulty_workloads, sound_case, asked, rounds):
-    lineup = Lineup(sound_case, [Member("right"), Member("right", role="twin")], Surroundings([faulty_workloads]))
+    lineup = Lineup(sound_case, [Member("right"), Member("right", role="twin")], WorkerSettings([faulty_workloads]))
     assert run_group(lineup, slices=100, most_s=0.0, following=Starting(asked)).rounds() == rounds
 
 
 def test_a_lineup_is_ready_when_all_of_its_processes_are_or_have_failed(faulty_workloads, sound_case):
-    lineup = Lineup(sound_case, [Member("right"), Member("raises")], Surroundings([faulty_workloads]))
+    lineup = Lineup(sound_case, [Member("right"), Member("raises")], WorkerSettings([faulty_workloads]))
     try:
         assert not lineup.is_ready()
         lineup.workers["right"].answer()
@@ -366,13 +366,13 @@ def test_a_lineup_is_ready_when_all_of_its_processes_are_or_have_failed(faulty_w
 
 
 def test_turns_end_when_the_time_of_a_group_is_up_with_as_many_of_each(faulty_workloads, sound_case):
-    lineup = Lineup(sound_case, [Member("right"), Member("right", role="twin")], Surroundings([faulty_workloads]))
+    lineup = Lineup(sound_case, [Member("right"), Member("right", role="twin")], WorkerSettings([faulty_workloads]))
     group = run_group(lineup, slices=1000, most_s=0.0)
     assert [len(timing.cpu_s) for timing in group.timings.values()] == [FEWEST_ROUNDS, FEWEST_ROUNDS]
 
 
 def test_turns_end_at_the_deadline_after_one_of_each(faulty_workloads, sound_case):
-    lineup = Lineup(sound_case, [Member("right"), Member("right", role="twin")], Surroundings([faulty_workloads]))
+    lineup = Lineup(sound_case, [Member("right"), Member("right", role="twin")], WorkerSettings([faulty_workloads]))
     assert run_group(lineup, slices=1000, deadline=time.monotonic()).rounds() == 1
 
 
@@ -382,7 +382,7 @@ def forks_of(worker):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads can be counted on Linux only")
 def test_renewed_a_worker_goes_on_in_another_fork_of_itself(faulty_workloads, sound_case):
-    lineup = Lineup(sound_case, [Member("right"), Member("threaded")], Surroundings([faulty_workloads]))
+    lineup = Lineup(sound_case, [Member("right"), Member("threaded")], WorkerSettings([faulty_workloads]))
     try:
         worker, threaded = lineup.workers["right"], lineup.workers["threaded"]
         seen = []
@@ -405,7 +405,7 @@ def test_a_lineup_has_one_hash_seed_and_the_next_one_another(faulty_workloads, s
     members = [Member("right"), Member("right", role="twin")]
     seeds = []
     for _ in range(2):
-        lineup = Lineup(sound_case, members, Surroundings([faulty_workloads]))
+        lineup = Lineup(sound_case, members, WorkerSettings([faulty_workloads]))
         try:
             found = {psutil.Process(w._process.pid).environ()["PYTHONHASHSEED"] for w in lineup.workers.values()}
         finally:
@@ -423,7 +423,7 @@ def ask_for_a_minute(worker):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a parent's death is announced by Linux only")
 def test_workers_whose_zygote_dies_have_crashed(faulty_workloads, sound_case):
-    lineup = Lineup(sound_case, [Member("right")], Surroundings([faulty_workloads]))
+    lineup = Lineup(sound_case, [Member("right")], WorkerSettings([faulty_workloads]))
     try:
         worker = lineup.workers["right"]
         worker.answer()

@@ -7,7 +7,7 @@ import pytest
 from pullback_runners.measurement import sequential_sampling
 from pullback_runners.measurement.lockstep import Group, Timing
 from pullback_runners.measurement.sequential_sampling import collect_groups
-from pullback_runners.measurement.worker_process import Surroundings
+from pullback_runners.measurement.worker_process import WorkerSettings
 from pullback_runners.suites import Suite
 
 STANDARD = Suite("standard", groups=20, most_groups=40, slices=100, may_say_same=True)
@@ -27,7 +27,7 @@ class Sessions:
         monkeypatch.setattr(sequential_sampling, "Lineup", self.lineup)
         monkeypatch.setattr(sequential_sampling, "run_group", self.run_group)
 
-    def lineup(self, case, members, surroundings):
+    def lineup(self, case, members, settings):
         self.lineups += 1
         return self
 
@@ -54,7 +54,7 @@ class Sessions:
             case,
             lambda: ["a member"],
             STANDARD,
-            Surroundings(cpu=cpu),
+            WorkerSettings(cpu=cpu),
             is_ambiguous=is_ambiguous,
             is_plain=is_plain,
             tell=lambda _number, _wanted: None,

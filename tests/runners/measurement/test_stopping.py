@@ -9,7 +9,7 @@ from pullback_runners.measurement.lockstep import Group, Timing
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.outcomes import noisy_outcome
 from pullback_runners.measurement.sequential_sampling import collect_groups
-from pullback_runners.measurement.worker_process import Surroundings
+from pullback_runners.measurement.worker_process import WorkerSettings
 from pullback_runners.suites import find_suite
 
 STANDARD = find_suite("standard")
@@ -39,7 +39,7 @@ class Drawn:
             compared.case,
             compared.members,
             STANDARD,
-            Surroundings(),
+            WorkerSettings(),
             is_ambiguous=lambda: compared.is_ambiguous(may_say_same=True),
             is_plain=lambda: compared.is_plain(may_say_same=True),
             tell=lambda _number, _wanted: None,

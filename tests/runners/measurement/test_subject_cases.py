@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pullback_runners.measurement.subject import Subject
-from pullback_runners.measurement.subject_cases import Chosen
+from pullback_runners.measurement.subject_cases import CaseSelection
 from pullback_runners.measurement.worker_process import Draw, python_environment, worker_environment
 from pullback_runners.suites import find_suite
 from pullback_runners.workloads import Case, Offer
@@ -24,7 +24,7 @@ def test_a_projects_own_function_is_compared_by_two_tiers_and_an_engine_by_all(
     is_foreign, has_numpy, of_engine, variants
 ):
     offer = Offer("a workload", is_foreign, has_numpy, ("jax",), "unfused")
-    chosen = Chosen([], [], [], {"mine": offer}, ["jax"], ["mine"], of_engine=of_engine)
+    chosen = CaseSelection([], [], [], {"mine": offer}, ["jax"], ["mine"], of_engine=of_engine)
     assert chosen.variants("mine") == variants
 
 

@@ -9,7 +9,7 @@ from pullback_runners.measurement.examination import examine
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.subject import Subject
 from pullback_runners.measurement.subject_cases import choose_for
-from pullback_runners.measurement.worker_process import Surroundings
+from pullback_runners.measurement.worker_process import WorkerSettings
 
 PAGE = (Path(__file__).parents[3] / "docs" / "engines.md").read_text()
 
@@ -65,8 +65,8 @@ def examined(folder, library, workloads, variant):
     subject = Subject(paths=(folder,), imports=("mylibrary",))
     choice = choose_for(subject, "quick", files=[file])
     (case,) = choice.cases
-    surroundings = Surroundings(choice.files, timeout_s=120, modules=choice.modules)
-    found, failures = examine(case, [Member(variant, subject)], surroundings)
+    settings = WorkerSettings(choice.files, timeout_s=120, modules=choice.modules)
+    found, failures = examine(case, [Member(variant, subject)], settings)
     assert failures == {}
     return found[variant]
 

@@ -12,7 +12,7 @@ from sqlalchemy import select, text, update
 from pullback_service.access import budgets
 from pullback_service.access.gate import Gate
 from pullback_service.caller import anonymous
-from pullback_service.jobs.wakeups import JobBell
+from pullback_service.jobs.wakeups import JobListener
 from pullback_service.logins.cookies import COOKIE, csrf_of, masked_csrf_of
 from pullback_service.logins.queries import open_login
 from pullback_service.metrics import Metrics
@@ -259,9 +259,9 @@ async def test_an_agent_whose_token_is_revoked_while_it_waits_gets_nothing(guard
     own = {"authorization": f"Bearer {enrolled.json()['secret']}"}
     claim = f"{API}/agents/{enrolled.json()['agent_id']}/claim"
     waiting = asyncio.create_task(guarded.post(claim, json={"wait_s": 20}, headers=own))
-    bell = runtime_of(guarded._transport.app).get(JobBell)
+    listener = runtime_of(guarded._transport.app).get(JobListener)
     async with asyncio.timeout(10):
-        while not any(seat.abilities for seat in bell._seats):  # noqa: ASYNC110 - a look from outside
+        while not any(seat.abilities for seat in listener._seats):  # noqa: ASYNC110 - a look from outside
             await asyncio.sleep(0.01)
     (token,) = (await admin.get(f"{API}/tokens")).json()["items"]
     assert (token["name"], token["scopes"]) == ("agent 1 (a)", ["agent"])

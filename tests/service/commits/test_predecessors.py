@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import select
 
-from pullback_service.commits.predecessors import Reached, followed_in, followed_on, places_followed
+from pullback_service.commits.predecessors import NearestAncestor, followed_in, followed_on, places_followed
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.models.commits import Commit
 from pullback_service.models.machines import Machine
@@ -79,11 +79,11 @@ def test_places_are_told_where_they_are_not_those_before():
     days = [first + timedelta(days=day) for day in range(6)]
     places = [(days[day], day) for day in (1, 2, 3, 4, 5)]
     followed = {
-        1: Reached(days[0], 0, counts=True),  # before all of these
-        2: Reached(days[2], 2, counts=False),  # of whose parents nothing is known
-        3: Reached(days[1], 1, counts=True),  # on another branch than the one before it
-        4: Reached(days[2], 9, counts=False),  # made from one behind which nothing is known
-        5: Reached(days[4], 4, counts=True),
+        1: NearestAncestor(days[0], 0, counts=True),  # before all of these
+        2: NearestAncestor(days[2], 2, counts=False),  # of whose parents nothing is known
+        3: NearestAncestor(days[1], 1, counts=True),  # on another branch than the one before it
+        4: NearestAncestor(days[2], 9, counts=False),  # made from one behind which nothing is known
+        5: NearestAncestor(days[4], 4, counts=True),
     }
     assert places_followed(places, followed) == {2: 0, 3: 1}
 
@@ -92,9 +92,9 @@ def test_no_commit_follows_one_that_stands_behind_it_or_was_made_from_it():
     """The second was made from the third, of which nobody told a date, nor from what it was made."""
     day = datetime(2026, 1, 1, tzinfo=UTC)
     places = [(day + timedelta(days=number), number) for number in (1, 2, 3)]
-    followed = {2: Reached(*places[2], counts=True)}
+    followed = {2: NearestAncestor(*places[2], counts=True)}
     assert places_followed(places, followed) == {1: -1, 2: 0}
-    stub = Reached(day + timedelta(days=9), 9, counts=False)  # known by its hash alone, so heard of last
+    stub = NearestAncestor(day + timedelta(days=9), 9, counts=False)  # known by its hash alone, so heard of last
     assert places_followed(places, {1: stub}) == {}
 
 

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import select
 
 from pullback_service.commits.placing import lock_graph
-from pullback_service.commits.queries import CommitDescription, Learnt, ensure_commit, learn_commits, parents_of
+from pullback_service.commits.queries import CommitCounts, CommitDescription, ensure_commit, learn_commits, parents_of
 from pullback_service.ids import ProjectId
 from pullback_service.models import Commit, Failure, Point
 from pullback_service.projects.queries import ensure_project
@@ -79,7 +79,7 @@ async def test_a_commit_that_comes_late_moves_a_long_line_behind_it_in_few_state
     line = [CommitDescription(reports.sha(number), parents=(reports.sha(number - 1),)) for number in range(2, 302)]
     async with database.writing.begin() as early:
         await lock_graph(early, project_id)
-        assert await learn_commits(early, project_id, line) == Learnt(new=300, completed=0)
+        assert await learn_commits(early, project_id, line) == CommitCounts(new=300, completed=0)
     async with database.writing.begin() as late, count_statements() as said:
         await lock_graph(late, project_id)
         await learn_commits(late, project_id, [CommitDescription(reports.sha(1))])

@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from pullback_service.comparisons.at_once import ReadingColumns
 from pullback_service.comparisons.columns import CommitReadings, DescribedSeries
-from pullback_service.comparisons.grounds import Across, Grounds, SeriesStatements
+from pullback_service.comparisons.grounds import Grounds, MachinePair, SeriesStatements
 from pullback_service.comparisons.judgements import NO_SERIES, Shape
 from pullback_service.comparisons.judging import UploadedComparison
 from pullback_service.comparisons.pairing import lay_out, pair
 from pullback_service.ids import MachineId
-from pullback_service.measured.code_identity import Measured
+from pullback_service.measured.code_identity import CodeIdentity
 
 SHAPES = (
     Shape("fused", "tier", "time", "s", "smaller", exact=False),
@@ -21,10 +21,10 @@ SERIES = range(10, 18)
 """Two cases on two machines, each with both shapes."""
 
 MEASURED = {
-    1: Measured("text", "files", "1.0"),
-    2: Measured("text", "other files", "1.0"),
-    3: Measured("other text", "files", "1.0"),
-    4: Measured("text", "", "1.1"),
+    1: CodeIdentity("text", "files", "1.0"),
+    2: CodeIdentity("text", "other files", "1.0"),
+    3: CodeIdentity("other text", "files", "1.0"),
+    4: CodeIdentity("text", "", "1.1"),
 }
 """Of each what it says of two readings follows: another level, or equal code."""
 
@@ -70,7 +70,7 @@ def is_unusual(older, newer, *, exact):
 
 @given(points, points, st.booleans())
 def test_every_series_that_either_commit_has_is_there_once(reference, candidate, two_machines):
-    across = Across(MachineId(0), MachineId(1)) if two_machines else None
+    across = MachinePair(MachineId(0), MachineId(1)) if two_machines else None
     ids = {each[0] for each in (*reference, *candidate)}
     found = pair(described(ids), numbers(reference), numbers(candidate), MEASURED, across)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pullback_service.incidents.causes import Movement, Shift, cause_of, may_be_machine, shift_of
 from pullback_service.incidents.changes import Change
-from pullback_service.incidents.grouping import Located
+from pullback_service.incidents.grouping import LocatedChange
 from pullback_service.incidents.lifecycle import state_of
 
 SLOWER = log(1.2)
@@ -196,11 +196,13 @@ def test_what_is_refuted_or_of_no_series_has_no_cause():
 
 def test_the_machine_is_asked_about_where_unrelated_workloads_changed_next_to_each_other():
     slow = cases(4, own=SLOWER)
-    known = [Located(change(each)._replace(commit_id=11 + number), each.workload) for number, each in enumerate(slow)]
+    known = [
+        LocatedChange(change(each)._replace(commit_id=11 + number), each.workload) for number, each in enumerate(slow)
+    ]
     assert may_be_machine([known[0].change], known, PLACES)
     assert not may_be_machine([known[0].change], known[1:], PLACES)
     far = known[3].change._replace(commit_id=80)
-    assert not may_be_machine([known[0].change], [*known[:3], Located(far, "workload 4")], PLACES)
+    assert not may_be_machine([known[0].change], [*known[:3], LocatedChange(far, "workload 4")], PLACES)
 
 
 VALUES = st.lists(st.floats(0.5, 2), min_size=1, max_size=20)

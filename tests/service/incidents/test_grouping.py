@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pullback_service.incidents.changes import Change
-from pullback_service.incidents.grouping import Located, group, successors
+from pullback_service.incidents.grouping import LocatedChange, group, successors
 
 PLACES = {commit: commit for commit in range(20)}
 
@@ -24,7 +24,7 @@ def change(reference, commit, *, workload="lstm", variant="fused", series=1, wor
         reference_id=reference,
         commit_id=commit,
     )
-    return Located(made, workload)
+    return LocatedChange(made, workload)
 
 
 def test_what_only_the_anchor_shows_is_an_incident_of_its_own():

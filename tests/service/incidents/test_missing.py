@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import text
 
-from pullback_service.incidents.missing import ABSENT, PRESENT, Tracked, missing_of
+from pullback_service.incidents.missing import ABSENT, PRESENT, TrackedVariant, missing_of
 
 PLACES = {commit: commit for commit in range(60)}
 
 
 def found(measured, reported, failed=()):
-    tracked = Tracked(1, 1, "fused", dict.fromkeys(measured, "quick"), frozenset(failed))
+    tracked = TrackedVariant(1, 1, "fused", dict.fromkeys(measured, "quick"), frozenset(failed))
     return [
         (change.reference_id, change.commit_id, change.ended_id)
         for change in missing_of([tracked], {(1, "quick"): set(reported)}, PLACES)
@@ -37,7 +37,7 @@ def test_a_failure_is_no_absence():
 def test_another_suite_that_measures_it_still_has_it():
     measured = {1: "quick", 2: "quick", 5: "standard", 8: "standard"}
     reported = {(1, "quick"): set(range(1, 10)), (1, "standard"): {5, 8}}
-    assert missing_of([Tracked(1, 1, "fused", measured)], reported, PLACES) == []
+    assert missing_of([TrackedVariant(1, 1, "fused", measured)], reported, PLACES) == []
 
 
 reports = st.sets(st.integers(0, 40))
@@ -59,7 +59,7 @@ def test_every_stretch_is_long_enough_and_holds_no_measurement(measured, reporte
 
 @given(reports, reports)
 def test_reports_of_other_suites_and_machines_say_nothing(measured, others):
-    tracked = Tracked(1, 1, "fused", dict.fromkeys(measured, "quick"))
+    tracked = TrackedVariant(1, 1, "fused", dict.fromkeys(measured, "quick"))
     alone = missing_of([tracked], {(1, "quick"): measured}, PLACES)
     assert (
         alone

@@ -9,14 +9,14 @@ import pytest
 from pullback_service.incidents.series_states import SETTLED, SeriesState, settled_before
 from pullback_service.incidents.trunk_changes import (
     MOST_READINGS,
-    Observed,
-    Watched,
+    TrunkReading,
+    TrunkSeries,
     first_looked_at,
     suspicions_of,
 )
 from pullback_service.regression import Watcher
 
-SERIES = Watched(7, 1, 1, "fused", exact=False, bigger_is_better=False, is_watched=True)
+SERIES = TrunkSeries(7, 1, 1, "fused", exact=False, bigger_is_better=False, is_watched=True)
 COMMITS = 420
 PLACES = {1000 + commit: commit for commit in range(COMMITS)}
 
@@ -28,7 +28,7 @@ def readings(seed, *, floor=None):
     for commit, place in PLACES.items():
         ratio = (0.05 if place >= 40 else 0.0) + (0.04 if place >= 330 else 0.0) + chance.gauss(0, 0.004)
         level = ("other",) if 200 <= place < 210 else ("harness",)
-        found.append(Observed(commit, exp(ratio), ratio, ratio - 0.008, ratio + 0.008, level))
+        found.append(TrunkReading(commit, exp(ratio), ratio, ratio - 0.008, ratio + 0.008, level))
     return found
 
 

@@ -9,11 +9,11 @@ from uuid import UUID
 
 import pytest
 
-from pullback_service.incidents.failing import Failing, Measured, failures_of
+from pullback_service.incidents.failing import MeasuredVariant, VariantFailure, failures_of
 from pullback_service.incidents.trunk_changes import (
     Claim,
-    Observed,
-    Watched,
+    TrunkReading,
+    TrunkSeries,
     changes_of,
     shown_by_reports,
     suspicions_in_hindsight,
@@ -21,7 +21,7 @@ from pullback_service.incidents.trunk_changes import (
 )
 
 PLACES = {commit: commit for commit in range(400)}
-COUNT = Watched(1, 1, 1, "fused", exact=True, bigger_is_better=False, is_watched=True)
+COUNT = TrunkSeries(1, 1, 1, "fused", exact=True, bigger_is_better=False, is_watched=True)
 RATIO = COUNT._replace(exact=False)
 
 
@@ -63,7 +63,7 @@ def lived(*levels, noise=0.002, seed=1, level=(), subject="", baseline=None):
     chance = random.Random(seed)
     ratios = [at + chance.gauss(0, noise) for at, commits in levels for _ in range(commits)]
     return [
-        Observed(
+        TrunkReading(
             commit,
             exp(ratio) * (1.0 if baseline is None else baseline[commit]),
             ratio,
@@ -301,7 +301,7 @@ def test_values_that_scatter_say_what_moved_once_there_are_enough_of_them():
 def test_a_baseline_is_suspected_by_its_own_values():
     chance = random.Random(3)
     values = [level * exp(chance.gauss(0, 0.01)) for level in [1.0] * 20 + [1.38] * 20]
-    readings = [Observed(commit, value, None, None, None, ()) for commit, value in enumerate(values)]
+    readings = [TrunkReading(commit, value, None, None, None, ()) for commit, value in enumerate(values)]
     assert summary(found_in(RATIO, (), readings)) == [(20, True, "borne_out", None)]
 
 
@@ -352,11 +352,11 @@ def test_steady_series_are_not_suspected():
 
 
 def failing(commit, *, kind="gradient", variant=None, report=1):
-    return Failing(1, 1, variant, kind, "wrong", commit, UUID(int=report))
+    return VariantFailure(1, 1, variant, kind, "wrong", commit, UUID(int=report))
 
 
 def measured(*commits, variant="fused"):
-    return [Measured(1, 1, variant, commit) for commit in commits]
+    return [MeasuredVariant(1, 1, variant, commit) for commit in commits]
 
 
 def test_a_wrong_gradient_lasts_from_the_last_right_one_to_the_next():
@@ -394,7 +394,7 @@ def reports_at(*levels, noise=0.01, seed=1):
     """Reports one by one: a natural log and the commit of each level, for so many reports."""
     chance = random.Random(seed)
     return [
-        Observed(commit, exp(at + chance.gauss(0, noise)), None, None, None, ())
+        TrunkReading(commit, exp(at + chance.gauss(0, noise)), None, None, None, ())
         for at, commits, count in levels
         for commit in commits
         for _ in range(count)
@@ -407,7 +407,7 @@ def pooled(reports):
     for report in reports:
         of_commits[report.commit_id].append(report.value)
     return [
-        Observed(commit, median(values), None, None, None, (), reports=len(values))
+        TrunkReading(commit, median(values), None, None, None, (), reports=len(values))
         for commit, values in of_commits.items()
     ]
 

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from pullback_service.database import Database
-from pullback_service.jobs.wakeups import JobBell
+from pullback_service.jobs.wakeups import JobListener
 from pullback_service.runtime import runtime_of
 
 _numbers = count()
@@ -86,7 +86,7 @@ def seated(client):
 
     async def seated(number):
         runtime = runtime_of(client._transport.app)
-        pool, seats = runtime.get(Database).engine.pool, runtime.get(JobBell)._seats
+        pool, seats = runtime.get(Database).engine.pool, runtime.get(JobListener)._seats
 
         def waiting():
             return sum(seat.abilities is not None for seat in seats) >= number and not pool.checkedout()

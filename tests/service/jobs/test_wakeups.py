@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from pullback_service.jobs.labels import contains
 from pullback_service.jobs.offers import Abilities, Offer
-from pullback_service.jobs.wakeups import JobBell
+from pullback_service.jobs.wakeups import JobListener
 from pullback_service.runtime import runtime_of
 
 
@@ -70,16 +70,16 @@ def called(seats):
 
 
 @pytest.fixture
-def bell():
-    return JobBell(None)
+def listener():
+    return JobListener(None)
 
 
 @pytest.fixture
-def take_seats(bell):
+def take_seats(listener):
     with ExitStack() as stack:
 
         def take_seats(*labels):
-            seats = [stack.enter_context(bell.seat()) for _ in labels]
+            seats = [stack.enter_context(listener.seat()) for _ in labels]
             for seat, of in zip(seats, labels, strict=True):
                 seat.abilities = able(of)
             return seats
@@ -87,44 +87,44 @@ def take_seats(bell):
         yield take_seats
 
 
-def test_the_longest_waiting_that_fits_is_called_and_no_other(bell, take_seats):
+def test_the_longest_waiting_that_fits_is_called_and_no_other(listener, take_seats):
     seats = take_seats({"gpu": 0}, {"gpu": 1}, {"gpu": 1})
-    bell._call([Offer({"gpu": 1})])
+    listener._call([Offer({"gpu": 1})])
     assert called(seats) == [False, True, False]
 
 
-def test_each_job_calls_one(bell, take_seats):
+def test_each_job_calls_one(listener, take_seats):
     seats = take_seats({}, {}, {})
-    bell._call([Offer({}), Offer({})])
+    listener._call([Offer({}), Offer({})])
     assert called(seats) == [True, True, False]
 
 
-def test_jobs_that_are_alike_call_as_many_as_they_are_and_no_more_than_may_be_on_their_feet(bell, take_seats):
+def test_jobs_that_are_alike_call_as_many_as_they_are_and_no_more_than_may_be_on_their_feet(listener, take_seats):
     seats = take_seats(*[{"gpu": number % 2} for number in range(40)])
-    bell._call([Offer({"gpu": 1}, jobs=3), Offer({"gpu": 0}, jobs=100)])
+    listener._call([Offer({"gpu": 1}, jobs=3), Offer({"gpu": 0}, jobs=100)])
     assert [number for number, seat in enumerate(seats) if seat.called.is_set()] == [0, 1, 2, 3, 4, 5, 6, 8]
 
 
 @pytest.mark.anyio
-async def test_a_call_that_came_to_nothing_goes_to_the_next(bell, take_seats):
+async def test_a_call_that_came_to_nothing_goes_to_the_next(listener, take_seats):
     first, second = take_seats({}, {})
-    bell._call([Offer({})])
-    assert await bell.wait(first, 1)  # called: it looks, finds nothing
-    assert not bell._look.is_set()
-    assert not await bell.wait(first, 0.01)  # and waits again
-    assert bell._look.is_set()
-    bell._call([Offer({})])
+    listener._call([Offer({})])
+    assert await listener.wait(first, 1)  # called: it looks, finds nothing
+    assert not listener._look.is_set()
+    assert not await listener.wait(first, 0.01)  # and waits again
+    assert listener._look.is_set()
+    listener._call([Offer({})])
     assert called([first, second]) == [False, True]
 
 
 @pytest.mark.anyio
-async def test_a_ring_while_a_seat_is_looking_makes_it_look_again(bell, take_seats):
+async def test_a_notification_while_a_seat_is_looking_makes_it_look_again(listener, take_seats):
     (seat,) = take_seats({})
-    bell._call([Offer({})])
-    assert await bell.wait(seat, 1)
-    bell._ring()
-    bell._call([Offer({})])
-    assert await bell.wait(seat, 0.01)
+    listener._call([Offer({})])
+    assert await listener.wait(seat, 1)
+    listener._wake()
+    listener._call([Offer({})])
+    assert await listener.wait(seat, 0.01)
 
 
 @pytest.mark.anyio
@@ -157,14 +157,14 @@ async def test_only_who_can_take_a_job_is_called_however_much_waits_for_others(c
         )
     agents = [(await enroll(**enrolment), asked) for enrolment, asked in others]
     waiting = [asyncio.create_task(agent.claim(wait_s=5, **asked)) for agent, asked in agents]
-    bell = runtime_of(client._transport.app).get(JobBell)
+    listener = runtime_of(client._transport.app).get(JobListener)
     await seated(len(agents))
     reference = {"sha": "e" * 40}
     job = await queue(500, kind="compare", reference=reference, requires={"fleet": "a"})
     answer = await waiting[-1]
     assert answer.json()["job"]["id"] == job["id"]
     # Who was called once is in a later round; the others still sit as they sat down.
-    assert [seat.round for seat in bell._seats] == [0, 0, 0]
+    assert [seat.round for seat in listener._seats] == [0, 0, 0]
     for task in waiting[:-1]:
         task.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)

@@ -3,8 +3,8 @@
 import pytest
 from sqlalchemy import func, select, text
 
-from pullback_service.measured.code_identity import NOT_TOLD, Measured, is_equal_code, other_level
-from pullback_service.models import Point, StoredMeasured, StoredReading
+from pullback_service.measured.code_identity import NOT_TOLD, CodeIdentity, is_equal_code, other_level
+from pullback_service.models import Point, StoredCodeIdentity, StoredReading
 from pullback_service.readings.projecting import wrong_readings
 
 pytestmark = pytest.mark.anyio
@@ -16,12 +16,16 @@ TEXT, FILES, CODE = "1111111111111111", "2222222222222222", "3333333333333333"
 @pytest.mark.parametrize(
     ("one", "other", "said"),
     [
-        (Measured("a", "s", "1"), Measured("a", "t", "1"), None),
-        (Measured("a", "s", "1"), NOT_TOLD, None),
-        (NOT_TOLD, Measured("a", "s", "1"), None),
-        (Measured("a", "s", "1"), Measured("b", "s", "1"), "the text of the workload (a, then b)"),
-        (Measured("a", "s", "1"), Measured("", "s", "2"), "the release of the harness (1, then 2)"),
-        (Measured("a", "", "1"), Measured("b", "", "2"), "(a, then b) and the release of the harness (1, then 2)"),
+        (CodeIdentity("a", "s", "1"), CodeIdentity("a", "t", "1"), None),
+        (CodeIdentity("a", "s", "1"), NOT_TOLD, None),
+        (NOT_TOLD, CodeIdentity("a", "s", "1"), None),
+        (CodeIdentity("a", "s", "1"), CodeIdentity("b", "s", "1"), "the text of the workload (a, then b)"),
+        (CodeIdentity("a", "s", "1"), CodeIdentity("", "s", "2"), "the release of the harness (1, then 2)"),
+        (
+            CodeIdentity("a", "", "1"),
+            CodeIdentity("b", "", "2"),
+            "(a, then b) and the release of the harness (1, then 2)",
+        ),
     ],
 )
 def test_another_text_or_harness_is_another_level(one, other, said):
@@ -30,9 +34,9 @@ def test_another_text_or_harness_is_another_level(one, other, said):
 
 
 def test_code_is_equal_where_both_tell_the_same_files():
-    assert is_equal_code(Measured("a", "s", "1"), Measured("b", "s", "2"))
-    assert not is_equal_code(Measured("a", "s", "1"), Measured("a", "t", "1"))
-    assert not is_equal_code(Measured("a", "", "1"), Measured("a", "", "1"))
+    assert is_equal_code(CodeIdentity("a", "s", "1"), CodeIdentity("b", "s", "2"))
+    assert not is_equal_code(CodeIdentity("a", "s", "1"), CodeIdentity("a", "t", "1"))
+    assert not is_equal_code(CodeIdentity("a", "", "1"), CodeIdentity("a", "", "1"))
 
 
 @pytest.fixture
@@ -76,7 +80,7 @@ def compare(client, reports):
 
 async def test_many_points_share_a_row(upload, measured, session):
     await upload(measured(1), measured(1), measured(2, subject="4444444444444444"))
-    assert await session.scalar(select(func.count()).select_from(StoredMeasured)) == 2
+    assert await session.scalar(select(func.count()).select_from(StoredCodeIdentity)) == 2
     points = (await session.scalars(select(Point.measured_id).order_by(Point.id))).all()
     assert points == [1] * 8 + [2] * 4
     assert (

@@ -12,7 +12,7 @@ from pullback_service.models import Channel, Project
 from pullback_service.notifications import outbox
 from pullback_service.notifications.delivering import send_messages
 from pullback_service.notifications.events import USUAL
-from pullback_service.notifications.sending import Outside
+from pullback_service.notifications.sending import DeliverySettings
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 FACTS = {"title": "Slower", "sentence": "It takes longer.", "url": "/projects/demo/commits/a", "severity": "worse"}
@@ -37,7 +37,7 @@ class Outbox:
 
     def __init__(self, database, database_url, hooks):
         self.database, self._url, self._hooks = database, database_url, hooks
-        self.outside = Outside(networks=LOOPBACK, public_url="https://pullback.example")
+        self.outside = DeliverySettings(networks=LOOPBACK, public_url="https://pullback.example")
 
     async def make_project(self, name="demo"):
         async with self.database.writing.begin() as session:

@@ -6,7 +6,7 @@ from tests.service.notifications.conftest import LOOPBACK
 
 from pullback_service.models import Audit
 from pullback_service.notifications.delivering import send_messages
-from pullback_service.notifications.sending import Outside
+from pullback_service.notifications.sending import DeliverySettings
 
 pytestmark = pytest.mark.anyio
 
@@ -69,7 +69,7 @@ async def test_a_test_is_sent_whatever_the_state_and_switches_the_channel_on(dem
     hooks.answers = [500]
     for _ in range(2):
         assert (await demo.post(f"{CHANNELS}/{made['id']}/test")).status_code == 202
-        await send_messages(database, made["id"], Outside(networks=LOOPBACK))
+        await send_messages(database, made["id"], DeliverySettings(networks=LOOPBACK))
     deliveries = (await demo.get(f"{CHANNELS}/{made['id']}/deliveries")).json()["items"]
     assert [(each["state"], each["answer"]) for each in deliveries] == [
         ("sent", "200 OK"), ("failed", "500 Internal Server Error: ok"),

@@ -13,13 +13,13 @@ from tests.service.notifications.doubles import Hooks
 from tests.service.notifications.test_rendering import hmac_by_hand, message
 
 from pullback_service.notifications import sending
-from pullback_service.notifications.sending import Outside, send
+from pullback_service.notifications.sending import DeliverySettings, send
 from pullback_service.settings import Settings
 
 pytestmark = pytest.mark.anyio
 
 CERTIFICATE = Path(__file__).parents[2] / "data" / "notifications" / "hooks.example.pem"
-LOOPBACK = Outside(networks=(ip_network("127.0.0.0/8"),), public_url="https://pullback.example")
+LOOPBACK = DeliverySettings(networks=(ip_network("127.0.0.0/8"),), public_url="https://pullback.example")
 
 
 def resolving(*answers):
@@ -54,7 +54,7 @@ async def test_slack_gets_no_signature(hooks):
 
 
 async def test_without_an_allowed_network_nothing_inside_is_connected_to(hooks):
-    answer = await send(message("A", target=hooks.url()), Outside())
+    answer = await send(message("A", target=hooks.url()), DeliverySettings())
     assert not answer.is_delivered
     assert answer.said.startswith("127.0.0.1 is at 127.0.0.1, which is a private address")
     assert hooks.received == []
@@ -65,7 +65,7 @@ async def test_a_second_answer_of_the_resolver_changes_nothing():
     try:
         hook = Hooks("127.0.0.1")
         resolve, asked = resolving(["127.0.0.1"], ["127.0.0.2"])
-        outside = Outside(networks=(ip_network("127.0.0.1/32"),), resolver=resolve)
+        outside = DeliverySettings(networks=(ip_network("127.0.0.1/32"),), resolver=resolve)
         url = hook.url(host="hooks.example")
         assert (await send(message("A", target=url), outside)).is_delivered
         assert asked == [("hooks.example", hook.port)]

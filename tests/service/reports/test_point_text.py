@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pullback_service.measured.code_identity import Measured
+from pullback_service.measured.code_identity import CodeIdentity
 from pullback_service.ratio import Ratio
 from pullback_service.readings import reading_text as readings
 from pullback_service.readings.report_pooling import MeasuredPoint, pool
 from pullback_service.reports.case_rows import PointPart
 from pullback_service.reports.point_text import endings_of, lines
-from pullback_service.reports.ratios import Paired
+from pullback_service.reports.ratios import PairedRatio
 from pullback_service.series.case_identity import SeriesPart
 
 SERIES = SeriesPart(b"case", "fused", "tier", "time", "s", "smaller", exact=False)
@@ -22,7 +22,7 @@ FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
 def point(**changes):
     given = dict.fromkeys(("process_values", "calls", "method", "program_hash", "paired", "doubt"))
-    return PointPart(series=SERIES, path="$", measured=Measured(), **{"value": 1.5, **given, **changes})
+    return PointPart(series=SERIES, path="$", measured=CodeIdentity(), **{"value": 1.5, **given, **changes})
 
 
 def ending_of(measured):
@@ -34,7 +34,7 @@ def test_what_is_missing_is_null():
 
 
 def test_a_ratio_and_its_interval():
-    paired = Paired("unfused", Ratio(-0.5, -1.0, 0.25, 7), "faster")
+    paired = PairedRatio("unfused", Ratio(-0.5, -1.0, 0.25, 7), "faster")
     ending = ending_of(point(process_values=[1.0, 2e-300], paired=paired, method="cpu", program_hash="ab"))
     assert ending == b"1.5\t{1.0,2e-300}\t\r\t\r\tunfused\t-0.5\t-1.0\t0.25\t7\tfaster\tcpu\tab"
 
@@ -69,7 +69,7 @@ def test_every_point_is_one_line(count):
 
 
 def test_the_reading_of_a_point_alone_is_computed_beside_it():
-    paired = Paired("unfused", Ratio(-0.5, -1.0, 0.25, 7), "faster")
+    paired = PairedRatio("unfused", Ratio(-0.5, -1.0, 0.25, 7), "faster")
     measured = point(value=2.0, process_values=[1.0, 2.0, 3.0], paired=paired, method="cpu", program_hash="ab")
     alone = MeasuredPoint(2.0, [1.0, 2.0, 3.0], method="cpu", program_hash="ab", **paired._asdict())
     assert endings_of(measured)[1] == readings.ending_of(pool([alone]))

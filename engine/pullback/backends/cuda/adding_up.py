@@ -39,7 +39,7 @@ _ALL = slice(None)
 View: TypeAlias = tuple[tuple[int, ...], tuple[Any, ...]]
 """The layout of an operand along a space: its axes in another order, and then a key of `index`."""
 
-Made: TypeAlias = Callable[..., Var]
+MakeNode: TypeAlias = Callable[..., Var]
 """`made(primitive, operands, source, …)` makes a node and gives its result."""
 
 
@@ -55,7 +55,7 @@ class Positions:
 
 
 @dataclass(frozen=True, slots=True)
-class Summing:
+class PositionSum:
     """A sum by positions over a space, of which the first `count` axes are those of the positions."""
 
     added: Atom
@@ -67,7 +67,7 @@ class Summing:
     """The basic key of what is selected of the result; None for all of it."""
 
 
-def summing_of(node: Node) -> Summing | None:
+def summing_of(node: Node) -> PositionSum | None:
     """A sum by positions over a space; None for what is none, or of too many points."""
     first = 1 if node.primitive is add_at else 0
     added, positions, result = node.inputs[first], node.inputs[first + 1 :], node.outputs[0].type
@@ -83,7 +83,7 @@ def summing_of(node: Node) -> Summing | None:
     return summing
 
 
-def _along(added: Atom, positions: Atom, shape: Shape, axis: int) -> Summing | None:
+def _along(added: Atom, positions: Atom, shape: Shape, axis: int) -> PositionSum | None:
     """A sum by positions along an axis, in step along the others."""
     given = positions.type.shape
     if added.type.shape != given or (*given[:axis], *given[axis + 1 :]) != (*shape[:axis], *shape[axis + 1 :]):
@@ -91,10 +91,10 @@ def _along(added: Atom, positions: Atom, shape: Shape, axis: int) -> Summing | N
     others = [other for other in range(len(shape)) if other != axis]
     view: View = (axis, *others), (_ALL, *[_ALL] * axis, None, *[_ALL] * (len(shape) - axis - 1))
     own = Positions(positions, view, axis, axis + 1, shape[axis])
-    return Summing(added, view, (own,), (given[axis], *shape), 1, None)
+    return PositionSum(added, view, (own,), (given[axis], *shape), 1, None)
 
 
-def _by_key(added: Atom, positions: Sequence[Atom], shape: Shape, key: Sequence[Any]) -> Summing | None:
+def _by_key(added: Atom, positions: Sequence[Atom], shape: Shape, key: Sequence[Any]) -> PositionSum | None:
     """A sum by a key of arrays, numbers and slices."""
     parts = [*key, *[_ALL] * (len(shape) - len(key))]
     if not all(part == ARRAY or isinstance(part, slice) or type(part) is int for part in parts):
@@ -121,10 +121,10 @@ def _by_key(added: Atom, positions: Sequence[Atom], shape: Shape, key: Sequence[
         found.append(Positions(atom, (tuple(range(own)), key_of), axis, place, shape[axis]))
     basic = tuple(_ALL if part == ARRAY else part for part in parts)
     is_all = all(part == _ALL for part in basic)
-    return Summing(added, view, tuple(found), (*together, *sizes.values()), rank, None if is_all else basic)
+    return PositionSum(added, view, tuple(found), (*together, *sizes.values()), rank, None if is_all else basic)
 
 
-def add_up(node: Node, summing: Summing, made: Made, constant: Callable[[Any], Var]) -> None:
+def add_up(node: Node, summing: PositionSum, made: MakeNode, constant: Callable[[Any], Var]) -> None:
     """The nodes of a sum; `constant` gives the name of an array that is known."""
     space, source, result = summing.space, node.source, node.outputs[0]
 

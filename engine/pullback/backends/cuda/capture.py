@@ -1,6 +1,6 @@
 """The tier `native` on a device: a program that keeps its memory, captured as a CUDA graph and launched by one call.
 
-    replayed = Replayed(prepare, work, graphs, ...)
+    replayed = ReplayedProgram(prepare, work, graphs, ...)
     replayed(frame, *values)
 
 A program is in two parts. `prepare` is what the host does: numbers and arrays of the host are put into kept memory, and guards
@@ -30,9 +30,9 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from torch.utils._pytree import tree_leaves, tree_map
 
 from pullback.backends.cuda.driver import Driver
-from pullback.backends.cuda.entrance import Entered, Entrance, Launch
+from pullback.backends.cuda.entrance import Entrance, EntranceFrame, Launch
 from pullback.backends.cuda.state import memory_count
-from pullback.backends.interpreter import Changed
+from pullback.backends.interpreter import GuardFailure
 from pullback.devices.cuda.eager import DEVICE, DeviceArray
 from pullback.devices.cuda.failures import line_of
 from pullback.errors import DeviceError
@@ -98,7 +98,7 @@ class Lane:
             yield
 
 
-class LaneEntered(Protocol):
+class CaptureLane(Protocol):
     """A lane."""
 
     stream: int
@@ -107,7 +107,7 @@ class LaneEntered(Protocol):
         """Make the stream current, and give what is asked for from the pool."""
 
 
-class ByDriver:
+class DriverCapture:
     """Captures by the driver, on a lane for each thread and stream, which `stream` gives."""
 
     def __init__(
@@ -115,7 +115,7 @@ class ByDriver:
         driver: Driver,
         context: int,
         stream: Callable[[], int],
-        lane: Callable[[], LaneEntered],
+        lane: Callable[[], CaptureLane],
         is_capturing: Callable[[], bool],
     ) -> None:
         self._driver = driver
@@ -157,7 +157,7 @@ class _DriversGraph:
         context: int,
         stream: Callable[[], int],
         is_capturing: Callable[[], bool],
-        lane: LaneEntered,
+        lane: CaptureLane,
     ) -> None:
         self._driver = driver
         self._context = context
@@ -209,7 +209,7 @@ class _DriversGraph:
 _LOOKS = frozenset({"_local_scalar_dense", "is_nonzero", "equal", "nonzero", "masked_select", "unique_dim", "_unique2"})
 
 
-class InMemory:
+class HostCapture:
     """Captures without a GPU: operations of PyTorch and launches of the emulator are noted, with addresses, and done again."""
 
     def may_capture(self) -> bool:
@@ -218,14 +218,14 @@ class InMemory:
 
     def capture(self, graph_is: Callable[[Graph], None], work: Callable[[], None]) -> Graph:
         """The graph of work, which is done, too."""
-        graph = _Noted()
+        graph = _OperationList()
         graph_is(graph)
         with graph:
             work()
         return graph
 
 
-class _Noted(TorchDispatchMode):  # type: ignore[misc] # PyTorch's types are not looked into
+class _OperationList(TorchDispatchMode):  # type: ignore[misc] # PyTorch's types are not looked into
     """A list of what to do."""
 
     def __init__(self) -> None:
@@ -376,7 +376,7 @@ class Sets:
         self.forks = _forks
         self.sets: list[Set] = []
         self.copies: dict[str, Tensor] = {}
-        self.entered: Entered | None = None
+        self.entered: EntranceFrame | None = None
         self.entrances = 0
 
     def leave(self) -> None:
@@ -385,7 +385,7 @@ class Sets:
             self.entered.leave()
 
 
-class Replayed:
+class ReplayedProgram:
     """A program of two parts that is captured; called with the tensors of a frame and the values of its inputs."""
 
     def __init__(
@@ -425,7 +425,7 @@ class Replayed:
         *arrays, sets = frame
         _here.steady = None
         told = self._prepare(arrays, *values)
-        if type(told) is Changed:
+        if type(told) is GuardFailure:
             return told
         tensors = [values[position].tensor for _, position in self._inputs]
         if self.reasons or sets.runs < WARM_RUNS or not self._graphs.may_capture():

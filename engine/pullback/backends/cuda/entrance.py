@@ -58,7 +58,7 @@ class Entrance:
         self._storages = [tensor.untyped_storage() for tensor in self._results]
         addresses = [tensor.data_ptr() for tensor in (*tensors, *self._results)]
         place = (id(graph), launch.words, addresses, [*map(id, (*self._results, *self._storages))])
-        self._entered = Entered(place, self._storages)
+        self._entered = EntranceFrame(place, self._storages)
 
     @cached_property
     def program(self) -> NativeProgram:
@@ -133,7 +133,7 @@ class Launch:
         self.questions = questions
 
 
-class Entered:
+class EntranceFrame:
     """A frame of the native entry that launches a graph: open while no call in Python has the frame of the state."""
 
     def __init__(self, place: Any, storages: Sequence[Any]) -> None:

@@ -6,7 +6,7 @@ from functools import partial
 from pullback.backends.cuda.kernels.grids import keeps_rows
 from pullback.backends.cuda.kernels.kernel_text import MOST_STEPS
 from pullback.backends.llvm.writing.lanes import DTYPES
-from pullback.backends.nests.fusing import Fused, Kernel, Kernels, fuse, nodes_of, why_not_fused
+from pullback.backends.nests.fusing import FusedNodes, Kernel, Kernels, fuse, nodes_of, why_not_fused
 from pullback.backends.nests.joins_in_place import join_of, joined_in_place
 from pullback.backends.nests.kernel_passes import run_passes
 from pullback.backends.nests.merging import merged
@@ -55,7 +55,7 @@ class Grouping:
         return node.outputs[0] in self.there and is_moved(node, is_over=False)
 
 
-def _keeps_rows(views: Views, kernel: Fused) -> bool:
+def _keeps_rows(views: Views, kernel: FusedNodes) -> bool:
     """True if a nest that reads what it reduces can be a kernel."""
     nest, _ = nest_of(kernel, views, {var for node in kernel.nodes for var in node.outputs})
     return len(nest.steps) <= MOST_STEPS and keeps_rows(nest)
@@ -66,14 +66,14 @@ def _join_in_place(grouping: Grouping, found: Kernels) -> Kernels:
     stores = set(found.taken.values())
 
     def join_in(kernel: Kernel) -> Node | None:
-        if isinstance(kernel, Fused):
+        if isinstance(kernel, FusedNodes):
             return join_of(kernel)
         (node,) = nodes_of(kernel)
         joins = node.primitive in (concatenate, scatter) or (node.primitive is set_at and node not in stores)
         return node if joins and grouping.is_moved(node) else None
 
     def makes_parts(kernel: Kernel, is_in_order: bool) -> bool:  # noqa: FBT001 - as it is asked
-        if isinstance(kernel, Fused):
+        if isinstance(kernel, FusedNodes):
             return True
         (node,) = nodes_of(kernel)
         if node.outputs[0] not in grouping.there or node in stores:

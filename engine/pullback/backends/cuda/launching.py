@@ -44,7 +44,7 @@ def listing(kernels: Kernels, launch: Launch, architecture: str) -> str:
     return "\n".join([*heads, ptx_of(kernels, architecture).strip()])
 
 
-class OnDevice:
+class KernelLoader:
     """A loader of kernels on a GPU, which launches them on the stream that `stream` gives."""
 
     def __init__(self, driver: Driver, device: int, architecture: str, stream: Callable[[], int]) -> None:

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from pullback.backends.cuda.adding_up import SUMS, add_up, summing_of
-from pullback.backends.interpreter import Changed
+from pullback.backends.interpreter import GuardFailure
 from pullback.backends.llvm.writing.lanes import DTYPES
 from pullback.backends.nests.picking import PICKS, picked_by, why_not_picked
 from pullback.backends.nests.views import views_of
@@ -215,7 +215,7 @@ def _look(positions: Any, axis: int, size: int) -> None:
             raise IndexError(f"index {bad} is out of bounds for axis {axis} with size {size}")
 
 
-class LookingAtTheEnd:
+class DeferredBoundsCheck:
     """A program whose last output says that a position was out of bounds, which is looked at when all work is queued."""
 
     def __init__(self, program: Callable[..., Any], graph: Graph, *, keeps: bool) -> None:
@@ -226,7 +226,7 @@ class LookingAtTheEnd:
     def __call__(self, *given: Any) -> Any:
         """One run: the outputs, or what a guard saw that it should not."""
         made = self._program(*given)
-        if type(made) is Changed:
+        if type(made) is GuardFailure:
             return made
         *outputs, is_outside = made
         if _is_set(is_outside.tensor):

@@ -40,11 +40,11 @@ import torch
 
 from pullback.backends.cuda.capture import (
     ALIGNMENT,
-    ByDriver,
+    DriverCapture,
     Graphs,
-    InMemory,
+    HostCapture,
     Lane,
-    Replayed,
+    ReplayedProgram,
     Sets,
     is_in_order,
     recording,
@@ -52,7 +52,7 @@ from pullback.backends.cuda.capture import (
 from pullback.backends.cuda.kernel_passes import Grouping
 from pullback.backends.cuda.kernels.kernel_text import write_kernels, write_together
 from pullback.backends.cuda.kernels.phases import Place
-from pullback.backends.cuda.launching import Loader, OnDevice, emulated, listing
+from pullback.backends.cuda.launching import KernelLoader, Loader, emulated, listing
 from pullback.backends.cuda.loops import (
     MOST_BRANCH_BYTES,
     MOST_NODES,
@@ -62,12 +62,12 @@ from pullback.backends.cuda.loops import (
     Scan,
     While,
 )
-from pullback.backends.cuda.positions import Bounds, LookingAtTheEnd, bounds_of
+from pullback.backends.cuda.positions import Bounds, DeferredBoundsCheck, bounds_of
 from pullback.backends.cuda.state import DeviceState
 from pullback.backends.cuda.statements import WORK, Statement, Text
-from pullback.backends.interpreter import Changed
+from pullback.backends.interpreter import GuardFailure
 from pullback.backends.native import availability
-from pullback.backends.nests.fusing import Alone, Fused, Kernel, Kernels, kept_values, nodes_of
+from pullback.backends.nests.fusing import FusedNodes, Kernel, Kernels, SingleNode, kept_values, nodes_of
 from pullback.backends.nests.joins_in_place import join_of
 from pullback.backends.nests.kernel_listing import format_stages
 from pullback.backends.nests.moving import Move, is_moved, moves_of
@@ -109,7 +109,7 @@ class NotCapturedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class CudaProgram:
     """A program, its text, and what one call of it does."""
 
     program: Program
@@ -126,7 +126,7 @@ class Written:
     """By name the memory that it keeps, and True for what is returned."""
     transient: tuple[str, ...]
     """The rules that make arrays although it keeps its memory."""
-    replayed: Replayed | None
+    replayed: ReplayedProgram | None
     """The program, if it is one that is captured."""
     listings: tuple[tuple[str, Callable[[], str]], ...]
     """By name in the text the kernels of a launch, written when they are asked for."""
@@ -136,7 +136,7 @@ class Written:
     """True if it waits at the end of a call, to look at positions (`positions.py`)."""
 
 
-def write(graph: Graph, stages: Stages, on_device: Sequence[bool], device: torch.device, *, tier: str) -> Written:
+def write(graph: Graph, stages: Stages, on_device: Sequence[bool], device: torch.device, *, tier: str) -> CudaProgram:
     """The program of a graph whose inputs so flagged are device arrays. The others are of the host.
 
     One that keeps its memory is called with the tensors of a frame of its state before the inputs. One of the tier `native` that
@@ -161,13 +161,13 @@ def _written(
     loader: Loader | None,
     reasons: tuple[str, ...],
     tier: str,
-) -> Written:
-    def attempt(*, captures: bool, reasons: tuple[str, ...]) -> Written:
+) -> CudaProgram:
+    def attempt(*, captures: bool, reasons: tuple[str, ...]) -> CudaProgram:
         keeps = tier in KEEPING
         written = _Writer(bounds, on_device, device, loader, reasons, keeps=keeps, captures=captures).write()
         if not bounds.at_the_end:
             return written
-        return replace(written, program=LookingAtTheEnd(written.program, graph, keeps=keeps), looks=True)
+        return replace(written, program=DeferredBoundsCheck(written.program, graph, keeps=keeps), looks=True)
 
     if tier != "native":
         return attempt(captures=False, reasons=reasons)
@@ -189,7 +189,7 @@ def loader_for(device: torch.device) -> Loader:
         return emulated
     from pullback.backends.cuda.driver import driver  # noqa: PLC0415 - a library that machines without a GPU do not have
 
-    return OnDevice(driver(), device.index, architecture_of(device), stream_of(device))
+    return KernelLoader(driver(), device.index, architecture_of(device), stream_of(device))
 
 
 def architecture_of(device: torch.device) -> str:
@@ -208,11 +208,11 @@ def stream_of(device: torch.device) -> Callable[[], int]:
 def graphs_for(device: torch.device) -> Graphs:
     """The captures of a device: by its driver, or in memory of the host by a list of what was done."""
     if device.type == "cpu":
-        return InMemory()
+        return HostCapture()
     from pullback.backends.cuda.driver import driver  # noqa: PLC0415 - as above
 
     context = driver().context(device.index)
-    return ByDriver(
+    return DriverCapture(
         driver(),
         context,
         stream_of(device),
@@ -247,7 +247,7 @@ class _Writer:
         self.captures = captures
         self.results = results
         self.namespace: dict[str, Any] = {
-            "Changed": Changed,
+            "GuardFailure": GuardFailure,
             "in_order": in_order,
             "array": _array,
             "put": self._put,
@@ -287,7 +287,7 @@ class _Writer:
         self.own: set[Var] = set()
         """Values whose memory is nobody else's: made by kernels of ours, or copied where it was not."""
 
-    def write(self) -> Written:
+    def write(self) -> CudaProgram:
         graph, parameters = self.graph, self.parameters()
         for part, numbers in _parts(graph):
             self.part(part)
@@ -320,7 +320,7 @@ class _Writer:
                 beside=Sets if self.captures else None,
             )
         replayed = self.replayed(outputs, there) if self.captures else None
-        return Written(
+        return CudaProgram(
             replayed or self.namespace["program"],
             "\n".join(self.lines),
             tuple(var.type for one in text.statements for var in one.made),
@@ -416,7 +416,7 @@ class _Writer:
         self.lines += written.split("\n")
         self.namespace[LINES] = self.lines
 
-    def replayed(self, outputs: Sequence[str], there: Sequence[bool]) -> Replayed:
+    def replayed(self, outputs: Sequence[str], there: Sequence[bool]) -> ReplayedProgram:
         """The program in two parts as one that is captured."""
         text, places = self.text, {name: place for place, name in enumerate(self.text.kept)}
         statements = [one for one in text.statements if not (one.of_host or one.by_pointer)]
@@ -424,7 +424,7 @@ class _Writer:
             graphs = graphs_for(self.device)
         except DeviceError as reason:
             raise NotCapturedError(str(reason)) from None
-        return Replayed(
+        return ReplayedProgram(
             self.namespace["prepare"],
             self.namespace["work"],
             graphs,
@@ -521,11 +521,11 @@ class _Writer:
 
     def kernel(self, kernel: Kernel, kept: Collection[Var], views: dict[Var, Node], loader: Loader) -> None:
         """The statement of a kernel, if it has anything to do."""
-        if isinstance(kernel, Fused):
+        if isinstance(kernel, FusedNodes):
             copied = join_of(kernel)
             if copied is None or moves_of(copied, self.found.views, is_over=False):
                 self.nest(kernel, kept, loader)
-        elif isinstance(kernel, Alone):
+        elif isinstance(kernel, SingleNode):
             node, is_over = kernel.node, self.is_over(kernel)
             if node.outputs[0] in self.there and is_moved(node, is_over=is_over):
                 self.move(node, loader, is_over=is_over)
@@ -544,7 +544,7 @@ class _Writer:
                 self.step(views[atom])
 
     # --- nests ----------------------------------------------------------------------------------------------------------
-    def nest(self, kernel: Fused, kept: Collection[Var], loader: Loader) -> None:
+    def nest(self, kernel: FusedNodes, kept: Collection[Var], loader: Loader) -> None:
         """The launches of a nest."""
         names = ", ".join(node.primitive.name for node in kernel.nodes)
         made = {var for node in kernel.nodes for var in node.outputs}
@@ -625,7 +625,7 @@ class _Writer:
         return name
 
     # --- joins and stores -------------------------------------------------------------------------------------------------
-    def is_over(self, kernel: Alone) -> bool:
+    def is_over(self, kernel: SingleNode) -> bool:
         """True for a store into the memory of its array, which is the plan's own and is read by nothing behind the store."""
         array = array_of(kernel.node, self.found.views)
         if array is None or array not in self.own or self.found.taken.get(array) is not kernel.node:
@@ -1057,7 +1057,7 @@ class _Writer:
                 if self.captures and guard.atom in self.there:
                     raise NotCapturedError(f"the function looks at a value that is on the device ({guard.atom.type})")
                 seen = f"{type(guard.seen).__name__}({name})"
-                self.say((), f"if {seen} != {guard.seen}: return Changed({number}, {seen})", (name,), of_host=True)
+                self.say((), f"if {seen} != {guard.seen}: return GuardFailure({number}, {seen})", (name,), of_host=True)
 
     def _put(self, value: Any, dtype: np.dtype[Any] | None = None) -> torch.Tensor:
         host = np.asarray(value, dtype)

@@ -41,7 +41,7 @@ class DeviceState(State):
         self._device = device
         self._beside = beside
         self._is_entered = beside is not None
-        self._free = _Free(stream)
+        self._free = _FreeFrames(stream)
 
     @staticmethod
     def _may_be_written(arrays: list[Any], place: int, type_: ArrayType) -> bool:
@@ -93,7 +93,7 @@ class _EnteredFrame(Frame):
             self.arrays[-1].leave()
 
 
-class _Free(threading.local):
+class _FreeFrames(threading.local):
     """The frames of this thread that are not in use, by stream."""
 
     def __init__(self, stream: Callable[[], int]) -> None:

@@ -16,11 +16,19 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import field
 
-from pullback.backends.native.emission import Stored
+from pullback.backends.native.emission import StoredArray
 from pullback.backends.native.kernels.axes import cycles_of_nest
 from pullback.backends.native.kernels.product import described
 from pullback.backends.native.kernels.tile_choice import cycles_of_product
-from pullback.backends.nests.fusing import REDUCTIONS, Alone, Fused, Kernel, is_elementwise, nodes_of, reduced_axes
+from pullback.backends.nests.fusing import (
+    REDUCTIONS,
+    FusedNodes,
+    Kernel,
+    SingleNode,
+    is_elementwise,
+    nodes_of,
+    reduced_axes,
+)
 from pullback.backends.nests.nesting import nest_of
 from pullback.backends.nests.views import Layouts, Views, holding_views, is_view, views_of
 from pullback.control.switch_rule import switch
@@ -145,7 +153,7 @@ def _disputed(kernels: Sequence[Kernel], views: Views, kept: Collection[Var]) ->
     """Axes along which a nest has contiguous operands, while others of its operands are so along another one."""
     found: Counter[_Axis] = Counter()
     for kernel in kernels:
-        if not isinstance(kernel, Fused) or math.prod(kernel.space) < _LARGE:
+        if not isinstance(kernel, FusedNodes) or math.prod(kernel.space) < _LARGE:
             continue
         nest, operands = nest_of(kernel, views, kept)
         along: defaultdict[int, list[_Axis]] = defaultdict(list)
@@ -235,13 +243,13 @@ class _Offers:
         return _Offer(axis, layouts, cycles_before, cycles_after)
 
     def _cycles(self, kernel: Kernel, views: Views) -> float:
-        if isinstance(kernel, Fused):
+        if isinstance(kernel, FusedNodes):
             nest, _ = nest_of(kernel, views, self.kept)
             return cycles_of_nest(nest, self.vector_bits)
-        if not isinstance(kernel, Alone) or kernel.node.primitive is not matmul:
+        if not isinstance(kernel, SingleNode) or kernel.node.primitive is not matmul:
             return 0.0
         a, b, c = (
-            Stored("", atom.type.shape, views.access(atom).strides, atom.type.dtype)
+            StoredArray("", atom.type.shape, views.access(atom).strides, atom.type.dtype)
             for atom in (*kernel.node.inputs, *kernel.node.outputs)
         )
         return cycles_of_product(described(a, b, c).simplified(), self.vector_bits)

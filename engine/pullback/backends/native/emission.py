@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.llvm_module import Later, Module, Use
+from pullback.backends.llvm.writing.llvm_module import DeferredKernel, Module, Use
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType, Shape
 from pullback.dataclass import dataclass
@@ -29,7 +29,7 @@ from pullback.ir.strides import contiguous_strides
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredArray:
     """A value in memory: where its first element is, and how far apart elements are along each axis, in elements."""
 
     pointer: str
@@ -38,7 +38,7 @@ class Stored:
     dtype: np.dtype[Any]
 
     @classmethod
-    def in_order(cls, pointer: str, type_: ArrayType) -> "Stored":
+    def in_order(cls, pointer: str, type_: ArrayType) -> "StoredArray":
         """A value in C order."""
         return cls(pointer, type_.shape, contiguous_strides(type_.shape), type_.dtype)
 
@@ -114,7 +114,7 @@ class Emission:
         """The same for a kernel that is written when all its calls are known, and all `uses` of elementary functions."""
         later = self.module.later.get(key)
         if later is None:
-            later = self.module.later[key] = Later(self.module.function(name, []), build)
+            later = self.module.later[key] = DeferredKernel(self.module.function(name, []), build)
             self.module.uses += uses
         later.call(self.function, pointers)
 
@@ -129,8 +129,8 @@ class Emission:
 class Site:
     """The memory of one kernel: what it reads, what it writes, and what is its own for as long as it runs."""
 
-    operands: Sequence[Stored]
-    results: Sequence[Stored]
+    operands: Sequence[StoredArray]
+    results: Sequence[StoredArray]
     scratch: str
 
 

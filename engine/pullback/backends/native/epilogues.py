@@ -11,9 +11,9 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pullback.backends.native.emission import Stored
+from pullback.backends.native.emission import StoredArray
 from pullback.backends.native.kernels.nest_blocks import operands_of
-from pullback.backends.nests.fusing import Alone, Fused, Kernel, Kernels, ProductWithEpilogue, nodes_of
+from pullback.backends.nests.fusing import FusedNodes, Kernel, Kernels, ProductWithEpilogue, SingleNode, nodes_of
 from pullback.backends.nests.joins_in_place import join_of
 from pullback.backends.nests.nesting import nest_of
 from pullback.backends.nests.views import Access, Views
@@ -38,7 +38,7 @@ def with_epilogues(graph: Graph, found: Kernels, kept: Collection[Var]) -> Kerne
     products = [
         (number, kernel)
         for number, kernel in enumerate(found.kernels)
-        if isinstance(kernel, Alone) and kernel.node.primitive is matmul
+        if isinstance(kernel, SingleNode) and kernel.node.primitive is matmul
     ]
     if not products:
         return found
@@ -54,7 +54,7 @@ def with_epilogues(graph: Graph, found: Kernels, kept: Collection[Var]) -> Kerne
             continue
         (place,) = readers[result]
         nest = kernels[place] if place < len(kernels) else None
-        if not isinstance(nest, Fused) or join_of(nest) is not None:
+        if not isinstance(nest, FusedNodes) or join_of(nest) is not None:
             continue
         if not found.can_wait(kernel, [one for one in kernels[number + 1 : place] if one is not None]):
             continue
@@ -86,8 +86,8 @@ def _placed(kernel: ProductWithEpilogue, views: Views, kept: Collection[Var]) ->
     return None if one is None else PlacedEpilogue(one, tuple(places[operand.pointer] for operand in operands_of(nest)))
 
 
-def _stored(atom: Atom, views: Views) -> Stored:
-    return Stored("", atom.type.shape, views.access(atom).strides, atom.type.dtype)
+def _stored(atom: Atom, views: Views) -> StoredArray:
+    return StoredArray("", atom.type.shape, views.access(atom).strides, atom.type.dtype)
 
 
 def _readers(graph: Graph, found: Kernels) -> defaultdict[Atom, set[int]]:

@@ -20,7 +20,7 @@ from pullback.planning import schedule
 LONGEST_UNDER_LOCK_NS = 10_000
 
 
-class Native:
+class NativeExecutable:
     """A graph as machine code; what has to be seen of its last outputs, the guards of another graph, comes with it."""
 
     def __init__(self, graph: Graph, guards: Sequence[bool | int] = ()) -> None:

@@ -12,10 +12,10 @@ from pullback.backends.native.epilogues import epilogue_of
 from pullback.backends.native.kernel_passes import Grouping
 from pullback.backends.native.kernels.registers import pays
 from pullback.backends.nests.fusing import (
-    Alone,
     Kernel,
     Kernels,
     ProductWithEpilogue,
+    SingleNode,
     kept_values,
     nest_in,
     nodes_of,
@@ -25,7 +25,7 @@ from pullback.backends.nests.views import Layouts
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.ir.strides import contiguous_strides
-from pullback.planning.arena import ALIGNMENT, Placed
+from pullback.planning.arena import ALIGNMENT, PlacedBuffers
 from pullback.rules.storing import STORES
 
 #: Fewer kernels are left as they are: there is little to save.
@@ -127,7 +127,7 @@ def plan_memory(graph: Graph, vector_bits: int, layouts: Layouts | None = None, 
 
 def _scratch_of(kernel: Kernel, kernels: Kernels, kept: set[Var], vector_bits: int) -> int:
     """Bytes of scratch memory of a kernel."""
-    if isinstance(kernel, Alone):
+    if isinstance(kernel, SingleNode):
         return EMITTERS[kernel.node.primitive].scratch(kernel.node, vector_bits)
     if isinstance(kernel, ProductWithEpilogue):
         return sum(epilogue_of(kernel, kernels.views, kept).epilogue.partials())
@@ -137,7 +137,7 @@ def _scratch_of(kernel: Kernel, kernels: Kernels, kept: set[Var], vector_bits: i
 def _place(slots: Iterable[_Slot]) -> int:
     """Offsets, largest first; gives the size of the arena."""
     ordered = sorted(slots, key=lambda slot: -slot.nbytes)
-    placed = Placed(len(ordered))
+    placed = PlacedBuffers(len(ordered))
     for slot in ordered:
         slot.offset = placed.add(slot.nbytes, slot.first, slot.last)
     return max((slot.offset + slot.nbytes for slot in ordered), default=0)
@@ -164,7 +164,7 @@ def _write_into_outputs(kernels: Kernels, returned: dict[Var, int], last_use: di
     """Compute arrays that stores take over in the output that the last store returns."""
     made = {var for kernel in kernels.kernels for node in nodes_of(kernel) for var in node.outputs}
     for number, kernel in reversed(list(enumerate(kernels.kernels))):
-        if not isinstance(kernel, Alone) or kernel.node.outputs[0] not in returned:
+        if not isinstance(kernel, SingleNode) or kernel.node.outputs[0] not in returned:
             continue
         array = array_of(kernel.node, kernels.views)
         if array is not None and array in made and last_use[array] == number:
@@ -173,7 +173,7 @@ def _write_into_outputs(kernels: Kernels, returned: dict[Var, int], last_use: di
 
 def _copying(kernels: Kernels, plan: "_Plan", returned: dict[Var, int]) -> Iterator[Node]:
     for kernel in kernels.kernels:
-        if not isinstance(kernel, Alone) or kernel.node.primitive not in STORES:
+        if not isinstance(kernel, SingleNode) or kernel.node.primitive not in STORES:
             continue
         array, result = kernels.views.access(kernel.node.inputs[0]).root, kernel.node.outputs[0]
         places = [(plan.slots.get(var), returned.get(var)) for var in (array, result) if isinstance(var, Var)]
@@ -208,7 +208,7 @@ def _ending(
     kernel: Kernel, number: int, kernels: Kernels, last_use: dict[Var, int]
 ) -> dict[Var, tuple[int, ...] | None]:
     """The values that a kernel is the last to read, with their strides where it reads them only in the order of its space."""
-    if isinstance(kernel, Alone):
+    if isinstance(kernel, SingleNode):
         array = array_of(kernel.node, kernels.views)
         return {array: None} if array is not None and last_use[array] == number else {}
     nest = nest_in(kernel)

@@ -12,15 +12,15 @@ from dataclasses import field, replace
 from pullback.backends.llvm.writing.function import Function
 from pullback.backends.llvm.writing.lanes import memory_type, number
 from pullback.backends.llvm.writing.llvm_module import Module
-from pullback.backends.native.emission import EMITTERS, Emission, Site, Stored, may_decline
+from pullback.backends.native.emission import EMITTERS, Emission, Site, StoredArray, may_decline
 from pullback.backends.native.epilogues import epilogue_of
 from pullback.backends.native.kernels.moving import copy_into, emit_joined
 from pullback.backends.native.kernels.registers import Registers
 from pullback.backends.native.kernels.shared_nests import emit_shared_nest
 from pullback.backends.native.memory import Memory
-from pullback.backends.nests.fusing import Alone, Fused, ProductWithEpilogue
+from pullback.backends.nests.fusing import FusedNodes, ProductWithEpilogue, SingleNode
 from pullback.backends.nests.joins_in_place import is_in_place, join_of
-from pullback.backends.nests.nest import Nest, Step, Write
+from pullback.backends.nests.nest import Nest, NestWrite, Step
 from pullback.backends.nests.nesting import Source, nest_of
 from pullback.backends.nests.views import Access
 from pullback.core.types import ArrayType
@@ -40,8 +40,8 @@ class Places:
 
     emission: Emission
     memory: Memory
-    given: dict[Var, Stored]
-    outputs: Sequence[Stored]
+    given: dict[Var, StoredArray]
+    outputs: Sequence[StoredArray]
     arena: str
     _inside: dict[int, str] = field(default_factory=dict)
 
@@ -66,14 +66,14 @@ class Places:
         type_ = memory_type(access.root.type.dtype)
         return self.emission.function.element(self.root(access.root), access.offset, type_)
 
-    def stored(self, atom: Atom) -> Stored:
+    def stored(self, atom: Atom) -> StoredArray:
         """A value as kernels take it."""
         access = self.memory.kernels.views.access(atom)
-        return Stored(self.first(access), atom.type.shape, access.strides, atom.type.dtype)
+        return StoredArray(self.first(access), atom.type.shape, access.strides, atom.type.dtype)
 
 
 def emit_graph(
-    emission: Emission, memory: Memory, inputs: Sequence[Stored], outputs: Sequence[Stored], arena: str
+    emission: Emission, memory: Memory, inputs: Sequence[StoredArray], outputs: Sequence[StoredArray], arena: str
 ) -> None:
     """Emit calls of the kernels of a graph into the function that is open, from and to values that are in C order."""
     graph = memory.graph
@@ -92,7 +92,7 @@ def _emit_kernel(places: Places, position: int) -> None:
     kernel = memory.kernels.kernels[position]
     if isinstance(kernel, ProductWithEpilogue):
         _emit_with_epilogue(kernel, places, position)
-    elif isinstance(kernel, Fused):
+    elif isinstance(kernel, FusedNodes):
         copied = join_of(kernel)
         if copied is None or not is_in_place(copied, 0, memory.kernels.views):
             nest, operands = nest_of(kernel, memory.kernels.views, memory.kept)
@@ -107,7 +107,9 @@ def _emit_copies(places: Places) -> None:
         _emit_copy(memory.graph.outputs[position], places.outputs[position], places)
 
 
-def _emit_in_registers(emission: Emission, memory: Memory, inputs: Sequence[Stored], outputs: Sequence[Stored]) -> None:
+def _emit_in_registers(
+    emission: Emission, memory: Memory, inputs: Sequence[StoredArray], outputs: Sequence[StoredArray]
+) -> None:
     views, graph = memory.kernels.views, memory.graph
     variables = (*graph.inputs, *(capture.var for capture in graph.captures))
     given = [replace(one, strides=views.access(var).strides) for one, var in zip(inputs, variables, strict=True)]
@@ -153,7 +155,7 @@ def _places(emission: Emission, memory: Memory) -> Places:
     return Places(emission, memory, dict(zip(variables, inputs, strict=True)), outputs, arena)
 
 
-def _from_table(function: Function, memory: Memory) -> tuple[list[Stored], list[Stored], str]:
+def _from_table(function: Function, memory: Memory) -> tuple[list[StoredArray], list[StoredArray], str]:
     """The pointers of the table of a graph, read in a function that is open: inputs and captures, outputs, the arena."""
     graph = memory.graph
     types = [
@@ -165,7 +167,7 @@ def _from_table(function: Function, memory: Memory) -> tuple[list[Stored], list[
         function.load("ptr", function.element("%table", position, "ptr"), align=8)
         for position in range(len(types) + (memory.nbytes > 0))
     ]
-    stored = [Stored.in_order(pointer, type_) for pointer, type_ in zip(pointers, types, strict=False)]
+    stored = [StoredArray.in_order(pointer, type_) for pointer, type_ in zip(pointers, types, strict=False)]
     given = len(graph.inputs) + len(graph.captures)
     # A program without inputs and outputs has no pointers.
     return stored[:given], stored[given:], pointers[-1] if memory.nbytes else "null"
@@ -177,7 +179,7 @@ def _constant(module: Module, literal: Literal) -> str:
     return module.constant(type_, {"true": "1", "false": "0"}.get(text, text))
 
 
-def _emit_alone(kernel: Alone, places: Places, position: int) -> None:
+def _emit_alone(kernel: SingleNode, places: Places, position: int) -> None:
     node, memory = kernel.node, places.memory
     operands = [places.stored(atom) for atom in node.inputs]
     results = [places.stored(var) for var in node.outputs]
@@ -201,16 +203,16 @@ def _emit_with_epilogue(kernel: ProductWithEpilogue, places: Places, position: i
     emit_with_epilogue(places.emission, placed.epilogue, factors, operands, room)
 
 
-def _emit_copy(atom: Atom, output: Stored, places: Places) -> None:
+def _emit_copy(atom: Atom, output: StoredArray, places: Places) -> None:
     """Copy to an output that is the memory of another value."""
     access = places.memory.kernels.views.access(atom)
     if output.dtype.kind == "c":  # all of its memory: views are of parts
         type_ = ArrayType((*output.shape, 2), access.dtype)
-        copy_into(places.emission, *(Stored.in_order(at, type_) for at in (places.first(access), output.pointer)))
+        copy_into(places.emission, *(StoredArray.in_order(at, type_) for at in (places.first(access), output.pointer)))
         return
     source = Source()
     value = source.read(access, atom.type.shape, output.shape)
     steps = (Step(identity, (value,), (output.dtype,), output.dtype),)
-    writes = (Write(len(source.reads), len(source.operands), output.strides, output.dtype),)
+    writes = (NestWrite(len(source.reads), len(source.operands), output.strides, output.dtype),)
     nest = Nest(output.shape, tuple(source.reads), steps, writes, ())
     emit_shared_nest(places.emission, nest, [*map(places.first, source.operands), output.pointer])

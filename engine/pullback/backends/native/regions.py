@@ -17,7 +17,7 @@ import numpy as np
 from pullback.backends.llvm.elementary import scalars
 from pullback.backends.native import kernel_listing
 from pullback.backends.native.entry import in_order
-from pullback.backends.native.executable import Native
+from pullback.backends.native.executable import NativeExecutable
 from pullback.backends.native.support import why_not
 from pullback.backends.nests.views import is_view
 from pullback.core.primitive import Primitive
@@ -48,7 +48,7 @@ class Region(Primitive):
     def __init__(self, graph: Graph, number: int) -> None:  # no row of the rule table: it is made for one graph
         self.name = f"native{number}"
         self.graph = graph
-        self.native = Native(graph)
+        self.native = NativeExecutable(graph)
         self.results = len(graph.outputs)
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
@@ -101,7 +101,7 @@ class Region(Primitive):
         return self.pull()
 
 
-class _InOrder(Primitive):
+class _ContiguousArray(Primitive):
     """An array in C order, as native programs read it: the operand itself where it is one.
 
     Arguments of the plan, and arrays that rules make, may be in another order. Put in order once it is so for all
@@ -135,7 +135,7 @@ class _InOrder(Primitive):
         return self.pull()
 
 
-_in_order = _InOrder()
+_in_order = _ContiguousArray()
 
 
 @dataclass(frozen=True, slots=True)

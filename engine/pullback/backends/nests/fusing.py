@@ -61,7 +61,7 @@ MOST_NODES = 400
 
 
 @dataclass(slots=True, eq=False)
-class Fused:
+class FusedNodes:
     """Nodes that are one nest over a space."""
 
     space: Shape
@@ -80,7 +80,7 @@ class Fused:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Alone:
+class SingleNode:
     """A node that is a kernel by itself."""
 
     node: Node
@@ -91,10 +91,10 @@ class ProductWithEpilogue:
     """A product and the nest over its result, block by block; the result is never stored as a whole."""
 
     product: Node
-    nest: Fused
+    nest: FusedNodes
 
 
-Kernel: TypeAlias = Fused | Alone | ProductWithEpilogue
+Kernel: TypeAlias = FusedNodes | SingleNode | ProductWithEpilogue
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class Kernels:
             return True
         roots = {self.views.access(atom).root for node in nodes_of(kernel) for atom in node.inputs}
         stores = {self.taken[root] for root in roots if isinstance(root, Var) and root in self.taken}
-        return not any(isinstance(other, Alone) and other.node in stores for other in between)
+        return not any(isinstance(other, SingleNode) and other.node in stores for other in between)
 
 
 def is_elementwise(node: Node) -> bool:
@@ -216,12 +216,12 @@ def fuse(
         if number is None:
             number = len(kernels)
             if space is None:
-                kernels.append(Alone(node))
+                kernels.append(SingleNode(node))
             else:
-                kernels.append(Fused(space))
+                kernels.append(FusedNodes(space))
                 nests.append(number)
         kernel = kernels[number]
-        if isinstance(kernel, Fused):
+        if isinstance(kernel, FusedNodes):
             kernel.add(node, views)
         made_by.update(dict.fromkeys(node.outputs, number))
     return Kernels(tuple(kernels), views, taken)
@@ -268,7 +268,7 @@ def _nest_for(
     reading: int | None = None
     for number in reversed(nests[-_NESTS_SEEN:]):
         nest = kernels[number]
-        if not isinstance(nest, Fused) or nest.space != space or len(nest.nodes) >= MOST_NODES:
+        if not isinstance(nest, FusedNodes) or nest.space != space or len(nest.nodes) >= MOST_NODES:
             continue
         # Everything that a nest reads is in registers, or in memory before it begins.
         if latest >= number and any(
@@ -292,7 +292,7 @@ def kept_values(found: Kernels, graph: Graph) -> set[Var]:
         for node in nodes_of(kernel):
             roots = (found.views.access(atom).root for atom in node.inputs if atom not in inside)
             kept.update(root for root in roots if isinstance(root, Var) and root not in passing)
-            if node.primitive in REDUCTIONS or isinstance(kernel, Alone):
+            if node.primitive in REDUCTIONS or isinstance(kernel, SingleNode):
                 kept.update(node.outputs)
             kept.update(var for var in node.outputs if found.views.access(var).root is not var)
     kept.update(root for atom in graph.outputs if isinstance(root := found.views.access(atom).root, Var))
@@ -305,11 +305,11 @@ def nodes_of(kernel: Kernel) -> Iterator[Node]:
         yield kernel.product
         yield from kernel.nest.nodes
     else:
-        yield from kernel.nodes if isinstance(kernel, Fused) else (kernel.node,)
+        yield from kernel.nodes if isinstance(kernel, FusedNodes) else (kernel.node,)
 
 
-def nest_in(kernel: Kernel) -> Fused | None:
+def nest_in(kernel: Kernel) -> FusedNodes | None:
     """The nest that a kernel is or ends with."""
     if isinstance(kernel, ProductWithEpilogue):
         return kernel.nest
-    return kernel if isinstance(kernel, Fused) else None
+    return kernel if isinstance(kernel, FusedNodes) else None

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import accumulate
 
-from pullback.backends.nests.fusing import REDUCTIONS, Alone, Fused, Kernel, Kernels, nodes_of
+from pullback.backends.nests.fusing import REDUCTIONS, FusedNodes, Kernel, Kernels, SingleNode, nodes_of
 from pullback.backends.nests.views import Access, Views, is_view, part_of, views_of
 from pullback.core.types import Shape
 from pullback.dataclass import dataclass
@@ -78,7 +78,7 @@ def joined_in_place(
 
 def join_of(kernel: Kernel) -> Node | None:
     """The node of a kernel that does nothing but join arrays, or copy one."""
-    if isinstance(kernel, Alone):
+    if isinstance(kernel, SingleNode):
         return kernel.node if kernel.node.primitive is concatenate else None
     first, *others = nodes_of(kernel)
     return first if not others and first.primitive is copy else None
@@ -176,7 +176,7 @@ class _Use:
         """True if the value can be made and read with these strides, and is written as contiguous elements."""
         maker = self.makers[root]
         wide = [stride for size, stride in zip(root.type.shape, strides, strict=True) if size != 1]
-        if isinstance(maker, Alone):
+        if isinstance(maker, SingleNode):
             is_straight = maker.node.primitive is matmul and 1 in wide[-2:]
         else:
             node = next(node for node in nodes_of(maker) if root in node.outputs)
@@ -190,7 +190,7 @@ class _Use:
         if node.primitive is matmul or node in self.joins:
             return True
         if not is_view(node):
-            return isinstance(self.makers[node.outputs[0]], Fused)
+            return isinstance(self.makers[node.outputs[0]], FusedNodes)
         if node.primitive is reshape:  # only by axes of one place is it a view whatever the strides
             before, after = ([size for size in var.type.shape if size != 1] for var in (value, node.outputs[0]))
             if before != after:

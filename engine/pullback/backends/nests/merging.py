@@ -17,7 +17,7 @@ a nest is a few instructions, this is most of what calling them costs.
 from bisect import bisect_left
 from dataclasses import replace
 
-from pullback.backends.nests.fusing import MOST_NODES, Fused, Kernel, Kernels, nodes_of, read_elsewhere
+from pullback.backends.nests.fusing import MOST_NODES, FusedNodes, Kernel, Kernels, nodes_of, read_elsewhere
 from pullback.backends.nests.views import Views
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom
@@ -58,14 +58,14 @@ class _Merging:
         self._traffic = [_traffic_of(kernel, found.views) for kernel in self.kernels]
         # Numbers grow along the order, as positions do, but do not change when a kernel goes.
         self._numbers = list(range(len(self.kernels)))
-        self._nests = {number: kernel for number, kernel in enumerate(self.kernels) if isinstance(kernel, Fused)}
+        self._nests = {number: kernel for number, kernel in enumerate(self.kernels) if isinstance(kernel, FusedNodes)}
         self._order = list(self._nests)
         self._maker = {var: number for number, one in enumerate(self._traffic) for var in one.made}
 
     def partner(self, second: int) -> tuple[int, int, int] | None:
         """An earlier nest that a nest can be one with, the two, and the place of which of them they take."""
         nest = self.kernels[second]
-        if not isinstance(nest, Fused):
+        if not isinstance(nest, FusedNodes):
             return None
         latest = max((self._maker.get(root, -1) for root in self._traffic[second].roots), default=-1)
         is_unrelated = nest.read.isdisjoint
@@ -91,10 +91,10 @@ class _Merging:
     def merge(self, first: int, second: int, place: int) -> int:
         """Make two nests one; gives its place."""
         earlier, nest = self.kernels[first], self.kernels[second]
-        assert isinstance(earlier, Fused)  # noqa: S101
-        assert isinstance(nest, Fused)  # noqa: S101
+        assert isinstance(earlier, FusedNodes)  # noqa: S101
+        assert isinstance(nest, FusedNodes)  # noqa: S101
         one, other = self._traffic[first], self._traffic[second]
-        self.kernels[place] = self._nests[self._numbers[place]] = Fused(
+        self.kernels[place] = self._nests[self._numbers[place]] = FusedNodes(
             nest.space, [*earlier.nodes, *nest.nodes], earlier.values | nest.values, earlier.read | nest.read
         )
         read = one.read | {(atom, root) for atom, root in other.read if atom not in earlier.values}
@@ -107,7 +107,7 @@ class _Merging:
             del column[gone]
         return place if place == first else place - 1
 
-    def _reads_in_registers(self, second: int, first: int, earlier: Fused) -> bool:
+    def _reads_in_registers(self, second: int, first: int, earlier: FusedNodes) -> bool:
         """True if all that a nest reads of an earlier one is at the same place: no view of it, no sum, and nothing by positions."""
         made, nest = self._traffic[first].made, self._traffic[second]
         if made.isdisjoint(nest.roots):
@@ -118,7 +118,7 @@ class _Merging:
 
 
 def _traffic_of(kernel: Kernel, views: Views) -> _Traffic:
-    inside = kernel.values if isinstance(kernel, Fused) else set()
+    inside = kernel.values if isinstance(kernel, FusedNodes) else set()
     nodes = list(nodes_of(kernel))
     read = {(atom, views.access(atom).root) for node in nodes for atom in node.inputs if atom not in inside}
     elsewhere = {views.access(atom).root for node in nodes for atom in read_elsewhere(node)}

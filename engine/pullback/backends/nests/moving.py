@@ -16,7 +16,7 @@ import numpy as np
 
 from pullback.backends.llvm.writing.lanes import DTYPES
 from pullback.backends.nests.joins_in_place import parts_of
-from pullback.backends.nests.nest import Nest, Step, Write
+from pullback.backends.nests.nest import Nest, NestWrite, Step
 from pullback.backends.nests.nesting import Source
 from pullback.backends.nests.views import Access, Views, part_of
 from pullback.core.types import ArrayType, Shape
@@ -128,5 +128,5 @@ def _move(read: Access, shape: Shape, there: Access, space: Shape, added: Access
     if before is not None:
         steps.append(Step(add, (before, last), (dtype, dtype), dtype))
         last += 1
-    write = Write(last, len(source.operands), there.strides, dtype)
+    write = NestWrite(last, len(source.operands), there.strides, dtype)
     return Nest(space, tuple(source.reads), tuple(steps), (write,), ()), [*source.operands, there]

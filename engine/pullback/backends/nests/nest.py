@@ -32,7 +32,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class NestRead:
     """An operand of the nest: its position among the pointers, and its strides in elements along the axes of the space.
 
     With a period it begins again after that many elements of the last axis; only `axes.with_few_axes` makes such. With positions
@@ -72,7 +72,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class NestWrite:
     """A value that is stored at every point; strides are those of the array it is stored to."""
 
     value: int
@@ -98,9 +98,9 @@ class Nest:
     """One kernel; its text depends on nothing else."""
 
     space: Shape
-    reads: tuple[Read, ...]
+    reads: tuple[NestRead, ...]
     steps: tuple[Step, ...]
-    writes: tuple[Write, ...]
+    writes: tuple[NestWrite, ...]
     reductions: tuple[Reduction, ...]
 
     def axes_of_values(self) -> list[frozenset[int]]:
@@ -166,7 +166,7 @@ class Nest:
         small = math.prod(self.space) < 2**31
         return np.dtype("i4") if of_truths and small and reduction.dtype.kind == "i" else reduction.dtype
 
-    def computing(self, writes: tuple[Write, ...], reductions: tuple[Reduction, ...]) -> "Nest":
+    def computing(self, writes: tuple[NestWrite, ...], reductions: tuple[Reduction, ...]) -> "Nest":
         """The nest that gives these of its results, without the reads and the steps that they do not need."""
         first = len(self.reads)
         needed = {result.value for result in writes} | {result.value for result in reductions}
@@ -196,7 +196,7 @@ def _renumbered(operand: int | Constant, numbers: dict[int, int]) -> int | Const
     return operand if isinstance(operand, Constant) else numbers[operand]
 
 
-def _renumbered_read(read: Read, numbers: dict[int, int]) -> Read:
+def _renumbered_read(read: NestRead, numbers: dict[int, int]) -> NestRead:
     if not read.positions:
         return read
     return replace(read, positions=tuple(replace(one, value=numbers[one.value]) for one in read.positions))

@@ -4,8 +4,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from pullback.backends.nests.fusing import COPIES, REDUCTIONS, Fused, loop_dtypes, reduced_axes
-from pullback.backends.nests.nest import Constant, Nest, Position, Read, Reduction, Step, Write
+from pullback.backends.nests.fusing import COPIES, REDUCTIONS, FusedNodes, loop_dtypes, reduced_axes
+from pullback.backends.nests.nest import Constant, Nest, NestRead, NestWrite, Position, Reduction, Step
 from pullback.backends.nests.picking import PICKS, picked_by
 from pullback.backends.nests.views import Access, Views
 from pullback.core.types import Shape
@@ -23,7 +23,7 @@ class Source:
     def __init__(self) -> None:
         self._numbers: dict[tuple[Atom, int, tuple[int, ...], tuple[Position, ...]], int] = {}
         self._places: dict[tuple[Atom, int], int] = {}
-        self.reads: list[Read] = []
+        self.reads: list[NestRead] = []
         self.operands: list[Access] = []
         """By pointer of the nest, what it points to."""
 
@@ -54,11 +54,11 @@ class Source:
                 place = self._places[key[:2]] = len(self.operands)
                 self.operands.append(access)
             self._numbers[key] = len(self.reads)
-            self.reads.append(Read(place, strides, access.dtype, positions=positions))
+            self.reads.append(NestRead(place, strides, access.dtype, positions=positions))
         return self._numbers[key]
 
 
-def nest_of(kernel: Fused, views: Views, kept: Collection[Var]) -> tuple[Nest, list[Access]]:
+def nest_of(kernel: FusedNodes, views: Views, kept: Collection[Var]) -> tuple[Nest, list[Access]]:
     """The nest, and by pointer what it points to."""
     source = Source()
     space = kernel.space
@@ -76,7 +76,7 @@ def nest_of(kernel: Fused, views: Views, kept: Collection[Var]) -> tuple[Nest, l
         return Constant(access.root.value)
 
     steps: list[Step] = []
-    writes: list[Write] = []
+    writes: list[NestWrite] = []
     reduced: list[Reduction] = []
     operands = list(source.operands)
     for node in kernel.nodes:
@@ -93,7 +93,7 @@ def nest_of(kernel: Fused, views: Views, kept: Collection[Var]) -> tuple[Nest, l
         if result in kept:
             access = views.access(result)
             strides = access.strides if result.type.shape == space else access.over(result.type.shape, space)
-            writes.append(Write(numbers[result], len(operands), strides, result.type.dtype))
+            writes.append(NestWrite(numbers[result], len(operands), strides, result.type.dtype))
             operands.append(access)
     nest = Nest(space, tuple(source.reads), tuple(steps), tuple(writes), tuple(reduced))
     return _with_totals(nest, operands), operands
@@ -113,7 +113,7 @@ def _with_totals(nest: Nest, operands: Sequence[Access]) -> Nest:
     return replace(nest, reads=tuple(reads))
 
 
-def _numbers_read(kernel: Fused, views: Views, source: Source, rows: Collection[_Begin]) -> dict[Var, int]:
+def _numbers_read(kernel: FusedNodes, views: Views, source: Source, rows: Collection[_Begin]) -> dict[Var, int]:
     """By value that a nest reads from memory, or of its own reductions, its number; what begins at `rows` it computes itself."""
     numbers: dict[Var, int] = {}
     for node in kernel.nodes:

@@ -21,7 +21,7 @@ from pullback.rules.gathering import ARRAY, gather, put_along, scatter_add, take
 PICKS: frozenset[Primitive] = frozenset({gather, take_along})
 
 
-class Laid(Protocol):
+class PositionArray(Protocol):
     """An array of positions, with its strides in elements."""
 
     @property
@@ -45,7 +45,7 @@ class Pick:
 
 
 @dataclass(frozen=True, slots=True)
-class Picked:
+class ArraySelection:
     """A selection from an array: one element for each place of a space."""
 
     space: Shape
@@ -68,7 +68,7 @@ class Picked:
         return tuple(steps)
 
 
-def picked_by_key(shape: Shape, key: Sequence[Any], positions: Sequence[Laid]) -> Picked:
+def picked_by_key(shape: Shape, key: Sequence[Any], positions: Sequence[PositionArray]) -> ArraySelection:
     """The selection by a key of arrays, numbers, slices and new axes, the arrays given apart."""
     advanced = [place for place, part in enumerate(key) if isinstance(part, str | int)]
     together = np.broadcast_shapes(*(array.shape for array in positions))
@@ -101,16 +101,16 @@ def picked_by_key(shape: Shape, key: Sequence[Any], positions: Sequence[Laid]) -
         behind = rank - begin - len(together)
         strides = (*[0] * (rank - behind - len(own)), *own, *[0] * behind)
         picks.append(Pick(operand, shape[axis], axis, strides))
-    return Picked(tuple(space), tuple(places), tuple(starts), tuple(picks))
+    return ArraySelection(tuple(space), tuple(places), tuple(starts), tuple(picks))
 
 
-def picked_along(shape: Shape, axis: int, positions: Laid) -> Picked:
+def picked_along(shape: Shape, axis: int, positions: PositionArray) -> ArraySelection:
     """The selection by positions along one axis, in step along the others."""
     places = tuple((other, other, 0, 1) for other in range(len(shape)) if other != axis)
-    return Picked(positions.shape, places, (), (Pick(0, shape[axis], axis, positions.strides),))
+    return ArraySelection(positions.shape, places, (), (Pick(0, shape[axis], axis, positions.strides),))
 
 
-def picked_by(node: Node, shape: Shape, positions: Sequence[Laid]) -> Picked:
+def picked_by(node: Node, shape: Shape, positions: Sequence[PositionArray]) -> ArraySelection:
     """The selection of a node, from an array of this shape."""
     params = dict(node.params)
     if "axis" in params:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pullback.backends.nests.fusing import (
     MOST_NODES,
     REDUCTIONS,
-    Fused,
+    FusedNodes,
     Kernel,
     Kernels,
     nodes_of,
@@ -33,7 +33,7 @@ from pullback.ir.graph import Atom
 _KERNELS_SEEN = 16
 
 
-def rows_joined(found: Kernels, fits: Callable[[Fused], bool]) -> Kernels:
+def rows_joined(found: Kernels, fits: Callable[[FusedNodes], bool]) -> Kernels:
     """The kernels with nests put together whose rows can be kept, as `fits` says."""
     kernels, second = list(found.kernels), 0
     while second < len(kernels):
@@ -49,9 +49,13 @@ def rows_joined(found: Kernels, fits: Callable[[Fused], bool]) -> Kernels:
     return replace(found, kernels=tuple(kernels))
 
 
-def _together(one: Kernel, other: Kernel, views: Views) -> Fused | None:
+def _together(one: Kernel, other: Kernel, views: Views) -> FusedNodes | None:
     """Two nests as one, if the second computes with rows of the first."""
-    if not isinstance(one, Fused) or not isinstance(other, Fused) or len(one.nodes) + len(other.nodes) > MOST_NODES:
+    if (
+        not isinstance(one, FusedNodes)
+        or not isinstance(other, FusedNodes)
+        or len(one.nodes) + len(other.nodes) > MOST_NODES
+    ):
         return None
     made = _made(one)
     read = {atom for node in other.nodes for atom in node.inputs if views.access(atom).root in made}
@@ -60,14 +64,14 @@ def _together(one: Kernel, other: Kernel, views: Views) -> Fused | None:
         return None
     if not all(_is_of_own_row(atom, one, other.space, views, reduced) for atom in read):
         return None
-    return Fused(one.space, [*one.nodes, *other.nodes], one.values | other.values, one.read | other.read)
+    return FusedNodes(one.space, [*one.nodes, *other.nodes], one.values | other.values, one.read | other.read)
 
 
 def _made(kernel: Kernel) -> set[Atom]:
     return {var for node in nodes_of(kernel) for var in node.outputs}
 
 
-def _axes_of_rows(one: Fused, other: Fused) -> frozenset[int] | None:
+def _axes_of_rows(one: FusedNodes, other: FusedNodes) -> frozenset[int] | None:
     """The axes that both nests reduce, if those of the second are rows of the first, or a number for each."""
     reducing = [node for nest in (one, other) for node in nest.nodes if node.primitive in REDUCTIONS]
     axes = {reduced_axes(node) for node in reducing}
@@ -84,7 +88,7 @@ def _rows(space: Shape, reduced: frozenset[int]) -> Shape:
     return tuple(1 if axis in reduced else size for axis, size in enumerate(space))
 
 
-def _is_of_own_row(atom: Atom, one: Fused, space: Shape, views: Views, reduced: frozenset[int]) -> bool:
+def _is_of_own_row(atom: Atom, one: FusedNodes, space: Shape, views: Views, reduced: frozenset[int]) -> bool:
     """True if a nest over a space reads, of what the first one makes, the element at its own place or a number of its own row."""
     access, shape = views.access(atom), atom.type.shape
     if atom in one.values and shape == space:

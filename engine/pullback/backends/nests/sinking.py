@@ -15,9 +15,9 @@ from dataclasses import replace
 
 from pullback.backends.nests.fusing import (
     MOST_NODES,
-    Alone,
-    Fused,
+    FusedNodes,
     Kernels,
+    SingleNode,
     is_elementwise,
     kept_values,
     nodes_of,
@@ -67,17 +67,17 @@ class _Sinking:
     def try_to_sink(self, node: Node, number: int) -> None:
         """Put a node of a kernel into the nest that reads its result, where that is one and gains by it."""
         nest, result = self.kernels[number], node.outputs[0]
-        if not isinstance(nest, Fused) or result in self._fixed or result not in self._kept:
+        if not isinstance(nest, FusedNodes) or result in self._fixed or result not in self._kept:
             return
         if not is_elementwise(node) or result.type.nbytes < _LARGE_BYTES or len(self._readings[result]) != 1:
             return
         (reader,) = self._readings[result]
         target = self.kernels[reader]
-        if not isinstance(target, Fused) or reader == number or target.space != nest.space:
+        if not isinstance(target, FusedNodes) or reader == number or target.space != nest.space:
             return
         if len(target.nodes) >= MOST_NODES or not self._is_there(node, nest, target):
             return
-        if not self._found.can_wait(Alone(node), self.kernels[number + 1 : reader]):
+        if not self._found.can_wait(SingleNode(node), self.kernels[number + 1 : reader]):
             return
         self.kernels[number] = self._nest([one for one in nest.nodes if one is not node], nest.space)
         self.kernels[reader] = self._nest([node, *target.nodes], nest.space)
@@ -89,7 +89,7 @@ class _Sinking:
             if not readings[number]:
                 del readings[number]
 
-    def _is_there(self, node: Node, nest: Fused, target: Fused) -> bool:
+    def _is_there(self, node: Node, nest: FusedNodes, target: FusedNodes) -> bool:
         """True if the operands of a node are in memory, with one large one at most that the target does not read anyhow."""
         roots = {self.views.access(atom).root for atom in node.inputs}
         if any(root in nest.values and root not in self._kept for root in roots):
@@ -97,8 +97,8 @@ class _Sinking:
         result = node.outputs[0].type.nbytes
         return sum(root not in target.read and _SMALL * root.type.nbytes > result for root in roots) <= 1
 
-    def _nest(self, nodes: list[Node], space: Shape) -> Fused:
-        made = Fused(space)
+    def _nest(self, nodes: list[Node], space: Shape) -> FusedNodes:
+        made = FusedNodes(space)
         for node in nodes:
             made.add(node, self.views)
         return made

@@ -21,7 +21,7 @@ from pullback.compat.autograd.primitives import (
     primitive_vjps,
 )
 from pullback.compat.autograd.vector_spaces import VSpace, vspace
-from pullback.core.primitive import Traced
+from pullback.core.primitive import TracedValue
 from pullback.core.types import dtype_of
 from pullback.transforms.linearizing import Linearization, jvp
 
@@ -46,7 +46,7 @@ __all__ = [
 def make_vjp(fun: Callable[[Any], Any], x: Any) -> tuple[Callable[[Any], Any], Any]:
     """Give `(vjp, fun(x))`; `vjp(g)` pulls a cotangent back, as often as it is called."""
     linear = Linearization(fun, (x,))
-    if not any(isinstance(output, Traced) and output.traced_by is linear.tape for output in linear.outputs):
+    if not any(isinstance(output, TracedValue) and output.traced_by is linear.tape for output in linear.outputs):
         warnings.warn("Output seems independent of input.", stacklevel=4)
     value = linear.value()
 
@@ -74,7 +74,7 @@ def make_jvp(fun: Callable[[Any], Any], x: Any) -> Callable[[Any], tuple[Any, An
 
 def _of_the_kind(vector: Any, value: Any) -> Any:
     """A vector in the dtype of what it belongs to: the real part for a real one."""
-    if isinstance(vector, Traced):
+    if isinstance(vector, TracedValue):
         return vector
     dtype = dtype_of(value)
     if dtype.kind not in "fc":

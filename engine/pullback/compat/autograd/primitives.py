@@ -19,7 +19,7 @@ from pullback import trees
 from pullback.compat.autograd import deprecated
 from pullback.compat.autograd.aligned import leaves_like
 from pullback.compat.autograd.vector_spaces import vspace
-from pullback.core.primitive import Primitive, Traced
+from pullback.core.primitive import Primitive, TracedValue
 from pullback.core.types import ArrayType, dtype_of, is_array_like
 from pullback.errors import DifferentiationError, NeedsValueError, NoRuleError, TracingError
 
@@ -40,7 +40,7 @@ def primitive(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        if not any(isinstance(leaf, Traced) for leaf in trees.flatten(args)[0]):
+        if not any(isinstance(leaf, TracedValue) for leaf in trees.flatten(args)[0]):
             return function(*args, **kwargs)
         return _Application(wrapped, function, args, kwargs).result()
 
@@ -62,13 +62,13 @@ def notrace_primitive(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def getval(x: Any) -> Any:
     """The plain value behind a traced one, looking into containers; anything else is itself."""
-    if isinstance(x, Traced):
+    if isinstance(x, TracedValue):
         if not hasattr(x, "value"):
             raise NeedsValueError("getval of a traced value that stands for many, or for a type alone, has no answer")
         return getval(x.value)
     if isinstance(x, tuple | list | dict):
         leaves, rebuild = trees.flatten(x)
-        return rebuild(map(getval, leaves)) if any(isinstance(leaf, Traced) for leaf in leaves) else x
+        return rebuild(map(getval, leaves)) if any(isinstance(leaf, TracedValue) for leaf in leaves) else x
     return x
 
 
@@ -79,7 +79,7 @@ class _Application(Primitive):
         self, wrapped: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
         self.name = getattr(wrapped, "__name__", "primitive")
-        if any(isinstance(leaf, Traced) for leaf in trees.flatten(kwargs)[0]):
+        if any(isinstance(leaf, TracedValue) for leaf in trees.flatten(kwargs)[0]):
             raise TracingError(
                 f"{self.name} got a traced value by keyword, where it has no derivative; pass it by position"
             )
@@ -88,7 +88,7 @@ class _Application(Primitive):
         self._args = args
         self._kwargs = kwargs
         self._leaves, self._rebuild = trees.flatten(args)
-        self._places = [place for place, leaf in enumerate(self._leaves) if isinstance(leaf, Traced)]
+        self._places = [place for place, leaf in enumerate(self._leaves) if isinstance(leaf, TracedValue)]
         self._argument_of = [number for number, arg in enumerate(args) for _ in trees.flatten(arg)[0]]
         # Those of the result are known as soon as the function has run.
         self._rebuild_result: Callable[[Any], Any] = next
@@ -102,7 +102,7 @@ class _Application(Primitive):
     def evaluate(self, *operands: Any, **params: Any) -> Any:
         value = self._function(*self._arguments(operands), **self._kwargs)
         self._result_leaves, self._rebuild_result = trees.flatten(value)
-        if any(isinstance(leaf, Traced) for leaf in self._result_leaves):
+        if any(isinstance(leaf, TracedValue) for leaf in self._result_leaves):
             raise TracingError(
                 f"{self.name} closes over a traced value, whose derivative would be lost; make it an argument"
             )
@@ -196,7 +196,7 @@ class _Application(Primitive):
         if cotangent is None:
             return None
         if np.shape(cotangent) != np.shape(x):
-            if not isinstance(cotangent, Traced) and np.ndim(cotangent) == 0 and cotangent == 0:
+            if not isinstance(cotangent, TracedValue) and np.ndim(cotangent) == 0 and cotangent == 0:
                 return None
             raise DifferentiationError(
                 f"the VJP of {self.name} gave a cotangent of shape {np.shape(cotangent)} "
@@ -210,7 +210,7 @@ def _or_zero(vector: Any, leaf: Any) -> Any:
         return vector
     return (
         vspace(leaf).zeros()
-        if isinstance(leaf, Traced) or (is_array_like(leaf) and dtype_of(leaf).kind in "fc")
+        if isinstance(leaf, TracedValue) or (is_array_like(leaf) and dtype_of(leaf).kind in "fc")
         else None
     )
 

@@ -56,7 +56,7 @@ class _NodeTracer(ValuedTracer):
     def __init__(self, trace: Trace, value: Any, node: Node) -> None:
         self.traced_by, self.value, self.node, self.memory = trace, value, node, None
 
-    def twin(self) -> "_NodeTracer":
+    def alias(self) -> "_NodeTracer":
         return _NodeTracer(self.traced_by, self.value, self.node)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from pullback import trees
 from pullback.compat.autograd.aligned import leaves_like
-from pullback.core.primitive import Traced
+from pullback.core.primitive import TracedValue
 from pullback.core.types import Shape, is_array_like, type_of
 
 
@@ -124,7 +124,7 @@ def vspace(value: Any) -> VSpace:
 
 
 def _leaf_type(leaf: Any) -> tuple[Shape, np.dtype[Any]]:
-    if isinstance(leaf, Traced) or is_array_like(leaf):
+    if isinstance(leaf, TracedValue) or is_array_like(leaf):
         type_ = type_of(leaf)
         if type_.dtype.kind in "fc" or issubclass(type(leaf), np.ndarray):
             return tuple(type_.shape), type_.dtype

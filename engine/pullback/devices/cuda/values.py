@@ -11,7 +11,7 @@ from typing import Any, NoReturn, cast
 import numpy as np
 import torch
 
-from pullback.core.primitive import Trace, Traced
+from pullback.core.primitive import Trace, TracedValue
 from pullback.devices.cuda.failures import raise_device_error
 from pullback.errors import DeviceError, TracingError
 from pullback.numpy_api.call_sites import refusal
@@ -75,7 +75,7 @@ class DeviceArray(Tracer):
         """The name of the device: "cuda:0", or "cpu" for memory of the host that PyTorch computes in."""
         return str(self.tensor.device)
 
-    def twin(self) -> "DeviceArray":
+    def alias(self) -> "DeviceArray":
         """The same value under another name."""
         return DeviceArray(self.traced_by, self.tensor)
 
@@ -85,7 +85,7 @@ class DeviceArray(Tracer):
 
     def placed(self, value: Any) -> Any:
         """A plain value in the type and on the device of this one; what is traced as it is."""
-        if isinstance(value, Traced):
+        if isinstance(value, TracedValue):
             return value
         host = np.broadcast_to(np.asarray(value, self._dtype), self.shape)
         return DeviceArray(self.traced_by, tensor_of(host, self.tensor.device))

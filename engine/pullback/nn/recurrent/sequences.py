@@ -15,7 +15,7 @@ import numpy as np
 from pullback.blocks import Block
 from pullback.dataclass import dataclass
 from pullback.layouts import Layout
-from pullback.nn.choosing import Chosen, activation
+from pullback.nn.choosing import ActivationRule, activation
 from pullback.nn.recurrent import gru as gru_rules
 from pullback.nn.recurrent.cells import Step, check_state, checked_reset, gru_step, lstm_step, rnn_step, run_steps
 from pullback.nn.recurrent.lstm import lstm as lstm_rule
@@ -37,7 +37,7 @@ def rnn(params: Stack, x: Any, h0: Any = None, act: str | Callable[..., Any] = "
     layer runs step by step. For a stack of layers h0 has one entry per layer, and the states are those of the top one.
     """
     function = activation(act)
-    chosen = function.rule if isinstance(function, Chosen) else None
+    chosen = function.rule if isinstance(function, ActivationRule) else None
     rule = rnn_rule if chosen in SLOPES else None
     layer = _Layer("rnn", 1, rule, lambda w, x, h: (rnn_step(w, x, h, function),), {"act": chosen})
     return layer.stacked(params, x, (h0,))[0]

@@ -9,7 +9,7 @@
 from dataclasses import replace
 
 from pullback.ir.graph import Atom, Graph, Node, Var
-from pullback.passes.loops.form import Carried, Loop, rewrite_loops
+from pullback.passes.loops.form import Loop, LoopCarry, rewrite_loops
 
 
 def drop_dead_carries(graph: Graph) -> Graph:
@@ -29,11 +29,11 @@ def _merge_results(loop: Loop) -> None:
     first: dict[Atom, Var] = {}
     kept = []
     for atom, result in loop.ys:
-        twin = first.setdefault(atom, result)
-        if twin is result:
+        same = first.setdefault(atom, result)
+        if same is result:
             kept.append((atom, result))
         else:
-            loop.replaced[result] = twin
+            loop.replaced[result] = same
     loop.ys = kept
 
 
@@ -47,7 +47,7 @@ def _make_constants(loop: Loop) -> None:
 def _drop_unread(loop: Loop, read: set[Atom]) -> None:
     """Liveness round the loop: what is live in the next step is live in this one."""
     live = {atom for atom, _ in loop.ys} | {one.after for one in loop.carries if one.last in read}
-    living: list[Carried] = []
+    living: list[LoopCarry] = []
     while True:
         kept = _live_nodes(loop, live)
         grown = [one for one in loop.carries if one.inside in live or one.last in read]

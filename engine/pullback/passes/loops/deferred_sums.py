@@ -17,7 +17,7 @@ from math import prod
 
 from pullback.core.primitive import Primitive
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
-from pullback.passes.loops.form import Carried, Loop, applied, rewrite_loops
+from pullback.passes.loops.form import Loop, LoopCarry, applied, rewrite_loops
 from pullback.rules import shapes
 from pullback.rules.contractions import matmul
 from pullback.rules.reductions import sum_
@@ -37,7 +37,7 @@ def sum_after_loops(graph: Graph) -> Graph:
     return rewrite_loops(graph, change)
 
 
-def _take_out(loop: Loop, one: Carried, outer: dict[Var, Node]) -> None:
+def _take_out(loop: Loop, one: LoopCarry, outer: dict[Var, Node]) -> None:
     chain = _chain_of_additions(loop, one)
     makers = {var: node for node in loop.nodes for var in node.outputs}
     totals: list[Atom] = []
@@ -75,7 +75,7 @@ def _sum(nodes: list[Node], terms: Sequence[Atom], source: str) -> Atom:
     return total
 
 
-def _chain_of_additions(loop: Loop, one: Carried) -> list[tuple[Node, Atom]]:
+def _chain_of_additions(loop: Loop, one: LoopCarry) -> list[tuple[Node, Atom]]:
     """The additions that lead from a carry to what it becomes, each with what it adds; none if anything else reads it."""
     outside = [atom for atom, _ in loop.ys] + [other.after for other in loop.carries if other is not one]
     chain: list[tuple[Node, Atom]] = []

@@ -73,7 +73,7 @@ def elements_first(graph: Graph) -> Graph:
 
 
 @dataclass
-class Written:
+class NodeBuilder:
     """Nodes that are written one after the other, and the arrays that are made for them."""
 
     nodes: list[Node] = field(default_factory=list)
@@ -132,7 +132,7 @@ def _key(part: Part) -> int | slice:
 def join_elements(graph: Graph) -> Graph:
     """Replace concatenations of elements of one array, or of reshaped ones, by the stack of these elements."""
     makers = {var: node for node in graph.nodes for var in node.outputs}
-    written = Written()
+    written = NodeBuilder()
     for node in graph.nodes:
         if node.primitive is concatenate and len(node.inputs) >= repetition.FEWEST_STEPS:
             written.source = node.source
@@ -142,7 +142,7 @@ def join_elements(graph: Graph) -> Graph:
     return replace(graph, nodes=tuple(written.nodes), captures=(*graph.captures, *written.captures))
 
 
-def _join(node: Node, makers: dict[Var, Node], written: Written) -> None:
+def _join(node: Node, makers: dict[Var, Node], written: NodeBuilder) -> None:
     axis = dict(node.params)["axis"]
     joined: list[Atom] = []
     for (array, _), atoms in groupby(node.inputs, lambda atom: _element(atom, makers)):

@@ -12,7 +12,7 @@ from pullback.ir.graph import Atom, Graph, Node, Var
 
 
 @dataclass
-class Carried:
+class LoopCarry:
     """Something handed from step to step: its name in the body, what it starts with, what it becomes, its last value."""
 
     inside: Var
@@ -29,7 +29,7 @@ class Loop:
     length: int
     reverse: bool
     consts: list[tuple[Var, Atom]]
-    carries: list[Carried]
+    carries: list[LoopCarry]
     xs: list[tuple[Var, Atom]]
     ys: list[tuple[Atom, Var]]
     nodes: list[Node]
@@ -51,7 +51,7 @@ class Loop:
             params["reverse"],
             pairs[:consts],
             [
-                Carried(inside, start, after, last)
+                LoopCarry(inside, start, after, last)
                 for (inside, start), after, last in zip(
                     pairs[consts : consts + carries], body.outputs, node.outputs, strict=False
                 )

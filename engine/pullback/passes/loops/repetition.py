@@ -39,7 +39,7 @@ _MOST_TRIED = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Inside:
+class InnerOperand:
     """An operand made by a node of the period, `delay` steps before; `starts` are its values before the first step, latest first."""
 
     position: int
@@ -49,13 +49,13 @@ class Inside:
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class OuterOperand:
     """An operand that is made before the loop: its value in each step."""
 
     atoms: tuple[Atom, ...]
 
 
-Read: TypeAlias = Inside | Outside
+LoopOperand: TypeAlias = InnerOperand | OuterOperand
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 
@@ -66,7 +66,7 @@ class Repetition:
     start: int
     period: int
     steps: int
-    reads: tuple[tuple[Read, ...], ...]
+    reads: tuple[tuple[LoopOperand, ...], ...]
 
     @property
     def saved(self) -> int:
@@ -81,8 +81,8 @@ class Repetition:
     def without_last(self) -> "Repetition":
         """The same without its last step."""
 
-        def shortened(read: Read) -> Read:
-            return Outside(read.atoms[:-1]) if isinstance(read, Outside) else read
+        def shortened(read: LoopOperand) -> LoopOperand:
+            return OuterOperand(read.atoms[:-1]) if isinstance(read, OuterOperand) else read
 
         reads = tuple(tuple(map(shortened, own)) for own in self.reads)
         return replace(self, steps=self.steps - 1, reads=reads)
@@ -250,14 +250,16 @@ class _Code:
             if place is None
         )
 
-    def _read(self, begin: int, period: int, steps: int, node: int, number: int, place: tuple[int, int] | None) -> Read:
+    def _read(
+        self, begin: int, period: int, steps: int, node: int, number: int, place: tuple[int, int] | None
+    ) -> LoopOperand:
         atoms = (self.nodes[begin + step * period + node].inputs[number] for step in range(steps))
         if place is None:
-            return Outside(tuple(atoms))
+            return OuterOperand(tuple(atoms))
         distance, output = place
         position, delay = (node - distance) % period, -((node - distance) // period)
         starts = [next(atoms) for _ in range(delay)]
-        return Inside(position, output, delay, tuple(reversed(starts)))
+        return InnerOperand(position, output, delay, tuple(reversed(starts)))
 
     def cut_best(self, found: Repetition) -> Repetition:
         """The same steps, begun where least is handed from one to the next."""
@@ -266,7 +268,7 @@ class _Code:
         reach: dict[tuple[int, int], int] = {}
         for node, reads in enumerate(found.reads):
             for read in reads:
-                if isinstance(read, Inside):
+                if isinstance(read, InnerOperand):
                     made = (read.position, read.output)
                     reach[made] = max(reach.get(made, 0), read.delay * period + node - read.position)
         for (position, output), distance in reach.items():

@@ -22,9 +22,9 @@ from pullback.core.types import ArrayType
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
 from pullback.passes.loops import FEWEST_NODES_SAVED
-from pullback.passes.loops.elements import Written, elements_first, join_elements
+from pullback.passes.loops.elements import NodeBuilder, elements_first, join_elements
 from pullback.passes.loops.form import applied
-from pullback.passes.loops.repetition import Inside, Outside, Read, Repetition, repetitions
+from pullback.passes.loops.repetition import InnerOperand, LoopOperand, OuterOperand, Repetition, repetitions
 from pullback.rules.indexing import index
 from pullback.rules.joining import concatenate
 from pullback.rules.shapes import reshape
@@ -32,7 +32,7 @@ from pullback.rules.storing import STORES
 from pullback.simplification.common_subexpressions import identity, value_identity
 from pullback.simplification.dead_code import drop_dead
 
-Made: TypeAlias = tuple[int, int]
+StepResult: TypeAlias = tuple[int, int]
 """A result of a step: the position of the node among those of the step, and the number of its result."""
 
 #: Bytes of a value that is made outside of the loop, another one in each step, up to which it is worth a copy in a stack.
@@ -85,11 +85,11 @@ class _Writer:
     consts: dict[Atom, Var] = field(default_factory=dict)
     carries: dict[Any, tuple[Var, Atom]] = field(default_factory=dict)
     xs: dict[Any, tuple[Var, Var]] = field(default_factory=dict)
-    before: Written = field(default_factory=Written)
+    before: NodeBuilder = field(default_factory=NodeBuilder)
 
-    def operand(self, read: Read, made: dict[Made, Var]) -> Atom | None:
+    def operand(self, read: LoopOperand, made: dict[StepResult, Var]) -> Atom | None:
         """The name in the body of what a node reads; None where it would have to be copied."""
-        if isinstance(read, Outside):
+        if isinstance(read, OuterOperand):
             return self.outside(read.atoms)
         return self.carried(read) if read.delay else made[read.position, read.output]
 
@@ -109,7 +109,7 @@ class _Writer:
             self.xs[key] = (Var(-1, first.type), stack)
         return self.xs[key][0]
 
-    def carried(self, read: Inside) -> Var:
+    def carried(self, read: InnerOperand) -> Var:
         """The name in the body of a value of an earlier step; one of several steps before is handed on from carry to carry."""
         for delay in range(1, read.delay + 1):
             starts = read.starts[:delay]
@@ -182,9 +182,9 @@ def _written(
     graph: Graph,
     found: Repetition,
     loop: "_Writer",
-    made: dict[Made, Var],
+    made: dict[StepResult, Var],
     body: Sequence[Node],
-    stacked: dict[Made, set[int]],
+    stacked: dict[StepResult, set[int]],
 ) -> Graph:
     after = [made[key[:2]] if len(key[2]) == 1 else loop.carries[(*key[:2], key[2][:-1])][0] for key in loop.carries]
     inputs = (*loop.consts.values(), *(var for var, _ in loop.carries.values()), *(var for var, _ in loop.xs.values()))
@@ -219,13 +219,13 @@ def _written(
     return replace(graph, captures=(*graph.captures, *loop.before.captures)).rewritten(nodes, current)
 
 
-def _stacked(graph: Graph, found: Repetition) -> dict[Made, set[int]]:
+def _stacked(graph: Graph, found: Repetition) -> dict[StepResult, set[int]]:
     """The results that are read behind the loop, the ends of carries excepted, and the steps they are read of."""
     ends = {
         (read.position, read.output, delay)
         for reads in found.reads
         for read in reads
-        if isinstance(read, Inside)
+        if isinstance(read, InnerOperand)
         for delay in range(1, read.delay + 1)
     }
     made = {
@@ -236,7 +236,7 @@ def _stacked(graph: Graph, found: Repetition) -> dict[Made, set[int]]:
     }
     rest = graph.nodes[found.start + found.steps * found.period :]
     read_behind = [atom for node in rest for atom in node.inputs]
-    stacked: dict[Made, set[int]] = {}
+    stacked: dict[StepResult, set[int]] = {}
     for atom in (*read_behind, *graph.ends()):
         step, one = made.get(atom, (0, None)) if isinstance(atom, Var) else (0, None)
         if one is not None and (*one, found.steps - step) not in ends:
@@ -244,7 +244,7 @@ def _stacked(graph: Graph, found: Repetition) -> dict[Made, set[int]]:
     return stacked
 
 
-def _output(graph: Graph, found: Repetition, step: int, made: Made) -> Var:
+def _output(graph: Graph, found: Repetition, step: int, made: StepResult) -> Var:
     """The results of one step."""
     position, number = made
     return graph.nodes[found.start + step * found.period + position].outputs[number]

@@ -14,7 +14,7 @@ in every step. With `all` made in place there is one copy, of what the loop star
 from dataclasses import replace
 
 from pullback.ir.graph import Atom, Graph, Var
-from pullback.passes.loops.form import Carried, Loop, applied, rewrite_loops
+from pullback.passes.loops.form import Loop, LoopCarry, applied, rewrite_loops
 from pullback.rules.indexing import index
 from pullback.rules.joining import concatenate
 from pullback.rules.shapes import reshape
@@ -35,7 +35,7 @@ def _shift(loop: Loop, _read: set[Atom]) -> None:
             loop.replaced[collected] = _before(loop, one)
 
 
-def _before(loop: Loop, one: Carried) -> Var:
+def _before(loop: Loop, one: LoopCarry) -> Var:
     """The value of a carry before each step."""
     after = loop.stack(one.after)
     start = applied(reshape, [one.start], loop.source, shape=(1, *one.inside.type.shape))

@@ -17,12 +17,12 @@ from pullback.core.cases import cases, positive, tested_in
 from pullback.core.kinds import Scalar
 from pullback.core.types import dtype_of
 from pullback.errors import NoRuleError
-from pullback.rules.undefined import Undefined
+from pullback.rules.undefined import UndefinedDerivative
 
 
 def _of_order(name: str, ufunc: Any, slope: Callable[..., Any]) -> Scalar:
     """A row for C(v, x), with dC/dx = slope(v, x, y)."""
-    return Scalar(name, ufunc, Undefined(name, "the order"), lambda v, n, x, y: v * slope(n, x, y))
+    return Scalar(name, ufunc, UndefinedDerivative(name, "the order"), lambda v, n, x, y: v * slope(n, x, y))
 
 
 def _real(name: str, x: Any) -> Any:

@@ -13,9 +13,9 @@ import scipy.special as sc
 from pullback.core.cases import cases, positive, tested_in
 from pullback.core.kinds import Scalar
 from pullback.rules.special.entropy import xlog1py, xlogy
-from pullback.rules.undefined import Undefined
+from pullback.rules.undefined import UndefinedDerivative
 
-zeta: Scalar = Scalar("zeta", sc.zeta, Undefined("zeta", "x"), lambda v, s, q, y: v * (-s * zeta(s + 1, q)))
+zeta: Scalar = Scalar("zeta", sc.zeta, UndefinedDerivative("zeta", "x"), lambda v, s, q, y: v * (-s * zeta(s + 1, q)))
 digamma = Scalar("digamma", sc.digamma, lambda v, x, y: v * zeta(2.0, x))
 gammaln = Scalar("gammaln", sc.gammaln, lambda v, x, y: v * digamma(x))
 loggamma = Scalar("loggamma", sc.loggamma, lambda v, x, y: v * digamma(x))
@@ -59,36 +59,43 @@ def _beta_density(a: Any, b: Any, x: Any) -> Any:
     return np.exp(xlogy(a - 1, x) + xlog1py(b - 1, -x) - betaln(a, b))
 
 
-gammainc = Scalar("gammainc", sc.gammainc, Undefined("gammainc", "a"), lambda v, a, x, y: v * _gamma_density(a, x))
-gammaincc = Scalar("gammaincc", sc.gammaincc, Undefined("gammaincc", "a"), lambda v, a, x, y: -v * _gamma_density(a, x))
+gammainc = Scalar(
+    "gammainc", sc.gammainc, UndefinedDerivative("gammainc", "a"), lambda v, a, x, y: v * _gamma_density(a, x)
+)
+gammaincc = Scalar(
+    "gammaincc", sc.gammaincc, UndefinedDerivative("gammaincc", "a"), lambda v, a, x, y: -v * _gamma_density(a, x)
+)
 gammaincinv = Scalar(
-    "gammaincinv", sc.gammaincinv, Undefined("gammaincinv", "a"), lambda v, a, p, y: v / _gamma_density(a, y)
+    "gammaincinv", sc.gammaincinv, UndefinedDerivative("gammaincinv", "a"), lambda v, a, p, y: v / _gamma_density(a, y)
 )
 gammainccinv = Scalar(
-    "gammainccinv", sc.gammainccinv, Undefined("gammainccinv", "a"), lambda v, a, p, y: -v / _gamma_density(a, y)
+    "gammainccinv",
+    sc.gammainccinv,
+    UndefinedDerivative("gammainccinv", "a"),
+    lambda v, a, p, y: -v / _gamma_density(a, y),
 )
 betainc = Scalar(
     "betainc",
     sc.betainc,
-    Undefined("betainc", "a"),
-    Undefined("betainc", "b"),
+    UndefinedDerivative("betainc", "a"),
+    UndefinedDerivative("betainc", "b"),
     lambda v, a, b, x, y: v * _beta_density(a, b, x),
 )
 betaincc = Scalar(
     "betaincc",
     sc.betaincc,
-    Undefined("betaincc", "a"),
-    Undefined("betaincc", "b"),
+    UndefinedDerivative("betaincc", "a"),
+    UndefinedDerivative("betaincc", "b"),
     lambda v, a, b, x, y: -v * _beta_density(a, b, x),
 )
 betaincinv = Scalar(
     "betaincinv",
     sc.betaincinv,
-    Undefined("betaincinv", "a"),
-    Undefined("betaincinv", "b"),
+    UndefinedDerivative("betaincinv", "a"),
+    UndefinedDerivative("betaincinv", "b"),
     lambda v, a, b, p, y: v / _beta_density(a, b, y),
 )
-stdtr = Scalar("stdtr", sc.stdtr, Undefined("stdtr", "df"), lambda v, df, t, y: v * _student_density(df, t))
+stdtr = Scalar("stdtr", sc.stdtr, UndefinedDerivative("stdtr", "df"), lambda v, df, t, y: v * _student_density(df, t))
 
 
 def _student_density(df: Any, t: Any) -> Any:

@@ -14,22 +14,24 @@ import scipy.special as sc
 
 from pullback.core.cases import cases, normal, tested_in
 from pullback.core.kinds import Scalar
-from pullback.rules.undefined import Undefined
+from pullback.rules.undefined import UndefinedDerivative
 
-hyp0f1: Scalar = Scalar("hyp0f1", sc.hyp0f1, Undefined("hyp0f1", "v"), lambda v, b, z, y: v * (hyp0f1(b + 1, z) / b))
+hyp0f1: Scalar = Scalar(
+    "hyp0f1", sc.hyp0f1, UndefinedDerivative("hyp0f1", "v"), lambda v, b, z, y: v * (hyp0f1(b + 1, z) / b)
+)
 hyp1f1: Scalar = Scalar(
     "hyp1f1",
     sc.hyp1f1,
-    Undefined("hyp1f1", "a"),
-    Undefined("hyp1f1", "b"),
+    UndefinedDerivative("hyp1f1", "a"),
+    UndefinedDerivative("hyp1f1", "b"),
     lambda v, a, b, x, y: v * (a / b * hyp1f1(a + 1, b + 1, x)),
 )
 hyp2f1: Scalar = Scalar(
     "hyp2f1",
     sc.hyp2f1,
-    Undefined("hyp2f1", "a"),
-    Undefined("hyp2f1", "b"),
-    Undefined("hyp2f1", "c"),
+    UndefinedDerivative("hyp2f1", "a"),
+    UndefinedDerivative("hyp2f1", "b"),
+    UndefinedDerivative("hyp2f1", "c"),
     lambda v, a, b, c, z, y: v * (a * b / c * hyp2f1(a + 1, b + 1, c + 1, z)),
 )
 

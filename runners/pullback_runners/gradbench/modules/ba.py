@@ -10,7 +10,7 @@ import numpy as np
 
 import pullback as pb
 from pullback_runners.gradbench.engine import Engine
-from pullback_runners.gradbench.module import Input, Module, Prepared, array, whole
+from pullback_runners.gradbench.module import Input, Module, PreparedFunction, array, whole
 from pullback_runners.workloads.ba import CAMERA, COLUMNS, jacobian_blocks, joined, residuals
 
 MODULE = Module("ba")
@@ -29,7 +29,7 @@ def _read(given: Input) -> tuple[tuple[int, int, int], tuple[Any, ...]]:
 
 
 @MODULE.function("objective")
-def _(engine: Engine, given: Input) -> Prepared:
+def _(engine: Engine, given: Input) -> PreparedFunction:
     (_, _, p), arguments = _read(given)
     plan = engine.plan("ba.objective", lambda: residuals)
 
@@ -40,11 +40,11 @@ def _(engine: Engine, given: Input) -> Prepared:
             "w_err": {"element": float(weighting[0]), "repeated": p},
         }
 
-    return Prepared(lambda: plan(*arguments), output)
+    return PreparedFunction(lambda: plan(*arguments), output)
 
 
 @MODULE.function("jacobian")
-def _(engine: Engine, given: Input) -> Prepared:
+def _(engine: Engine, given: Input) -> PreparedFunction:
     (n, m, p), arguments = _read(given)
     plan = engine.plan("ba.jacobian", lambda: jacobian_blocks(pb))
     structure = Structure(n, m, *arguments[-2:])
@@ -62,7 +62,7 @@ def _(engine: Engine, given: Input) -> Prepared:
     def output(found: dict[str, list[Any]]) -> Any:
         return {name: [*_first(parts), parts[-1].item(-1)] for name, parts in found.items()}
 
-    return Prepared(compressed, output)
+    return PreparedFunction(compressed, output)
 
 
 class Structure:

@@ -3,13 +3,13 @@
 import numpy as np
 
 import pullback as pb
-from pullback_runners.gradbench.module import Input, Module, Planned, array, listed, whole
+from pullback_runners.gradbench.module import Input, Module, PlannedFunction, array, listed, whole
 from pullback_runners.workloads.det import determinant
 
 MODULE = Module("det")
 
 
-def _read(given: Input) -> Planned:
+def _read(given: Input) -> PlannedFunction:
     n = whole(given, "ell")
     return (n,), lambda: determinant(n), (np.reshape(array(given, "A", n * n), (n, n)),)
 

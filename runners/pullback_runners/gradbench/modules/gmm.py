@@ -4,14 +4,14 @@ from functools import partial
 from typing import Any
 
 import pullback as pb
-from pullback_runners.gradbench.module import Input, Module, Planned, array, listed, whole
+from pullback_runners.gradbench.module import Input, Module, PlannedFunction, array, listed, whole
 from pullback_runners.workloads.gmm import log_posterior
 
 MODULE = Module("gmm")
 _PARAMETERS = ("alpha", "mu", "q", "l")
 
 
-def _read(given: Input) -> Planned:
+def _read(given: Input) -> PlannedFunction:
     d, k, n = (whole(given, name) for name in ("d", "k", "n"))
     sizes, gamma = {"d": d, "k": k, "n": n, "m": whole(given, "m", least=0)}, float(given["gamma"])
     below = d * (d - 1) // 2

@@ -1,7 +1,7 @@
 """hello: the square of a number, and its derivative."""
 
 import pullback as pb
-from pullback_runners.gradbench.module import Input, Module, Planned
+from pullback_runners.gradbench.module import Input, Module, PlannedFunction
 
 MODULE = Module("hello")
 
@@ -10,7 +10,7 @@ def _square(x: float) -> float:
     return x * x
 
 
-def _read(given: Input) -> Planned:
+def _read(given: Input) -> PlannedFunction:
     return (), lambda: _square, (float(given),)
 
 

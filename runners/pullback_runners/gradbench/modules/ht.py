@@ -7,7 +7,7 @@ import numpy as np
 
 import pullback as pb
 from pullback_runners.gradbench.engine import Engine
-from pullback_runners.gradbench.module import Input, Module, Prepared, array, listed
+from pullback_runners.gradbench.module import Input, Module, PreparedFunction, array, listed
 from pullback_runners.workloads.ht import POSE, distances, jacobian
 
 MODULE = Module("ht")
@@ -41,15 +41,15 @@ def _read(given: Input) -> tuple[tuple[Any, ...], Callable[..., Any], tuple[Any,
 
 
 @MODULE.function("objective")
-def _(engine: Engine, given: Input) -> Prepared:
+def _(engine: Engine, given: Input) -> PreparedFunction:
     constants, function, arguments = _read(given)
     plan = engine.plan(("ht.objective", constants), lambda: function)
-    return Prepared(lambda: plan(*arguments), lambda found: listed(np.ravel(found)))
+    return PreparedFunction(lambda: plan(*arguments), lambda found: listed(np.ravel(found)))
 
 
 @MODULE.function("jacobian")
-def _(engine: Engine, given: Input) -> Prepared:
+def _(engine: Engine, given: Input) -> PreparedFunction:
     constants, function, arguments = _read(given)
     *_, complicated = constants
     plan = engine.plan(("ht.jacobian", constants), lambda: jacobian(pb, function, complicated=complicated))
-    return Prepared(lambda: plan(*arguments), lambda found: listed(np.reshape(found, (-1, found.shape[-1]))))
+    return PreparedFunction(lambda: plan(*arguments), lambda found: listed(np.reshape(found, (-1, found.shape[-1]))))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pullback as pb
 from pullback_runners.gradbench.engine import Engine
-from pullback_runners.gradbench.module import Input, Module, Prepared, array, listed
+from pullback_runners.gradbench.module import Input, Module, PreparedFunction, array, listed
 from pullback_runners.workloads.kmeans import kmeans
 
 MODULE = Module("kmeans")
@@ -18,14 +18,14 @@ def _read(given: Input) -> tuple[dict[str, int], tuple[Any, Any]]:
 
 
 @MODULE.function("cost")
-def _(engine: Engine, given: Input) -> Prepared:
+def _(engine: Engine, given: Input) -> PreparedFunction:
     sizes, arguments = _read(given)
     plan = engine.plan(("kmeans.cost", *sizes.values()), lambda: kmeans(**sizes))
-    return Prepared(lambda: plan(*arguments), float)
+    return PreparedFunction(lambda: plan(*arguments), float)
 
 
 @MODULE.function("dir")
-def _(engine: Engine, given: Input) -> Prepared:
+def _(engine: Engine, given: Input) -> PreparedFunction:
     sizes, arguments = _read(given)
 
     def newton() -> Any:
@@ -33,4 +33,4 @@ def _(engine: Engine, given: Input) -> Prepared:
         return lambda centroids, points: differentiated(centroids, points)[1][0]
 
     plan = engine.plan(("kmeans.dir", *sizes.values()), newton)
-    return Prepared(lambda: plan(*arguments), listed)
+    return PreparedFunction(lambda: plan(*arguments), listed)

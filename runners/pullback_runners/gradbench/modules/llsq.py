@@ -1,13 +1,13 @@
 """llsq: the distance of a polynomial from the sign function, and its gradient by the coefficients."""
 
 import pullback as pb
-from pullback_runners.gradbench.module import Input, Module, Planned, array, listed, whole
+from pullback_runners.gradbench.module import Input, Module, PlannedFunction, array, listed, whole
 from pullback_runners.workloads.llsq import llsq
 
 MODULE = Module("llsq")
 
 
-def _read(given: Input) -> Planned:
+def _read(given: Input) -> PlannedFunction:
     x, n = array(given, "x", None), whole(given, "n", least=2)
     return (n, len(x)), lambda: llsq(n=n, m=len(x)), (x,)
 

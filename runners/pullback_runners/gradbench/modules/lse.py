@@ -1,13 +1,13 @@
 """lse: the logarithm of a sum of exponentials, and its gradient."""
 
 import pullback as pb
-from pullback_runners.gradbench.module import Input, Module, Planned, array, listed
+from pullback_runners.gradbench.module import Input, Module, PlannedFunction, array, listed
 from pullback_runners.workloads.lse import lse
 
 MODULE = Module("lse")
 
 
-def _read(given: Input) -> Planned:
+def _read(given: Input) -> PlannedFunction:
     x = array(given, "x", None)
     return (len(x),), lambda: lse(n=len(x)), (x,)
 

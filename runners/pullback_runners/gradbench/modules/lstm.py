@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 import pullback as pb
-from pullback_runners.gradbench.module import Input, Module, Planned, array, listed
+from pullback_runners.gradbench.module import Input, Module, PlannedFunction, array, listed
 from pullback_runners.workloads.lstm_lm import lstm_lm
 
 MODULE = Module("lstm")
 
 
-def _read(given: Input) -> Planned:
+def _read(given: Input) -> PlannedFunction:
     x = array(given, "sequence", None, None)
     steps, units = x.shape
     main = array(given, "main_params", None, 4 * units)

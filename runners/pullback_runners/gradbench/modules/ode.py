@@ -5,7 +5,7 @@ from typing import Any
 
 import pullback as pb
 from pullback_runners.gradbench.engine import Engine
-from pullback_runners.gradbench.module import Input, Module, Prepared, array, listed, whole
+from pullback_runners.gradbench.module import Input, Module, PreparedFunction, array, listed, whole
 from pullback_runners.workloads.ode import solution
 
 MODULE = Module("ode")
@@ -19,14 +19,14 @@ def _read(given: Input) -> tuple[int, Any]:
 
 
 @MODULE.function("primal")
-def _(engine: Engine, given: Input) -> Prepared:
+def _(engine: Engine, given: Input) -> PreparedFunction:
     steps, x = _read(given)
     plan = engine.plan(("ode.primal", steps, len(x)), lambda: solution(steps))
-    return Prepared(lambda: plan(x), listed)
+    return PreparedFunction(lambda: plan(x), listed)
 
 
 @MODULE.function("gradient")
-def _(engine: Engine, given: Input) -> Prepared:
+def _(engine: Engine, given: Input) -> PreparedFunction:
     steps, x = _read(given)
     every = isqrt(steps) if steps * len(x) > SAVED else None
 
@@ -35,4 +35,4 @@ def _(engine: Engine, given: Input) -> Prepared:
         return pb.grad(lambda x: solve(x)[-1])
 
     plan = engine.plan(("ode.gradient", steps, len(x)), gradient)
-    return Prepared(lambda: plan(x), listed)
+    return PreparedFunction(lambda: plan(x), listed)

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from pullback_runners.gradbench.engine import Engine
-from pullback_runners.gradbench.module import Input, Module, Prepared, array
+from pullback_runners.gradbench.module import Input, Module, PreparedFunction, array
 from pullback_runners.gradbench.searching import search
 from pullback_runners.workloads.particle import LIMIT, best_charge
 from pullback_runners.workloads.saddle import MODES
@@ -13,10 +13,10 @@ from pullback_runners.workloads.saddle import MODES
 MODULE = Module("particle")
 
 
-def _prepare(mode: str, engine: Engine, given: Input) -> Prepared:
+def _prepare(mode: str, engine: Engine, given: Input) -> PreparedFunction:
     start = np.reshape(array(given, "w"), 1)
     call = search(engine, f"particle.{mode}", partial(best_charge, mode), start, LIMIT)
-    return Prepared(call, lambda found: found.item())
+    return PreparedFunction(call, lambda found: found.item())
 
 
 for _mode in MODES:

@@ -3,17 +3,17 @@
 from functools import partial
 
 from pullback_runners.gradbench.engine import Engine
-from pullback_runners.gradbench.module import Input, Module, Prepared, array, listed
+from pullback_runners.gradbench.module import Input, Module, PreparedFunction, array, listed
 from pullback_runners.gradbench.searching import search
 from pullback_runners.workloads.saddle import LIMIT, MODES, saddle_point
 
 MODULE = Module("saddle")
 
 
-def _prepare(mode: str, engine: Engine, given: Input) -> Prepared:
+def _prepare(mode: str, engine: Engine, given: Input) -> PreparedFunction:
     start = array(given, "start", 2)
     call = search(engine, f"saddle.{mode}", lambda limit: saddle_point(mode, limit), start, LIMIT)
-    return Prepared(call, listed)
+    return PreparedFunction(call, listed)
 
 
 for _mode in MODES:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.engine.native.entry.small_programs import F8, copying, fma, pytestmark  # noqa: F401
 
-from pullback.backends.interpreter import Changed
+from pullback.backends.interpreter import GuardFailure
 from pullback.backends.native import entry
 from pullback.backends.native.entry import NativeProgram
 from pullback.core.types import ArrayType
@@ -104,7 +104,7 @@ def test_guards_are_told_apart():
     run = entry.runner(program, None)
     for _ in range(5):
         np.testing.assert_array_equal(run(A, np.True_)[0], A)
-        assert run(A, np.False_) == Changed(0, False)
+        assert run(A, np.False_) == GuardFailure(0, False)
 
 
 def test_integers_of_python_that_are_too_large_are_for_the_interpreter():

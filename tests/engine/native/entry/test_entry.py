@@ -16,11 +16,11 @@ from tests.engine.native.entry.small_programs import F8, Recorder, bound, bound_
 from pullback.backends import suspension
 from pullback.backends.native import entry
 from pullback.backends.native.entry import (
-    Called,
     Check,
     Constant,
     Fetch,
     Frame,
+    FunctionResult,
     NativeProgram,
     Out,
     Question,
@@ -259,7 +259,7 @@ def test_python_may_make_what_is_returned():
             raise RuntimeError("negative")
         return [outputs[1], values[0], outputs[0]]
 
-    copies = bound_copying(args, Called(finish, tuple(plain_form(copying(*map(type_of, (A, 2.5, C))).results))))
+    copies = bound_copying(args, FunctionResult(finish, tuple(plain_form(copying(*map(type_of, (A, 2.5, C))).results))))
     number, given, made = copies(*args)
     assert number == 2.5
     assert given is A
@@ -622,7 +622,7 @@ def test_arrays_that_were_given_are_watched(size, count, step, dtype):
     array = np.ones(size, dtype)
     program = copying(type_of(array))
     form = plain_form(program.results)[0]
-    template = Template(program, 0, [], form, watched=[entry.Watched(0, count, step)])
+    template = Template(program, 0, [], form, watched=[entry.WatchedInput(0, count, step)])
     frame = Frame(template)
     line = array[::step] if size > 1000 else array
     seen = [*range(0, count * step, step), size - 1]

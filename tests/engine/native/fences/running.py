@@ -26,7 +26,7 @@ def install():
     """
     memory.ALIGNMENT = 8
     memory._place = _placed_apart
-    computed = callable_program._Plain._computed
+    computed = callable_program._PythonEntry._computed
 
     def checked(plain, values, outputs):
         done = computed(plain, values, outputs)
@@ -35,7 +35,7 @@ def install():
             _compare(plain, values, outputs, done, at_end=at_end)
         return done
 
-    callable_program._Plain._computed = checked
+    callable_program._PythonEntry._computed = checked
 
 
 def _placed_apart(slots):

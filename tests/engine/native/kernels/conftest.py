@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pullback.backends.llvm.writing.llvm_module import Module
-from pullback.backends.native.emission import EMITTERS, Emission, Site, Stored
+from pullback.backends.native.emission import EMITTERS, Emission, Site, StoredArray
 from pullback.backends.native.linking import host_target, load
 from pullback.core.types import type_of
 from pullback.ir.graph import Node, Var
@@ -48,11 +48,13 @@ def _run_node(primitive, operands, params):
     function = module.function("program", [("ptr", "table")], internal=False)
     pointers = [function.load("ptr", function.element("%table", k, "ptr")) for k in range(len(types) + 2)]
     stored = [
-        Stored(pointer, x.shape, tuple(stride // x.itemsize for stride in x.strides), x.dtype)
+        StoredArray(pointer, x.shape, tuple(stride // x.itemsize for stride in x.strides), x.dtype)
         for pointer, x in zip(pointers, operands, strict=False)
     ]
     y_strides = np.empty(result.shape, result.dtype).strides
-    y = Stored(pointers[-2], result.shape, tuple(stride // result.dtype.itemsize for stride in y_strides), result.dtype)
+    y = StoredArray(
+        pointers[-2], result.shape, tuple(stride // result.dtype.itemsize for stride in y_strides), result.dtype
+    )
     emitter.emit(Emission(module, function), node, Site(stored, [y], pointers[-1]))
     memory, scratch = Surrounded(result.nbytes), Surrounded(emitter.scratch(node, bits))
     table = (ctypes.c_void_p * len(pointers))(*(x.ctypes.data for x in operands), memory.address, scratch.address)

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 import pullback as pb
 from pullback import nn
 from pullback.backends.native import availability
-from pullback.backends.native.emission import EMITTERS, Stored
+from pullback.backends.native.emission import EMITTERS, StoredArray
 from pullback.backends.native.linking import forced_width
 from pullback.backends.native.linking.target import available_widths
 from pullback.core.types import type_of
 from pullback.ir.graph import Node, Var
 from pullback.rules.convolution import conv, conv_data_gradient, conv_weight_gradient
-from pullback.rules.sliding import Sliding
+from pullback.rules.sliding import SlidingWindow
 
 if not availability.is_available():
     pytest.skip(str(availability.why_not()), allow_module_level=True)
@@ -165,9 +165,9 @@ def test_taps_that_meet_nothing_but_zeros_can_be_left_out(check_all, monkeypatch
     ],
 )
 def test_they_are_left_out_where_that_pays(x_shape, w_shape, pad, forth, back):
-    sliding = Sliding(x_shape[2:], w_shape[2:], (1, 1), ((pad, pad),) * 2, (1, 1))
+    sliding = SlidingWindow(x_shape[2:], w_shape[2:], (1, 1), ((pad, pad),) * 2, (1, 1))
     shapes = w_shape, x_shape, (x_shape[0], w_shape[0], *sliding.out)
-    w, x, y = (Stored.in_order("", type_of(np.empty(shape, "f4"))) for shape in shapes)
+    w, x, y = (StoredArray.in_order("", type_of(np.empty(shape, "f4"))) for shape in shapes)
     assert plans.make_plan(forward(sliding, 1, w, x, y), 512, 2**30).skips == forth
     assert plans.make_plan(transposed(sliding, 1, w, y, x), 512, 2**30).skips == back
 

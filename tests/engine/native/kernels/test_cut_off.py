@@ -23,7 +23,7 @@ def measured(monkeypatch, tmp_path):
     def timing(wins_to):
         def take(side, vector_bits, dtype):
             timed.append(side)
-            return cut_off._Timed(1.0, 1.0 if side <= wins_to else 0.5)
+            return cut_off._ProductTimes(1.0, 1.0 if side <= wins_to else 0.5)
 
         monkeypatch.setattr(cut_off, "_timed", take)
         return timed

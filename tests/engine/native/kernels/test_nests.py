@@ -12,7 +12,7 @@ from pullback.backends.llvm.writing.llvm_module import Module
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.kernels import tiling
 from pullback.backends.native.kernels.axes import with_few_axes
-from pullback.backends.native.kernels.nests import Constant, Nest, Read, Reduction, Step, Write, emit_nest
+from pullback.backends.native.kernels.nests import Constant, Nest, NestRead, NestWrite, Reduction, Step, emit_nest
 from pullback.backends.native.linking import forced_width, load
 from pullback.backends.native.linking.target import available_widths
 from pullback.ir.strides import contiguous_strides
@@ -53,7 +53,7 @@ class Built:
         self.steps = tuple(steps)
         self.arrays = []
         reads = tuple(
-            Read(k, tuple(stride // view.itemsize for stride in view.strides), view.dtype)
+            NestRead(k, tuple(stride // view.itemsize for stride in view.strides), view.dtype)
             for k, view in enumerate(self.views)
         )
         dtypes = [view.dtype for view in self.views] + [one.dtype for one in self.steps]
@@ -61,7 +61,9 @@ class Built:
         written, reduced = [], []
         for value in writes:
             out = np.full(space, 99, dtypes[value]) if in_place is None else self.views[in_place]
-            written.append(Write(value, len(self.pointers), tuple(s // out.itemsize for s in out.strides), out.dtype))
+            written.append(
+                NestWrite(value, len(self.pointers), tuple(s // out.itemsize for s in out.strides), out.dtype)
+            )
             self.arrays.append(out)
             self.pointers.append(out.ctypes.data)
         for value, kind, axes in reductions:

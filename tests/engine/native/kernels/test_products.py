@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import pullback as pb
 from pullback.backends.llvm.writing.llvm_module import Module
-from pullback.backends.native.emission import EMITTERS, Emission, Site, Stored
+from pullback.backends.native.emission import EMITTERS, Emission, Site, StoredArray
 from pullback.backends.native.kernels import blas, cut_off, products, thread_parts, tile_choice
 from pullback.backends.native.kernels.multiplying import write_tiles
 from pullback.backends.native.kernels.product import Product, described
@@ -31,7 +31,7 @@ widths = pytest.mark.parametrize("bits", available_widths())
 
 
 def stored(array, pointer=""):
-    return Stored(pointer, array.shape, tuple(stride // array.itemsize for stride in array.strides), array.dtype)
+    return StoredArray(pointer, array.shape, tuple(stride // array.itemsize for stride in array.strides), array.dtype)
 
 
 def product_of(a, b, c, **changes):

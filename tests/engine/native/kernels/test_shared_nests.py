@@ -11,7 +11,7 @@ from pullback.backends.native.emission import Emission
 from pullback.backends.native.kernels import shared_nests
 from pullback.backends.native.kernels.axes import with_few_axes
 from pullback.backends.native.kernels.nest_blocks import in_blocks
-from pullback.backends.native.kernels.nests import Nest, Read, Reduction, Step, Write, emit_nest
+from pullback.backends.native.kernels.nests import Nest, NestRead, NestWrite, Reduction, Step, emit_nest
 from pullback.backends.native.kernels.shared_nests import emit_shared_nest
 from pullback.backends.native.linking import host_target, load
 from pullback.backends.native.threads import counts, sharing
@@ -43,12 +43,12 @@ def result_strides(space, axes):
 
 def nest_of(space, arrays, steps, writes, reductions):
     """A nest that reads arrays, writes values in C order, and reduces values: (value, kind, axes)."""
-    reads = tuple(Read(k, strides_of(array, space), array.dtype) for k, array in enumerate(arrays))
+    reads = tuple(NestRead(k, strides_of(array, space), array.dtype) for k, array in enumerate(arrays))
     dtypes = [array.dtype for array in arrays] + [step.dtype for step in steps]
     pointer = len(arrays)
     written, reduced, shapes = [], [], []
     for value in writes:
-        written.append(Write(value, pointer, contiguous_strides(space), dtypes[value]))
+        written.append(NestWrite(value, pointer, contiguous_strides(space), dtypes[value]))
         shapes.append((space, dtypes[value]))
         pointer += 1
     for value, kind, axes in reductions:
@@ -146,7 +146,7 @@ def test_one_array_read_in_two_ways(worth_it):
     nest, shapes = nest_of((48, 48), [square, square.T], [product(0, 1, F8)], [2], [])
     same = Nest(
         nest.space,
-        (nest.reads[0], Read(0, nest.reads[1].strides, F8)),  # the same pointer
+        (nest.reads[0], NestRead(0, nest.reads[1].strides, F8)),  # the same pointer
         nest.steps,
         nest.writes,
         nest.reductions,
@@ -160,7 +160,7 @@ def test_writing_over_what_is_read(worth_it):
     array, factor = floats(64, 40), floats(40)
     expected = array * factor
     nest, _ = nest_of((64, 40), [array, factor], [product(0, 1, F8)], [2], [])
-    nest = Nest(nest.space, nest.reads, nest.steps, (Write(2, 0, nest.reads[0].strides, F8),), ())
+    nest = Nest(nest.space, nest.reads, nest.steps, (NestWrite(2, 0, nest.reads[0].strides, F8),), ())
     run(emit_shared_nest, nest, [array, factor], [])
     assert np.array_equal(array, expected)
 

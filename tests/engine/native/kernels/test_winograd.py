@@ -14,13 +14,13 @@ from pullback.rules.convolution import conv, conv_data_gradient
 if not availability.is_available():
     pytest.skip(str(availability.why_not()), allow_module_level=True)
 
-from pullback.backends.native.emission import Stored
+from pullback.backends.native.emission import StoredArray
 from pullback.backends.native.kernels import convolutions
 from pullback.backends.native.kernels.convolution.correlation import forward
 from pullback.backends.native.kernels.convolution.winograd import correlating
 from pullback.backends.native.kernels.convolution.winograd.plans import make_winograd_plan
 from pullback.core.types import type_of
-from pullback.rules.sliding import Sliding
+from pullback.rules.sliding import SlidingWindow
 
 A = np.array([[1, 0], [1, 1], [1, -1], [0, -1]], float)
 B = np.array([[1, 0, 0, 0], [0, 1, -1, 1], [-1, 1, 1, 0], [0, 0, 0, -1]], float)
@@ -230,9 +230,9 @@ def test_rounding_is_no_worse_than_in_the_direct_form(run_node, monkeypatch):
 
 def plan_of(x_shape, outs, *, kernel=(3, 3), stride=1, dilation=1, groups=1):
     """What is chosen for a convolution."""
-    sliding = Sliding(x_shape[2:], kernel, (stride,) * 2, ((1, 1),) * 2, (dilation,) * 2)
+    sliding = SlidingWindow(x_shape[2:], kernel, (stride,) * 2, ((1, 1),) * 2, (dilation,) * 2)
     shapes = (outs, x_shape[1] // groups, *kernel), x_shape, (x_shape[0], outs, *sliding.out)
-    w, x, y = (Stored.in_order("", type_of(np.empty(shape, "f4"))) for shape in shapes)
+    w, x, y = (StoredArray.in_order("", type_of(np.empty(shape, "f4"))) for shape in shapes)
     return convolutions.winograd_that_pays(forward(sliding, groups, w, x, y), 512)
 
 

@@ -9,7 +9,7 @@ from pullback.core.kinds import Scalar
 from pullback.core.primitive import Primitive
 from pullback.errors import NoRuleError
 from pullback.rules import special
-from pullback.rules.undefined import Undefined
+from pullback.rules.undefined import UndefinedDerivative
 
 assert special
 
@@ -62,7 +62,7 @@ def test_every_rule_with_a_missing_derivative_is_tried_here():
     missing = {
         name
         for name, rule in Primitive.table.items()
-        if isinstance(rule, Scalar) and any(isinstance(map_, Undefined) for map_ in rule.maps)
+        if isinstance(rule, Scalar) and any(isinstance(map_, UndefinedDerivative) for map_ in rule.maps)
     }
     assert missing == set(POINTS)
 

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pullback.backends.cuda.kernels.passes import needed_in, own_axes
 from pullback.backends.llvm.elementary import scalars
 from pullback.backends.nests.axes import strides_of
-from pullback.backends.nests.nest import Nest, Read
+from pullback.backends.nests.nest import Nest, NestRead
 from pullback.dataclass import dataclass
 
 THREADS = 256
@@ -212,7 +212,7 @@ def is_aligned(strides: tuple[int, ...], grid: Grid, start: int, itemsize: int) 
     return strides[grid.along] == 1 and start % nbytes == 0 and not any(stride % grid.lanes for stride in others)
 
 
-def is_read_at_once(read: Read, axes: Sequence[frozenset[int]], grid: Grid, start: int) -> bool:
+def is_read_at_once(read: NestRead, axes: Sequence[frozenset[int]], grid: Grid, start: int) -> bool:
     """True if the lanes of each unit are one load, whatever the positions are; `axes` are those of values."""
     positions = read.positions
     if any(grid.along in axes[position.value] or position.stride % grid.lanes for position in positions):

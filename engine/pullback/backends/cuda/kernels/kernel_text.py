@@ -16,7 +16,7 @@ from pullback.backends.cuda.kernels.passes import cut_steps, passes, with_fewest
 from pullback.backends.cuda.kernels.phases import PhaseWriter, Place, Result, write_parts
 from pullback.backends.llvm.elementary.large_angles import define_called
 from pullback.backends.llvm.writing.llvm_module import Module
-from pullback.backends.nests.nest import Nest, Read, Reduction, Write
+from pullback.backends.nests.nest import Nest, NestRead, NestWrite, Reduction
 from pullback.dataclass import dataclass
 from pullback.ir.strides import contiguous_strides
 
@@ -121,7 +121,7 @@ class _Writer:
             strides = contiguous_strides(nest.space)
             points = math.prod(nest.space)
             pointers = {value: self._new_piece(points * nest.dtype_of(value).itemsize) for value in needed}
-            writes = [Write(value, pointers[value], strides, nest.dtype_of(value)) for value in needed]
+            writes = [NestWrite(value, pointers[value], strides, nest.dtype_of(value)) for value in needed]
             found.append(replace(nest, steps=nest.steps[:before], writes=tuple(writes), reductions=()))
             nest = without_steps(nest, before, pointers, strides)
         return [*found, nest]
@@ -181,7 +181,7 @@ def _summing(nest: Nest, grid: Grid, count: int, found: Sequence[tuple[Reduction
     kept = [] if len(found[0][0].axes) > len(grid.reduced) else list(grid.kept)
     space = (count, *(nest.space[axis] for axis in kept))
     strides = tuple(math.prod(space[axis + 1 :]) for axis in range(len(space)))
-    reads = [Read(pointer, strides, nest.dtype_reduced(reduction)) for reduction, pointer in found]
+    reads = [NestRead(pointer, strides, nest.dtype_reduced(reduction)) for reduction, pointer in found]
     reductions = [
         replace(
             reduction,
@@ -202,14 +202,14 @@ def _small(nest: Nest) -> Nest:
 def _index_type(nest: Nest) -> str:
     """The type of indices: 32 bits, unless there are more elements somewhere."""
     extents = [math.prod(nest.space)]
-    operands: list[Read | Write | Reduction] = [*nest.reads, *nest.writes, *nest.reductions]
+    operands: list[NestRead | NestWrite | Reduction] = [*nest.reads, *nest.writes, *nest.reductions]
     extents += [_extent(nest, operand) for operand in operands]
     return "i32" if max(extents) < _MOST_INDEX else "i64"
 
 
-def _extent(nest: Nest, operand: Read | Write | Reduction) -> int:
+def _extent(nest: Nest, operand: NestRead | NestWrite | Reduction) -> int:
     extent = sum((size - 1) * abs(stride) for size, stride in zip(nest.space, operand.strides, strict=True))
-    positions = operand.positions if isinstance(operand, Read) else ()
+    positions = operand.positions if isinstance(operand, NestRead) else ()
     return extent + sum((position.size - 1) * abs(position.stride) for position in positions)
 
 
@@ -224,6 +224,6 @@ def _moved_bytes(nest: Nest, places: Sequence[Place]) -> int:
         if one.total is None
     }
     moved = [(varying, dtype) for _, _, dtype, _, varying in read]
-    stored: list[Write | Reduction] = [*nest.writes, *nest.reductions]
+    stored: list[NestWrite | Reduction] = [*nest.writes, *nest.reductions]
     moved += [(frozenset(axis for axis, stride in enumerate(one.strides) if stride), one.dtype) for one in stored]
     return sum(dtype.itemsize * math.prod(nest.space[axis] for axis in varying) for varying, dtype in moved)

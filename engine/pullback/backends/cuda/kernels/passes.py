@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from pullback.backends.llvm.accumulators import starting_value
 from pullback.backends.nests.axes import Axis, axes_of, merged, strides_of, with_axes
-from pullback.backends.nests.nest import Constant, Nest, Read, Reduction, Step, Write
+from pullback.backends.nests.nest import Constant, Nest, NestRead, NestWrite, Reduction, Step
 from pullback.rules.activations import identity
 
 
@@ -29,7 +29,7 @@ def _without_reductions_of_one(nest: Nest) -> Nest:
             dtype = nest.dtype_of(reduction.value)
             steps.append(Step(identity, (reduction.value,), (dtype,), reduction.dtype))
             number = len(nest.reads) + len(steps) - 1
-            writes.append(Write(number, reduction.pointer, reduction.strides, reduction.dtype))
+            writes.append(NestWrite(number, reduction.pointer, reduction.strides, reduction.dtype))
     reductions = tuple(reduction for reduction in nest.reductions if reduction.axes)
     return replace(nest, steps=tuple(steps), writes=tuple(writes), reductions=reductions)
 
@@ -90,7 +90,7 @@ def cut_steps(nest: Nest, most: int) -> tuple[int, list[int]]:
 def without_steps(nest: Nest, before: int, pointers: Mapping[int, int], strides: tuple[int, ...]) -> Nest:
     """A nest that reads, at these pointers, values of its first steps instead of computing them."""
     first = len(nest.reads)
-    reads = [*nest.reads, *(Read(pointer, strides, nest.dtype_of(value)) for value, pointer in pointers.items())]
+    reads = [*nest.reads, *(NestRead(pointer, strides, nest.dtype_of(value)) for value, pointer in pointers.items())]
     numbers = {value: first + place for place, value in enumerate(pointers)}
     numbers |= {value: value for value in range(first)}
     numbers |= {first + before + place: len(reads) + place for place in range(len(nest.steps) - before)}
@@ -112,5 +112,5 @@ def _filling(nest: Nest, reduction: Reduction) -> Nest:
     nothing = 0 if reduction.kind == "sum" else starting_value(reduction.kind, reduction.dtype)
     strides = tuple(stride for axis, stride in enumerate(reduction.strides) if axis not in reduction.axes)
     step = Step(identity, (Constant(nothing),), (reduction.dtype,), reduction.dtype)
-    write = Write(0, reduction.pointer, strides, reduction.dtype)
+    write = NestWrite(0, reduction.pointer, strides, reduction.dtype)
     return with_fewest_axes(Nest(_kept(nest, reduction), (), (step,), (write,), ()))

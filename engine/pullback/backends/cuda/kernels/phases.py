@@ -20,7 +20,7 @@ from pullback.backends.llvm.elementary import scalars
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
 from pullback.backends.llvm.writing.llvm_module import Module
-from pullback.backends.nests.nest import Constant, Nest, Read, Reduction, Write
+from pullback.backends.nests.nest import Constant, Nest, NestRead, NestWrite, Reduction
 from pullback.dataclass import dataclass
 from pullback.rules.activations import identity
 
@@ -253,7 +253,7 @@ class PhaseWriter:
             if write.value == number and self.stage_of[number] == self.stage and not self._is_of_rows(write):
                 self._store(write, values, lanes)
 
-    def _is_of_rows(self, write: Write) -> bool:
+    def _is_of_rows(self, write: NestWrite) -> bool:
         """True for what is stored once for each row that is reduced, and not for each point."""
         return bool(self.grid.reduced) and not any(write.strides[axis] for axis in self.grid.reduced)
 
@@ -273,7 +273,7 @@ class PhaseWriter:
         cell = self.cells[k][lane]
         combiner.lanes.store(combiner.combine(combiner.lanes.load(cell), term), cell)
 
-    def _store(self, write: Write, values: _Values, lanes: int) -> None:
+    def _store(self, write: NestWrite, values: _Values, lanes: int) -> None:
         own = Lanes(self.function, write.dtype, 1)
         found = [
             self._as(values.known[write.value, self._lane_of(write.value, lane)], write.value, own)
@@ -311,7 +311,7 @@ class PhaseWriter:
                 values.known[key] = self._step(number, lane, values, lanes)
         return values.known[key]
 
-    def _read(self, number: int, read: Read, values: _Values, lanes: int) -> None:
+    def _read(self, number: int, read: NestRead, values: _Values, lanes: int) -> None:
         """All lanes of what is read: from memory, or where the block keeps it."""
         if read.total is not None:
             self._read_total(number, read.total, values, lanes)
@@ -349,7 +349,7 @@ class PhaseWriter:
         region = self.function.element("%shared", self.totals[k], "i8")
         return region, self.function.add(self.kept_thread, lane * self.grid.kept_threads)
 
-    def _read_memory(self, number: int, read: Read, values: _Values, lanes: int) -> None:
+    def _read_memory(self, number: int, read: NestRead, values: _Values, lanes: int) -> None:
         own, function = Lanes(self.function, read.dtype, 1), self.function
         pointer, offset = self._pointer(self.places[read.pointer]), self._offset(read, values)
         if self.grid.along not in self.axes[number]:
@@ -369,7 +369,7 @@ class PhaseWriter:
                 one = function.value(f"icmp ne i8 {one}, 0")
             values.known[number, lane] = one
 
-    def _further(self, offset: Index, read: Read, lane: int, values: _Values, lanes: int) -> Index:
+    def _further(self, offset: Index, read: NestRead, lane: int, values: _Values, lanes: int) -> Index:
         """The offset of what is read by positions: further on by each."""
         for position in read.positions:
             found = self._value(position.value, lane, values, lanes)
@@ -391,11 +391,11 @@ class PhaseWriter:
 
         return function.once(("position", position, size), write)
 
-    def _is_one_access(self, operand: Read | Write, lanes: int) -> bool:
+    def _is_one_access(self, operand: NestRead | NestWrite, lanes: int) -> bool:
         start = self.places[operand.pointer].offset
         if lanes != self.grid.lanes:
             return False
-        if isinstance(operand, Read):
+        if isinstance(operand, NestRead):
             return is_read_at_once(operand, self.axes, self.grid, start)
         return is_aligned(operand.strides, self.grid, start, operand.dtype.itemsize)
 
@@ -429,7 +429,7 @@ class PhaseWriter:
             ),
         )
 
-    def _offset(self, operand: Read | Write, values: _Values) -> Index:
+    def _offset(self, operand: NestRead | NestWrite, values: _Values) -> Index:
         terms = [(index, operand.strides[axis]) for axis, index in values.coordinates.items()]
         return self.function.offset(*terms)
 

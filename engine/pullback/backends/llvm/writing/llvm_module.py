@@ -12,7 +12,7 @@ Use: TypeAlias = tuple[tuple[str, ...], np.dtype[Any]]
 """Elementary functions that are computed together, and the dtype they are computed in."""
 
 
-class Later:
+class DeferredKernel:
     """A kernel of pointers that is written when all its calls are known.
 
     Of a kernel that is called once, pointers into the same memory are one parameter and numbers of bytes, which become parts
@@ -56,7 +56,7 @@ class Module:
         self.kernels: dict[Hashable, Function] = {}
         self.uses: Counter[Use] = Counter()
         """The number of times that elementary functions are computed, counted before bodies are written."""
-        self.later: dict[Hashable, Later] = {}
+        self.later: dict[Hashable, DeferredKernel] = {}
         """Kernels by their keys that are written when all their calls are known."""
 
     def function(

@@ -25,22 +25,21 @@ from pullback.backends.native.entry.binding import bind, bound_frames, forget_la
 from pullback.backends.native.entry.callable_program import Runner, Writer, in_order, plain_form, runner, writer
 from pullback.backends.native.entry.callables import is_native, native_subclass
 from pullback.backends.native.entry.frames import Frame
-from pullback.backends.native.entry.held import Held
 from pullback.backends.native.entry.machine_programs import NativeProgram
 from pullback.backends.native.entry.offsets import why_unknown
-from pullback.backends.native.entry.result_trees import Called, Constant, Form, NotNativeError, Out, makings
-from pullback.backends.native.entry.templates import Question, Template, Watched
+from pullback.backends.native.entry.result_trees import Constant, Form, FunctionResult, NotNativeError, Out, makings
+from pullback.backends.native.entry.templates import Question, Template, WatchedInput
+from pullback.backends.native.entry.watched_memory import WatchedMemory
 
 __all__ = [
     "ABSENT",
     "Arena",
-    "Called",
     "Check",
     "Constant",
     "Fetch",
     "Form",
     "Frame",
-    "Held",
+    "FunctionResult",
     "Leaf",
     "NativeProgram",
     "NotNativeError",
@@ -49,7 +48,8 @@ __all__ = [
     "Runner",
     "Step",
     "Template",
-    "Watched",
+    "WatchedInput",
+    "WatchedMemory",
     "Writer",
     "argument_steps",
     "bind",

@@ -56,11 +56,11 @@ class Check(IntEnum):
     TYPE = 13
 
 
-class _Absent:
+class _AbsentObject:
     """The object that is expected where nothing may be found."""
 
 
-ABSENT = _Absent()
+ABSENT = _AbsentObject()
 
 
 @dataclass(frozen=True, slots=True)

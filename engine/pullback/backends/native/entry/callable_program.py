@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.interpreter import Changed
+from pullback.backends.interpreter import GuardFailure
 from pullback.backends.native.entry.arenas import aligned_block
 from pullback.backends.native.entry.argument_steps import Check, Fetch, Leaf, Step, argument_steps, leaf_like, steps_of
 from pullback.backends.native.entry.binding import bind, bound_frames
@@ -29,7 +29,7 @@ _Array = np.ndarray[Any, Any]
 _PYTHON_NUMBERS = {"b": bool, "i": int, "f": float}
 
 
-class _Plain:
+class _PythonEntry:
     """The parts of a program that calls in Python need."""
 
     def __init__(self, program: NativeProgram, otherwise: Callable[..., Any]) -> None:
@@ -74,14 +74,14 @@ class _Plain:
         raise NotImplementedError  # by each kind of program, which knows how its arguments are laid out
 
 
-class Runner(_Plain):
+class Runner(_PythonEntry):
     """Call it with the inputs of a program, constants left out: it gives the outputs, or what a guard saw.
 
     Arrays of any layout are taken, copied where the program cannot read them. Values that the program declines are for
     `otherwise`, the interpreter's program for the same inputs and constants.
     """
 
-    def __call__(self, *values: Any) -> tuple[Any, ...] | Changed:
+    def __call__(self, *values: Any) -> tuple[Any, ...] | GuardFailure:
         """Run in memory of this call alone."""
         if len(values) != self._count:
             raise TypeError(f"a program of {self._count} inputs was called with {len(values)}")
@@ -96,14 +96,14 @@ class Runner(_Plain):
         results = [_plain(output, type_) for output, type_ in zip(outputs, program.outputs, strict=True)]
         for number, (seen, value) in enumerate(zip(program.guards, results[len(program.results) :], strict=True)):
             if type(seen)(value) != seen:
-                return Changed(number, type(seen)(value))
+                return GuardFailure(number, type(seen)(value))
         return tuple(results[: len(program.results)])
 
     def _template(self, args: tuple[Any, ...]) -> Template:
         return Template(self.program, self._count, argument_steps(args), plain_form(self.program.results))
 
 
-class Writer(_Plain):
+class Writer(_PythonEntry):
     """Call it with the inputs of a program without guards, and arrays that its outputs are written into.
 
     What it takes is as for a `Runner`; arrays that are written overlap with none that is read. Those that are `listed`, by

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from pullback.backends import suspension
-from pullback.backends.native.linking import Loaded, load
+from pullback.backends.native.linking import LoadedProgram, load
 
 #: The name of the keyword, as the compiler of Python has it in calls.
 _OUT = sys.intern("out")
@@ -38,4 +38,4 @@ def text() -> str:
 
 
 #: The code stays as long as the process does: callables may be called until its end.
-_loaded: list[Loaded] = []
+_loaded: list[LoadedProgram] = []

@@ -1,6 +1,6 @@
 """The form of a result, made of the outputs of a program: a tree of arrays and numbers, and the steps that make it.
 
-A form is an `Out`, a `Constant`, None, an exact tuple, list or dict of forms, a `Block` of one, or what Python makes of one (`Called`).
+A form is an `Out`, a `Constant`, None, an exact tuple, list or dict of forms, a `Block` of one, or what Python makes of one (`FunctionResult`).
 """
 
 from collections.abc import Callable
@@ -65,7 +65,7 @@ class Making:
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class FunctionResult:
     """The result of a function in Python for a tree of outputs and the tuple of what the program was called with."""
 
     function: Callable[[Any, tuple[Any, ...]], Any]
@@ -89,7 +89,7 @@ def makings(form: Form) -> Makings:
         return (_leaf(form),)
     if isinstance(form, Constant) or form is None:
         return (Making(Make.CONSTANT, object=form and form.value),)
-    if isinstance(form, Called):
+    if isinstance(form, FunctionResult):
         return (*makings(form.outputs), Making(Make.VALUES), Making(Make.CALL, length=2, object=form.function))
     if isinstance(form, Block):
         layout = form.layout

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.native.entry.argument_steps import ABSENT, Check, Fetch, Leaf, Step, steps_of
-from pullback.backends.native.entry.held import Held
 from pullback.backends.native.entry.machine_programs import NativeProgram
 from pullback.backends.native.entry.result_trees import Form, Make, Making, NotNativeError, Out, makings
+from pullback.backends.native.entry.watched_memory import WatchedMemory
 from pullback.blocks import Block, block_of
 from pullback.dataclass import dataclass
 
@@ -84,7 +84,7 @@ _GUARD_KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchedInput:
     """An input that is put into the frame once, and of which some elements have to stay what they are.
 
     Looked at are `count` elements, `step` from one to the next, and the last one of all.
@@ -122,17 +122,17 @@ class Template:
         steps: Sequence[Step],
         form: Form,
         *,
-        watched: Sequence[Watched] = (),
+        watched: Sequence[WatchedInput] = (),
         apart: Sequence[tuple[int, int]] = (),
         runs: int = -1,
         takes_out: bool = False,
-        held: Held | None = None,
+        held: WatchedMemory | None = None,
         questions: Sequence[Question] = (),
         leaves: Sequence[int] | None = None,
     ) -> None:
         """`leaves` are the steps that fetch what Python makes a result of; without them those of the inputs that are read."""
         self.program = program
-        self.held = held or Held()
+        self.held = held or WatchedMemory()
         self.watched = tuple(watched)
         made = makings(form)
         out_steps, out_pairs = _out(program, nargs, steps, form) if takes_out else ([], [])
@@ -355,7 +355,7 @@ def _written(form: Form, first: int) -> Any:
     raise NotNativeError("a result has a part that is no output")
 
 
-def watch_words(watched: Watched, array: np.ndarray[Any, Any], held: bytes) -> tuple[int, ...]:
+def watch_words(watched: WatchedInput, array: np.ndarray[Any, Any], held: bytes) -> tuple[int, ...]:
     """The words of a watch: of this array, and of the bytes it held in the watched elements."""
     item = array.itemsize
     held_at = np.frombuffer(held, np.uint8).ctypes.data

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
-from pullback.backends.native.emission import Emission, Site, Stored, emits
+from pullback.backends.native.emission import Emission, Site, StoredArray, emits
 from pullback.backends.native.kernels.index_loops import each
 from pullback.ir.graph import Node
 from pullback.rules.cumulative import cumprod, cumsum, linear_recurrence
@@ -57,7 +57,7 @@ def _emit_recurrence(emission: Emission, node: Node, site: Site) -> None:
         def line(_places: Sequence[Index], *starts: Index) -> None:
             state = function.slot(lanes.type)
 
-            def at(number: int, stored: Stored, step: Index) -> Index:
+            def at(number: int, stored: StoredArray, step: Index) -> Index:
                 place = function.sub(length - 1, step) if reverse else step
                 return function.offset((starts[number], 1), (place, stored.strides[axis]))
 
@@ -94,7 +94,7 @@ def _emit_position(emission: Emission, node: Node, site: Site) -> None:
     kept = list(result.strides)
     if len(kept) < len(x.shape):
         kept.insert(axis, 0)
-    stretched = Stored(result.pointer, x.shape, tuple(kept), result.dtype)
+    stretched = StoredArray(result.pointer, x.shape, tuple(kept), result.dtype)
 
     def build(function: Function, pointers: Sequence[str]) -> None:
         lanes = Lanes(function, x.dtype, 1)

@@ -6,7 +6,7 @@ step uses again. Its inputs may be in any layout: a transposed matrix costs noth
 
 from collections.abc import Mapping, Sequence
 
-from pullback.backends.native.emission import Emission, Stored
+from pullback.backends.native.emission import Emission, StoredArray
 from pullback.backends.native.kernels.moving import copy_into
 from pullback.backends.native.memory import Memory, plan_memory
 from pullback.backends.native.program import emit_graph
@@ -56,7 +56,7 @@ def rounded_up(nbytes: int) -> int:
     return -(-nbytes // ALIGNMENT) * ALIGNMENT
 
 
-def memory_of(graph: Graph, given: Sequence[Stored], vector_bits: int) -> Memory:
+def memory_of(graph: Graph, given: Sequence[StoredArray], vector_bits: int) -> Memory:
     """Kernels and memory of a graph for inputs in these layouts; the size of the memory does not depend on them."""
     return plan_memory(
         graph, vector_bits, {var: one.strides for var, one in zip(graph.inputs, given, strict=True)}, is_body=True
@@ -75,7 +75,7 @@ def write_step(emission: Emission, memory: Memory, name: str) -> str:
     parameters = [("ptr", f"p{number}") for number in range(len(types))]
     function = emission.module.function(name, [*parameters, ("ptr", "arena")], returns="i64")
     # Only the layouts of what is given matter, and the views of the graph know its strides.
-    stored = [Stored.in_order(f"%{name}", type_) for (_, name), type_ in zip(parameters, types, strict=True)]
+    stored = [StoredArray.in_order(f"%{name}", type_) for (_, name), type_ in zip(parameters, types, strict=True)]
     given = len(graph.inputs)
     emit_graph(Emission(emission.module, function), memory, stored[:given], stored[given:], "%arena")
     function.give(0)
@@ -83,7 +83,7 @@ def write_step(emission: Emission, memory: Memory, name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Turning:
+class _CarryPointers:
     """Pointers, in variables, to the current value of a carry, to where it is written next, and to where after that."""
 
     now: str
@@ -94,7 +94,9 @@ class _Turning:
 class Carries:
     """The carries of a loop: two buffers each, which change places; the first step reads the operand itself."""
 
-    def __init__(self, emission: Emission, starts: Sequence[Stored], types: Sequence[ArrayType], scratch: str) -> None:
+    def __init__(
+        self, emission: Emission, starts: Sequence[StoredArray], types: Sequence[ArrayType], scratch: str
+    ) -> None:
         self._emission = emission
         self._turning = []
         function, offset = emission.function, 0
@@ -103,10 +105,10 @@ class Carries:
             offset += 2 * room(type_)
             first = start
             if not start.is_contiguous:  # into the buffer that the first step leaves alone
-                first = Stored.in_order(buffers[1], type_)
+                first = StoredArray.in_order(buffers[1], type_)
                 copy_into(emission, start, first)
             places = (first.pointer, *buffers)
-            self._turning.append(_Turning(*(function.slot("ptr", place) for place in places)))
+            self._turning.append(_CarryPointers(*(function.slot("ptr", place) for place in places)))
 
     @staticmethod
     def nbytes(types: Sequence[ArrayType]) -> int:
@@ -131,13 +133,13 @@ class Carries:
                 function.store("ptr", other, one.next)
                 function.store("ptr", place, one.spare)
 
-    def finish(self, results: Sequence[Stored]) -> None:
+    def finish(self, results: Sequence[StoredArray]) -> None:
         """Copy the final values to where they belong."""
         for place, result in zip(self.now(), results, strict=True):
             copy_bytes(self._emission, place, result)
 
 
-def copy_bytes(emission: Emission, source: str, target: Stored) -> None:
+def copy_bytes(emission: Emission, source: str, target: StoredArray) -> None:
     """Copy a value in C order."""
     nbytes = target.size * target.dtype.itemsize
     name = "llvm.memcpy.inline.p0.p0.i64" if nbytes <= _INLINE else "llvm.memcpy.p0.p0.i64"

@@ -12,7 +12,7 @@ from typing import Any
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
-from pullback.backends.native.emission import Emission, Site, Stored, emits, why_not_floats
+from pullback.backends.native.emission import Emission, Site, StoredArray, emits, why_not_floats
 from pullback.backends.native.kernels.convolution.correlating import write_correlation
 from pullback.backends.native.kernels.convolution.correlation import Correlation, forward, transposed
 from pullback.backends.native.kernels.convolution.dotting import DottingPlan, make_dotting_plan, write_dots
@@ -28,7 +28,7 @@ from pullback.backends.native.threads.scratch_slots import Rooms, share_with_roo
 from pullback.backends.native.threads.sharing import estimated_ns
 from pullback.ir.graph import Node
 from pullback.rules.convolution import conv, conv_data_gradient, conv_weight_gradient
-from pullback.rules.sliding import Sliding
+from pullback.rules.sliding import SlidingWindow
 
 #: The most parts, for each needs memory, and what one takes at the least: each transforms all weights.
 _MOST_PARTS, _PART_NS = 8, 1_000_000.0
@@ -39,11 +39,11 @@ _LINE = 64
 _WORTH = 0.92
 
 
-def _sliding(params: dict[str, Any], size: Sequence[int], kernel: Sequence[int]) -> Sliding:
-    return Sliding(tuple(size), tuple(kernel), params["stride"], params["pad"], params["dilation"])
+def _sliding(params: dict[str, Any], size: Sequence[int], kernel: Sequence[int]) -> SlidingWindow:
+    return SlidingWindow(tuple(size), tuple(kernel), params["stride"], params["pad"], params["dilation"])
 
 
-def _correlation(node: Node, w: Stored, data: Stored, result: Stored) -> Correlation:
+def _correlation(node: Node, w: StoredArray, data: StoredArray, result: StoredArray) -> Correlation:
     params = dict(node.params)
     if node.primitive is conv:
         return forward(_sliding(params, data.shape[2:], w.shape[2:]), params["groups"], w, data, result)
@@ -58,18 +58,18 @@ def _parts(node: Node) -> int:
     return max((count for count in range(1, most + 1) if examples % count == 0), default=1)
 
 
-def _part(value: Stored, parts: int) -> Stored:
+def _part(value: StoredArray, parts: int) -> StoredArray:
     """The first part of an array of examples."""
     return replace(value, shape=(value.shape[0] // parts, *value.shape[1:]))
 
 
-def _moved(function: Function, value: Stored, part: Stored, pointer: str, number: Index) -> str:
+def _moved(function: Function, value: StoredArray, part: StoredArray, pointer: str, number: Index) -> str:
     """Pointer to a part of an array of examples."""
     return function.element(pointer, function.mul(number, part.shape[0] * value.strides[0]), memory_type(value.dtype))
 
 
-def _in_order(node: Node) -> list[Stored]:
-    return [Stored.in_order("", atom.type) for atom in (*node.inputs, *node.outputs)]
+def _in_order(node: Node) -> list[StoredArray]:
+    return [StoredArray.in_order("", atom.type) for atom in (*node.inputs, *node.outputs)]
 
 
 def _part_in_order(node: Node) -> Correlation:
@@ -156,14 +156,14 @@ def _emit_weights(emission: Emission, tiles: WinogradPlan, weights: str, memory:
     emission.kernel(("weights of tiles", tiles), "weights", [weights, memory], build)
 
 
-def _emit_zeros(emission: Emission, result: Stored) -> None:
+def _emit_zeros(emission: Emission, result: StoredArray) -> None:
     def build(function: Function, pointers: Sequence[str]) -> None:
         clear_all(function, replace(result, pointer=pointers[0]))
 
     emission.kernel(("zeros", result.layout), "zeros", [result.pointer], build)
 
 
-def _sums_of(node: Node, y: Stored, x: Stored, w: Stored) -> WeightSums:
+def _sums_of(node: Node, y: StoredArray, x: StoredArray, w: StoredArray) -> WeightSums:
     params = dict(node.params)
     return weight_sums(_sliding(params, x.shape[2:], params["kernel"]), params["groups"], y, x, w)
 
@@ -198,7 +198,7 @@ def emit_weight_gradient(emission: Emission, node: Node, site: Site) -> None:
         return
     (y, x), parts = site.operands, _parts(node)
     own_y, own_x = _part(y, parts), _part(x, parts)
-    found = result if parts == 1 else Stored.in_order("", node.outputs[0].type)
+    found = result if parts == 1 else StoredArray.in_order("", node.outputs[0].type)
     sums = _sums_of(node, own_y, own_x, found)
     plan = choose_sums_plan(sums, emission.vector_bits)
     nbytes, found_bytes = _in_lines(plan.bytes), _in_lines(result.size * result.dtype.itemsize)
@@ -222,7 +222,7 @@ def emit_weight_gradient(emission: Emission, node: Node, site: Site) -> None:
         _add_parts(emission, replace(found, pointer=together), found_bytes, parts, result)
 
 
-def _add_parts(emission: Emission, found: Stored, distance: int, parts: int, result: Stored) -> None:
+def _add_parts(emission: Emission, found: StoredArray, distance: int, parts: int, result: StoredArray) -> None:
     """Add up what parts have found, in order."""
 
     def build(function: Function, pointers: Sequence[str]) -> None:

@@ -105,7 +105,7 @@ def _write(path: Path, kept: dict[str, int]) -> None:
 
 # --- measuring ------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
-class _Timed:
+class _ProductTimes:
     """A product of cubes, by tiles and by BLAS, in seconds of process time."""
 
     own_s: float
@@ -124,7 +124,7 @@ def _measured(vector_bits: int, dtype: np.dtype[Any]) -> int:
     return best
 
 
-def _timed(side: int, vector_bits: int, dtype: np.dtype[Any]) -> _Timed:
+def _timed(side: int, vector_bits: int, dtype: np.dtype[Any]) -> _ProductTimes:
     strides = (side, 1)
     product = Product(side, side, side, strides, strides, strides, dtype, dtype, dtype)
     module = Module(vector_bits)
@@ -140,7 +140,7 @@ def _timed(side: int, vector_bits: int, dtype: np.dtype[Any]) -> _Timed:
     for _ in range(_ROUNDS):  # taking turns, so that what else runs on the machine is shared
         for name, call in calls.items():
             best[name] = min(best[name], _seconds(call, pointers))
-    return _Timed(best["own"], best["blas"])
+    return _ProductTimes(best["own"], best["blas"])
 
 
 def _by_blas(function: Function, product: Product, pointers: list[str]) -> None:

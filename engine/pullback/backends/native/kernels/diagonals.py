@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
-from pullback.backends.native.emission import Emission, Site, Stored, emits
+from pullback.backends.native.emission import Emission, Site, StoredArray, emits
 from pullback.backends.native.kernels.index_loops import each
 from pullback.backends.native.kernels.moving import copy_into, fill
 from pullback.ir.graph import Node
 from pullback.rules.diagonals import diagonal, lower, on_diagonal, upper
 
 
-def _diagonal_of(emission: Emission, stored: Stored, node: Node) -> Stored:
+def _diagonal_of(emission: Emission, stored: StoredArray, node: Node) -> StoredArray:
     """The part of an array that is a diagonal, along the last axis."""
     params = dict(node.params)
     axes, offset = (params["axis1"], params["axis2"]), params["offset"]
@@ -22,7 +22,7 @@ def _diagonal_of(emission: Emission, stored: Stored, node: Node) -> Stored:
     sizes = stored.shape[axes[0]] + min(offset, 0), stored.shape[axes[1]] - max(offset, 0)
     others = [axis for axis in range(len(stored.shape)) if axis not in axes]
     shape = (*(stored.shape[axis] for axis in others), min(sizes))
-    return Stored(pointer, shape, (*(stored.strides[axis] for axis in others), rows + columns), stored.dtype)
+    return StoredArray(pointer, shape, (*(stored.strides[axis] for axis in others), rows + columns), stored.dtype)
 
 
 @emits(diagonal)

@@ -15,7 +15,7 @@ import numpy as np
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import memory_type, number
-from pullback.backends.native.emission import Emission, Site, Stored, emits
+from pullback.backends.native.emission import Emission, Site, StoredArray, emits
 from pullback.backends.native.kernels.index_loops import each
 from pullback.backends.native.kernels.moving import copy_into, fill
 from pullback.backends.native.linking.symbols import fft_data, why_no_fft
@@ -34,11 +34,11 @@ def _emit_complex(emission: Emission, _node: Node, site: Site) -> None:
         copy_into(emission, operand, part)
 
 
-def _parts_at(emission: Emission, pointer: str, shape: Shape, dtype: np.dtype[Any]) -> tuple[Stored, Stored]:
+def _parts_at(emission: Emission, pointer: str, shape: Shape, dtype: np.dtype[Any]) -> tuple[StoredArray, StoredArray]:
     """The parts of complex numbers in C order."""
     strides = tuple(2 * stride for stride in contiguous_strides(shape))
     places = (pointer, emission.function.element(pointer, 1, memory_type(dtype)))
-    re, im = (Stored(place, shape, strides, dtype) for place in places)
+    re, im = (StoredArray(place, shape, strides, dtype) for place in places)
     return re, im
 
 
@@ -99,7 +99,7 @@ def _factor(norm: str, length: int, dtype: np.dtype[Any], *, is_forward: bool) -
     return np.reciprocal(length, dtype=dtype) if (norm == "forward") == is_forward else dtype.type(1)
 
 
-def _call(emission: Emission, ufunc: str, axis: int, source: Stored, target: Stored, factor: Any) -> None:
+def _call(emission: Emission, ufunc: str, axis: int, source: StoredArray, target: StoredArray, factor: Any) -> None:
     """Transform along an axis; spectra are given by their real parts.
 
     The loop goes over one more axis by itself, the longest: it takes several lines at once where it can.

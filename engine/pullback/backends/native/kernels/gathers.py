@@ -15,9 +15,9 @@ from enum import Enum
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes
-from pullback.backends.native.emission import Emission, Site, Stored, emits
+from pullback.backends.native.emission import Emission, Site, StoredArray, emits
 from pullback.backends.native.kernels.moving import add_into, copy_into, fill, part_of
-from pullback.backends.nests.picking import Picked, picked_by, why_not_picked
+from pullback.backends.nests.picking import ArraySelection, picked_by, why_not_picked
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Node
 from pullback.ir.strides import contiguous_strides
@@ -69,17 +69,22 @@ def _emit_store(emission: Emission, node: Node, site: Site) -> None:
 
 
 def _emit_stored(
-    emission: Emission, node: Node, v: Stored, result: Stored, positions: Sequence[Stored], move: _Move
+    emission: Emission, node: Node, v: StoredArray, result: StoredArray, positions: Sequence[StoredArray], move: _Move
 ) -> None:
     """Store by positions what is broadcast to what they select."""
     picked = picked_by(node, result.shape, positions)
     missing = len(picked.space) - len(v.shape)
     strides = (*[0] * missing, *(0 if size == 1 else step for size, step in zip(v.shape, v.strides, strict=True)))
-    _emit(emission, picked, result, Stored(v.pointer, picked.space, strides, v.dtype), positions, move)
+    _emit(emission, picked, result, StoredArray(v.pointer, picked.space, strides, v.dtype), positions, move)
 
 
 def _emit(
-    emission: Emission, picked: Picked, array: Stored, gathered: Stored, positions: Sequence[Stored], move: _Move
+    emission: Emission,
+    picked: ArraySelection,
+    array: StoredArray,
+    gathered: StoredArray,
+    positions: Sequence[StoredArray],
+    move: _Move,
 ) -> None:
     """Move between an array and what is gathered of it."""
     steps, offset = picked.steps(array.strides), picked.offset(array.strides)
@@ -88,7 +93,7 @@ def _emit(
     width = emission.lanes_of(array.dtype)
 
     def build(function: Function, pointers: Sequence[str]) -> None:
-        moving = _Moving(function, Lanes(function, array.dtype, width), pointers[0], pointers[1], move)
+        moving = _GatherMoves(function, Lanes(function, array.dtype, width), pointers[0], pointers[1], move)
 
         def outer(left: Sequence[int], coordinates: dict[int, Index]) -> None:
             if left:
@@ -141,7 +146,7 @@ def _joined(axes: Sequence[_Axis]) -> list[_Axis]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Moving:
+class _GatherMoves:
     """Moves between an array and what is gathered of it."""
 
     function: Function

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 
 from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.native.emission import Stored
+from pullback.backends.native.emission import StoredArray
 
 
 def each(
     function: Function,
     axes: Sequence[int],
-    arrays: Sequence[Stored],
+    arrays: Sequence[StoredArray],
     write: Callable[..., None],
     places: tuple[Index, ...] = (),
     *offsets: Index,

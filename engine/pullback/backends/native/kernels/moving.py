@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.llvm.writing.lanes import memory_type
-from pullback.backends.native.emission import Emission, Site, Stored, emits
+from pullback.backends.native.emission import Emission, Site, StoredArray, emits
 from pullback.backends.native.kernels.nests import emit_nest
-from pullback.backends.nests.nest import Constant, Nest, Read, Step, Write
+from pullback.backends.nests.nest import Constant, Nest, NestRead, NestWrite, Step
 from pullback.backends.nests.views import part
 from pullback.core.types import Shape
 from pullback.ir.graph import Node
@@ -29,11 +29,11 @@ def _emit_scatter(emission: Emission, node: Node, site: Site) -> None:
     copy_into(emission, site.operands[0], part_of(emission, result, dict(node.params)["key"]))
 
 
-def add_into(emission: Emission, added: Stored, target: Stored) -> None:
+def add_into(emission: Emission, added: StoredArray, target: StoredArray) -> None:
     """Add to what is there, broadcasting and converting as NumPy does."""
     reads = (_read(target, target.shape, 0), _read(added, target.shape, 1))
     step = Step(add, (0, 1), (target.dtype, target.dtype), target.dtype)
-    nest = Nest(target.shape, reads, (step,), (Write(2, 0, target.strides, target.dtype),), ())
+    nest = Nest(target.shape, reads, (step,), (NestWrite(2, 0, target.strides, target.dtype),), ())
     emit_nest(emission, nest, [target.pointer, added.pointer])
 
 
@@ -43,7 +43,7 @@ def _emit_concatenate(emission: Emission, node: Node, site: Site) -> None:
 
 
 def emit_joined(
-    emission: Emission, node: Node, operands: Sequence[Stored], result: Stored, copied: Collection[int]
+    emission: Emission, node: Node, operands: Sequence[StoredArray], result: StoredArray, copied: Collection[int]
 ) -> None:
     """Copy some operands of a concatenation to their parts of the result; the others are there."""
     axis, begin = dict(node.params)["axis"], 0
@@ -54,27 +54,27 @@ def emit_joined(
         begin = end
 
 
-def part_of(emission: Emission, stored: Stored, key: Any) -> Stored:
+def part_of(emission: Emission, stored: StoredArray, key: Any) -> StoredArray:
     """The selection of a basic key from an array in C order."""
     offset, shape, strides = part(stored.shape, key)
     pointer = emission.function.element(stored.pointer, offset, memory_type(stored.dtype))
-    return Stored(pointer, shape, strides, stored.dtype)
+    return StoredArray(pointer, shape, strides, stored.dtype)
 
 
-def fill(emission: Emission, target: Stored, value: Any) -> None:
+def fill(emission: Emission, target: StoredArray, value: Any) -> None:
     """Give a number to every element."""
     step = Step(identity, (Constant(value),), (target.dtype,), target.dtype)
-    write = Write(0, 0, target.strides, target.dtype)
+    write = NestWrite(0, 0, target.strides, target.dtype)
     emit_nest(emission, Nest(target.shape, (), (step,), (write,), ()), [target.pointer])
 
 
-def copy_into(emission: Emission, source: Stored, target: Stored) -> None:
+def copy_into(emission: Emission, source: StoredArray, target: StoredArray) -> None:
     """Copy, broadcasting and converting as NumPy does."""
     step = Step(identity, (0,), (target.dtype,), target.dtype)
-    write = Write(1, 1, target.strides, target.dtype)
+    write = NestWrite(1, 1, target.strides, target.dtype)
     nest = Nest(target.shape, (_read(source, target.shape, 0),), (step,), (write,), ())
     emit_nest(emission, nest, [source.pointer, target.pointer])
 
 
-def _read(stored: Stored, space: Shape, pointer: int) -> Read:
-    return Read(pointer, np.broadcast_to(places(stored.shape, stored.strides), space).strides, stored.dtype)
+def _read(stored: StoredArray, space: Shape, pointer: int) -> NestRead:
+    return NestRead(pointer, np.broadcast_to(places(stored.shape, stored.strides), space).strides, stored.dtype)

@@ -14,7 +14,7 @@ from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import memory_type
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.kernels.nests import emit_nest
-from pullback.backends.nests.nest import Nest, Read, Reduction, Write
+from pullback.backends.nests.nest import Nest, NestRead, NestWrite, Reduction
 from pullback.dataclass import dataclass
 from pullback.ir.strides import contiguous_strides
 
@@ -87,7 +87,7 @@ def write_block(
 
 
 # --- operands -----------------------------------------------------------------------------------------------------------
-def operands_of(nest: Nest) -> tuple[Read | Write | Reduction, ...]:
+def operands_of(nest: Nest) -> tuple[NestRead | NestWrite | Reduction, ...]:
     """All operands of a nest: its reads, writes and reductions."""
     return (*nest.reads, *nest.writes, *nest.reductions)
 
@@ -127,9 +127,9 @@ def block_of(nest: Nest, cuts: Sequence[Cut], sizes: Sizes) -> Nest:
     return replace(nest, space=space, reductions=reductions)
 
 
-def _step(nest: Nest, operand: Read | Write | Reduction, cuts: Sequence[Cut], along: Cut) -> int:
+def _step(nest: Nest, operand: NestRead | NestWrite | Reduction, cuts: Sequence[Cut], along: Cut) -> int:
     """The distance of an operand from one block to the next; blocks begin where a period does."""
-    if isinstance(operand, Read) and operand.period and along.axis == len(nest.space) - 1:
+    if isinstance(operand, NestRead) and operand.period and along.axis == len(nest.space) - 1:
         return 0
     if not isinstance(operand, Reduction) or not is_combined(operand, cuts):
         return operand.strides[along.axis] * along.size
@@ -157,7 +157,7 @@ def combine(
     kept = kept_sizes(nest, reduction)
     parts = _parts(reduction, cuts)
     strides = tuple(stride for axis, stride in enumerate(reduction.strides) if axis not in reduction.axes)
-    read = Read(0, contiguous_strides((parts, *kept)), reduction.dtype)
+    read = NestRead(0, contiguous_strides((parts, *kept)), reduction.dtype)
     whole = replace(reduction, value=0, axes=frozenset({0}), pointer=1, strides=(0, *strides))
     emit_nest(emission, Nest((parts, *kept), (read,), (), (), (whole,)), [partials, result])
 

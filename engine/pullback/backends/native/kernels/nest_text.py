@@ -24,11 +24,11 @@ from pullback.backends.native.kernels.costs import is_long
 from pullback.backends.native.kernels.strided import load_strided
 from pullback.backends.native.kernels.tiling import Keeping, Span, Tiling, Walk, tile
 from pullback.backends.native.kernels.transposing import shuffled, transposed
-from pullback.backends.nests.nest import Constant, Nest, Read, Reduction, Step, Write
+from pullback.backends.nests.nest import Constant, Nest, NestRead, NestWrite, Reduction, Step
 from pullback.dataclass import dataclass
 from pullback.rules.activations import identity
 
-_Operand: TypeAlias = Read | Write | Reduction
+_Operand: TypeAlias = NestRead | NestWrite | Reduction
 _Key: TypeAlias = tuple[int, ...]
 
 
@@ -187,7 +187,7 @@ class _Writer:
     def _stride(self, name: str, axis: int) -> int:
         if name in self.operands:
             operand = self.operands[name]
-            begins_again = axis == self.along and isinstance(operand, Read) and operand.period
+            begins_again = axis == self.along and isinstance(operand, NestRead) and operand.period
             return 0 if begins_again else operand.strides[axis]
         return 1 if axis == self.along else 0
 
@@ -283,7 +283,7 @@ class _Writer:
             return self._read_period(read, pointer, copy, self._lanes(form))
         return load_strided(self._lanes(form), pointer, offset, read.strides[self.along], self._active(copy, scope))
 
-    def _read_period(self, read: Read, pointer: str, copy: _Key, lanes: Lanes) -> str:
+    def _read_period(self, read: NestRead, pointer: str, copy: _Key, lanes: Lanes) -> str:
         """The operand along a copy that begins again and again: lanes of the registers that hold it once."""
         stride, width = read.strides[self.along], self.lanes
         first = self._offset(read, self._of(copy, frozenset(range(self.along))))
@@ -383,7 +383,7 @@ class _Writer:
             for copy in self._copies(scope, frozenset(scope.copies)):
                 self._compute(number, copy, scope)
 
-    def _write(self, k: int, write: Write, copy: _Key, scope: _Scope) -> None:
+    def _write(self, k: int, write: NestWrite, copy: _Key, scope: _Scope) -> None:
         form = _Form(write.dtype, in_lanes=bool(self.nest.space))
         value, pointer = self._value(write.value, form, copy, scope), scope.pointers[f"write {k}"]
         offset = self._offset(write, copy)
@@ -393,7 +393,7 @@ class _Writer:
         stride = write.strides[self.along]
         self._lanes(form).store(value, pointer, offset, stride=stride, active=self._active(copy, scope))
 
-    def _write_squares(self, k: int, write: Write, scope: _Scope) -> None:
+    def _write_squares(self, k: int, write: NestWrite, scope: _Scope) -> None:
         form = _Form(write.dtype, in_lanes=True)
         lanes, stride = self._lanes(form), write.strides[self.along]
         for copy in self._copies(scope, frozenset(axis for axis in scope.copies if axis != self.tiling.across)):

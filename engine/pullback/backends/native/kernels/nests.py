@@ -21,10 +21,10 @@ from pullback.backends.native.emission import Emission
 from pullback.backends.native.kernels.axes import with_few_axes
 from pullback.backends.native.kernels.nest_text import write_nest
 from pullback.backends.native.kernels.tiling import BLOCK, is_float_sum, tile
-from pullback.backends.nests.nest import Constant, Nest, Read, Reduction, ReductionKind, Step, Write
+from pullback.backends.nests.nest import Constant, Nest, NestRead, NestWrite, Reduction, ReductionKind, Step
 from pullback.rules.activations import identity
 
-__all__ = ["Constant", "Nest", "Read", "Reduction", "ReductionKind", "Step", "Write", "emit_nest"]
+__all__ = ["Constant", "Nest", "NestRead", "NestWrite", "Reduction", "ReductionKind", "Step", "emit_nest"]
 
 
 def emit_nest(emission: Emission, nest: Nest, pointers: Sequence[str]) -> None:
@@ -109,6 +109,6 @@ def _fill(function: Function, nest: Nest, reduction: Reduction, value: Any, poin
     """Give a number to every element of a result."""
     strides = tuple(stride for axis, stride in enumerate(reduction.strides) if axis not in reduction.axes)
     step = Step(identity, (Constant(value),), (reduction.dtype,), reduction.dtype)
-    write = Write(0, reduction.pointer, strides, reduction.dtype)
+    write = NestWrite(0, reduction.pointer, strides, reduction.dtype)
     filling = Nest(_kept_space(nest, reduction), reads=(), steps=(step,), writes=(write,), reductions=())
     write_nest(function, with_few_axes(filling, function.module.vector_bits), pointers)

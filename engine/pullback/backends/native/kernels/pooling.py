@@ -13,7 +13,7 @@ from math import inf, prod
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
-from pullback.backends.native.emission import Emission, Site, Stored, emits, why_not_floats
+from pullback.backends.native.emission import Emission, Site, StoredArray, emits, why_not_floats
 from pullback.backends.native.kernels.convolution.correlation import Layout
 from pullback.backends.native.kernels.convolution.planes import fill, spread
 from pullback.backends.native.kernels.convolution.row_loops import along, clear_all, clear_row
@@ -24,7 +24,7 @@ from pullback.core.types import Shape
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Node
 from pullback.rules.pooling import max_pool, max_select, max_spread, mean_pool, mean_spread
-from pullback.rules.sliding import Sliding
+from pullback.rules.sliding import SlidingWindow
 
 #: Windows of more elements than this are walked by a loop.
 _UNROLLED_WINDOW = 9
@@ -45,17 +45,17 @@ def _size(node: Node) -> Shape:
     return node.inputs[0 if len(node.inputs) == 1 else 1].type.shape[2:]
 
 
-def _pooling(node: Node, operands: Sequence[Stored], result: Stored) -> Pooling:
+def _pooling(node: Node, operands: Sequence[StoredArray], result: StoredArray) -> Pooling:
     params = dict(node.params)
     window = params["window"]
-    sliding = Sliding(_size(node), window, params["stride"], params["pad"], (1,) * len(window))
+    sliding = SlidingWindow(_size(node), window, params["stride"], params["pad"], (1,) * len(window))
     layouts = tuple(map(Layout.of, operands))
     return Pooling(node.primitive, sliding, layouts, Layout.of(result), result.shape[0], result.shape[1], result.dtype)
 
 
 def _scratch(node: Node, vector_bits: int) -> int:
-    operands = [Stored.in_order("", atom.type) for atom in node.inputs]
-    result = Stored.in_order("", node.outputs[0].type)
+    operands = [StoredArray.in_order("", atom.type) for atom in node.inputs]
+    result = StoredArray.in_order("", node.outputs[0].type)
     if not all(operand.size for operand in (*operands, result)):
         return 0
     pooling = _pooling(node, operands, result)
@@ -104,7 +104,7 @@ class _Writer:
         return self.pooling.primitive in (mean_spread, max_spread)
 
     # --- the whole --------------------------------------------------------------------------------------------------
-    def write(self, result: Stored) -> None:
+    def write(self, result: StoredArray) -> None:
         """Channel by channel: the copies, rows of results, and back what is spread."""
         function, pooling = self.function, self.pooling
         for number, around in enumerate(self._around()):

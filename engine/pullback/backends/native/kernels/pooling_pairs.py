@@ -13,7 +13,7 @@ from math import prod
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
-from pullback.backends.native.emission import Stored
+from pullback.backends.native.emission import StoredArray
 from pullback.backends.native.kernels.convolution.correlation import Layout
 from pullback.backends.native.kernels.convolution.row_loops import along, clear_all, evens_and_odds, interleaved
 from pullback.backends.native.kernels.pooling_problem import Pooling
@@ -43,7 +43,7 @@ def _pools(pooling: Pooling) -> bool:
     return pooling.primitive in (mean_pool, max_pool)
 
 
-def write_pairs(function: Function, pooling: Pooling, pointers: Sequence[str], result: Stored) -> None:
+def write_pairs(function: Function, pooling: Pooling, pointers: Sequence[str], result: StoredArray) -> None:
     """The body of a kernel; the pointers are those of the operands and of the result."""
     sliding = pooling.sliding
     writer = _Writer(function, pooling, pointers)

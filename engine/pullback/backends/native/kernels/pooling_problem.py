@@ -9,7 +9,7 @@ from pullback.backends.native.kernels.convolution.planes import Planes
 from pullback.backends.native.kernels.convolution.sliding_window import batch_axis, forward_axes
 from pullback.core.primitive import Primitive
 from pullback.dataclass import dataclass
-from pullback.rules.sliding import Sliding
+from pullback.rules.sliding import SlidingWindow
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class Pooling:
     """One pooling or derivative of it; its own key."""
 
     primitive: Primitive
-    sliding: Sliding
+    sliding: SlidingWindow
     operands: tuple[Layout, ...]
     result: Layout
     examples: int

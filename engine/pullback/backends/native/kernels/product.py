@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.native.emission import Stored
+from pullback.backends.native.emission import StoredArray
 from pullback.core.types import Shape
 from pullback.dataclass import dataclass
 
@@ -67,7 +67,7 @@ class Product:
         return _into_columns(_into_rows(_joined(self)))
 
 
-def described(a: Stored, b: Stored, c: Stored) -> Product:
+def described(a: StoredArray, b: StoredArray, c: StoredArray) -> Product:
     """The product that NumPy's matmul of two arrays is: vectors are matrices of one row or one column."""
     a_shape, a_strides = (a.shape, a.strides) if len(a.shape) > 1 else ((1, *a.shape), (0, *a.strides))
     b_shape, b_strides = (b.shape, b.strides) if len(b.shape) > 1 else ((*b.shape, 1), (*b.strides, 0))

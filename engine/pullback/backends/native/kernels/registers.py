@@ -18,7 +18,7 @@ from pullback.backends.llvm.accumulators import Combiner
 from pullback.backends.llvm.elementary import scalars
 from pullback.backends.llvm.writing.function import Function
 from pullback.backends.llvm.writing.lanes import Lanes, has_form
-from pullback.backends.native.emission import Stored
+from pullback.backends.native.emission import StoredArray
 from pullback.backends.nests.fusing import COPIES, REDUCTIONS, is_elementwise, loop_dtypes, reduced_axes
 from pullback.backends.nests.views import is_view
 from pullback.core.types import ArrayType
@@ -126,7 +126,7 @@ class Registers:
             values[node.outputs[0]] = self._result(node, operands)
         return [self._cells(atom, values) for atom in graph.outputs]
 
-    def load(self, stored: Stored) -> Cells:
+    def load(self, stored: StoredArray) -> Cells:
         """The elements of a value in memory."""
         lanes = Lanes(self.function, stored.dtype, 1)
         cells: Cells = np.empty(stored.shape, object)
@@ -134,7 +134,7 @@ class Registers:
             cells[place] = lanes.load(stored.pointer, _offset(place, stored))
         return cells
 
-    def store(self, cells: Cells, stored: Stored) -> None:
+    def store(self, cells: Cells, stored: StoredArray) -> None:
         """Write a value to memory."""
         lanes = Lanes(self.function, stored.dtype, 1)
         for place in np.ndindex(stored.shape):
@@ -314,7 +314,7 @@ _FORMS: dict[str, Callable[[Registers, Node, Sequence[Cells]], Cells]] = {
 }
 
 
-def _offset(place: tuple[int, ...], stored: Stored) -> int:
+def _offset(place: tuple[int, ...], stored: StoredArray) -> int:
     return sum(index * stride for index, stride in zip(place, stored.strides, strict=True))
 
 

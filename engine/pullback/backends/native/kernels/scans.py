@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import memory_type
-from pullback.backends.native.emission import Emission, Site, Stored, emits, may_decline
+from pullback.backends.native.emission import Emission, Site, StoredArray, emits, may_decline
 from pullback.backends.native.kernels.body_functions import (
     Carries,
     memory_of,
@@ -73,8 +73,8 @@ def _collected(layout: Layout, number: int) -> int | None:
     if number >= layout.carries or not made:
         return None
     first = next((other for other in range(number) if layout.body.outputs[other] is atom), None)
-    twin = next((other for other in layout.y_outputs if layout.body.outputs[other] is atom), None)
-    return twin if first is None else None
+    same = next((other for other in layout.y_outputs if layout.body.outputs[other] is atom), None)
+    return same if first is None else None
 
 
 @emits(scan, supports=why_not_scanned, scratch=scratch_of_scan)
@@ -94,8 +94,8 @@ def emit_scan(emission: Emission, node: Node, site: Site) -> None:
 def _emit_in_blocks(
     emission: Emission,
     layout: Layout,
-    operands: Sequence[Stored],
-    results: Sequence[Stored],
+    operands: Sequence[StoredArray],
+    results: Sequence[StoredArray],
     scratch: str,
     blocks: int,
     body: Graph,
@@ -104,7 +104,7 @@ def _emit_in_blocks(
     nbytes = _nbytes_of(part, emission.vector_bits)
 
     def build(function: Function, arguments: Sequence[str], block: Index) -> None:
-        def rows_of(stored: Stored, pointer: str, axis: int) -> Stored:
+        def rows_of(stored: StoredArray, pointer: str, axis: int) -> StoredArray:
             rows = stored.shape[axis] // blocks
             first = function.mul(function.mul(block, rows), stored.strides[axis])
             shape = (*stored.shape[:axis], rows, *stored.shape[axis + 1 :])
@@ -131,8 +131,8 @@ def _emit_in_blocks(
 def _write_loop(
     emission: Emission,
     layout: Layout,
-    operands: Sequence[Stored],
-    results: Sequence[Stored],
+    operands: Sequence[StoredArray],
+    results: Sequence[StoredArray],
     scratch: str,
     *,
     can_fail: bool,
@@ -143,19 +143,19 @@ def _write_loop(
     starts = [operands[number] for number in layout.carry_inputs]
     entries = [replace(one, shape=one.shape[1:], strides=one.strides[1:]) for one in operands[layout.x_inputs.start :]]
     # Carries are in C order in every step, whatever they begin as.
-    given = [*operands[: layout.consts], *(Stored.in_order("", type_) for type_ in types), *entries]
+    given = [*operands[: layout.consts], *(StoredArray.in_order("", type_) for type_ in types), *entries]
     memory = memory_of(_own_outputs(layout), given, emission.vector_bits)
     carries = Carries(emission, starts, types, function.element(scratch, rounded_up(memory.nbytes), "i8"))
     body = write_step(emission, memory, "step")
     collected = [_collected(layout, number) for number in range(layout.carries)]
-    elsewhere = [twin is not None for twin in collected]
+    elsewhere = [output is not None for output in collected]
     with function.loop(0, layout.length) as turn:
         step = function.sub(layout.length - 1, turn) if layout.reverse else turn
         xs = [_entry(function, operands[number], step).pointer for number in layout.x_inputs]
         ys = [_entry(function, result, step).pointer for result in results[layout.carries :]]
         written = [
-            place if twin is None else ys[twin - layout.carries]
-            for place, twin in zip(carries.following(), collected, strict=True)
+            place if output is None else ys[output - layout.carries]
+            for place, output in zip(carries.following(), collected, strict=True)
         ]
         outputs = [place for place, is_elsewhere in zip(written, elsewhere, strict=True) if not is_elsewhere]
         consts = [operands[number].pointer for number in layout.const_inputs]
@@ -169,7 +169,7 @@ def _write_loop(
 
 
 def _emit_in_registers(
-    emission: Emission, layout: Layout, operands: Sequence[Stored], results: Sequence[Stored]
+    emission: Emission, layout: Layout, operands: Sequence[StoredArray], results: Sequence[StoredArray]
 ) -> None:
     def build(function: Function, pointers: Sequence[str]) -> None:
         given = [replace(one, pointer=pointer) for one, pointer in zip(operands, pointers, strict=False)]
@@ -194,8 +194,8 @@ def _emit_in_registers(
     emission.kernel(key, "loop", pointers, build, can_fail=may_decline(layout.body))
 
 
-def _entry(function: Function, stored: Stored, step: Index) -> Stored:
+def _entry(function: Function, stored: StoredArray, step: Index) -> StoredArray:
     """The part of a step."""
     place = function.mul(step, stored.strides[0])
     pointer = function.element(stored.pointer, place, memory_type(stored.dtype))
-    return Stored(pointer, stored.shape[1:], stored.strides[1:], stored.dtype)
+    return StoredArray(pointer, stored.shape[1:], stored.strides[1:], stored.dtype)

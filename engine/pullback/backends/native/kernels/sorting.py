@@ -15,7 +15,7 @@ import numpy as np
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import DTYPES, Lanes
-from pullback.backends.native.emission import Emission, Site, Stored, emits
+from pullback.backends.native.emission import Emission, Site, StoredArray, emits
 from pullback.backends.native.kernels.index_loops import each
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Node
@@ -257,7 +257,7 @@ def _emit_search(emission: Emission, node: Node, site: Site) -> None:
         lanes = Lanes(function, dtype, 1)
         keys = lanes.as_dtype(_key_dtype(dtype))
 
-        def key_of(stored: Stored, pointer: str, place: Index) -> str:
+        def key_of(stored: StoredArray, pointer: str, place: Index) -> str:
             loaded = Lanes(function, stored.dtype, 1)
             return _key(lanes, loaded.convert(loaded.load(pointer, place), lanes))
 

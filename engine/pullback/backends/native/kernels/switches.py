@@ -7,7 +7,7 @@ is always taken; what it computes again is found in no other function, so that n
 from collections.abc import Sequence
 
 from pullback.backends.llvm.writing.lanes import Lanes
-from pullback.backends.native.emission import Emission, Site, Stored, emits
+from pullback.backends.native.emission import Emission, Site, StoredArray, emits
 from pullback.backends.native.kernels.body_functions import (
     memory_of,
     nbytes_of,
@@ -56,7 +56,9 @@ def _emit_checkpointed(emission: Emission, node: Node, site: Site) -> None:
     _take(emission, body, site.operands, site.results, site.scratch)
 
 
-def _take(emission: Emission, body: Graph, operands: Sequence[Stored], results: Sequence[Stored], scratch: str) -> None:
+def _take(
+    emission: Emission, body: Graph, operands: Sequence[StoredArray], results: Sequence[StoredArray], scratch: str
+) -> None:
     name = write_step(emission, memory_of(body, operands, emission.vector_bits), "branch")
     pointers = [("ptr", one.pointer) for one in (*operands, *results)]
     emission.attempt(name, *pointers, ("ptr", scratch))

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from pullback.backends.native.kernels.costs import cost_of_a_turn, has_chains, is_long
-from pullback.backends.nests.nest import Nest, Read, Reduction, Write
+from pullback.backends.nests.nest import Nest, NestRead, NestWrite, Reduction
 from pullback.dataclass import dataclass
 
 #: So many numbers at most are added to one accumulator one after the other; then it is added to another of more precision.
@@ -177,7 +177,7 @@ def _walks_by_periods(nest: Nest, lanes: int) -> list[Walk]:
 def _walks_by_squares(nest: Nest, lanes: int, across: int) -> list[Walk]:
     along = len(nest.space) - 1
     square = [Walk(across, 1, min(lanes, nest.space[across])), Walk(along, lanes, 1)]
-    operands: list[Read | Write] = [*nest.reads, *nest.writes]
+    operands: list[NestRead | NestWrite] = [*nest.reads, *nest.writes]
     transposed = [one.strides for one in operands if one.strides[across] == 1 and abs(one.strides[along]) > 1]
     # Along axes that nothing varies along that is transposed, a square serves again and again; sums would come by their results.
     again = [axis for axis in range(along) if axis != across and not any(strides[axis] for strides in transposed)]

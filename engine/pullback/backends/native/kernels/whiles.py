@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.backends.llvm.writing.function import Function
 from pullback.backends.llvm.writing.lanes import Lanes
-from pullback.backends.native.emission import Emission, Site, Stored, emits, may_decline
+from pullback.backends.native.emission import Emission, Site, StoredArray, emits, may_decline
 from pullback.backends.native.kernels.body_functions import (
     Carries,
     memory_of,
@@ -56,7 +56,7 @@ def _emit_while(emission: Emission, node: Node, site: Site) -> None:
         return
     types = [var.type for var in body.inputs[consts:]]
     # Carries are in C order in every step, whatever they begin as.
-    given = [*site.operands[:consts], *(Stored.in_order("", type_) for type_ in types)]
+    given = [*site.operands[:consts], *(StoredArray.in_order("", type_) for type_ in types)]
     tested = memory_of(condition, given, emission.vector_bits)
     stepped = memory_of(body, given, emission.vector_bits)
     arena = function.element(site.scratch, room(_ANSWER), "i8")
@@ -78,7 +78,9 @@ def _emit_while(emission: Emission, node: Node, site: Site) -> None:
     carries.finish(site.results)
 
 
-def _emit_in_registers(emission: Emission, node: Node, operands: Sequence[Stored], results: Sequence[Stored]) -> None:
+def _emit_in_registers(
+    emission: Emission, node: Node, operands: Sequence[StoredArray], results: Sequence[StoredArray]
+) -> None:
     condition, body, consts = _parts(node)
 
     def build(function: Function, pointers: Sequence[str]) -> None:

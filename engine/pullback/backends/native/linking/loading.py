@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pullback.backends.native.linking.toolchain import Code
 
 
-class Loaded:
+class LoadedProgram:
     """A program in memory. Its addresses hold as long as this object lives."""
 
     def __init__(self, code: "Code", text_hash: str, *, is_from_cache: bool) -> None:
@@ -30,7 +30,7 @@ class Loaded:
             raise KeyError(f"The native program defines no function {name!r} that can be seen from outside.") from None
 
 
-def load(text: str | Callable[[], str], *, key: str | Callable[[], str] = "") -> Loaded:
+def load(text: str | Callable[[], str], *, key: str | Callable[[], str] = "") -> LoadedProgram:
     """The module as code in memory; the text has neither triple nor data layout, they are the host's.
 
     A text that is yet to be written comes with a key of all it depends on, or of what makes it: it is written only
@@ -51,7 +51,7 @@ def load(text: str | Callable[[], str], *, key: str | Callable[[], str] = "") ->
             _check(found, text, key)
         imports = addresses_of(found.imports)
         try:
-            return Loaded(toolchain.link_object(found, imports), found.text_hash, is_from_cache=True)
+            return LoadedProgram(toolchain.link_object(found, imports), found.text_hash, is_from_cache=True)
         except RuntimeError:  # whole, but no object for here: as good as absent
             pass
     if not isinstance(text, str):
@@ -59,7 +59,7 @@ def load(text: str | Callable[[], str], *, key: str | Callable[[], str] = "") ->
     made = toolchain.compile_object(text, target)
     code = toolchain.link_object(made, addresses_of(made.imports))
     object_cache.keep(name, replace(made, choices=tuple(made_under)))
-    return Loaded(code, made.text_hash, is_from_cache=False)
+    return LoadedProgram(code, made.text_hash, is_from_cache=False)
 
 
 def _written(write: Callable[[], str]) -> tuple[str, list[machine_choices.Choice]]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.primitive import Traced
+from pullback.core.primitive import TracedValue
 from pullback.numpy import array
 
 
@@ -50,4 +50,4 @@ def make_diagonal(D: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> An
 def _is_array(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return any(map(_is_array, value))
-    return isinstance(value, Traced | np.ndarray | np.generic)
+    return isinstance(value, TracedValue | np.ndarray | np.generic)

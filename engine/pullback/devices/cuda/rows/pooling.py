@@ -10,14 +10,14 @@ from torch.nn import functional
 
 from pullback.core.types import ArrayType, Shape
 from pullback.devices.cuda.rows.table import row
-from pullback.rules.sliding import Pads, Sliding
+from pullback.rules.sliding import Pads, SlidingWindow
 
 
 class _Windows:
     """The windows of an array: it with its padding, and for each element of a window what all windows read there."""
 
     def __init__(self, size: Shape, window: Shape, stride: Shape, pad: Pads) -> None:
-        self._sliding = Sliding(size, window, stride, pad, (1,) * len(window))
+        self._sliding = SlidingWindow(size, window, stride, pad, (1,) * len(window))
 
     def padded(self, x: Tensor, fill: float) -> Tensor:
         ends = [end for ends in reversed(self._sliding.pad) for end in ends]

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.native.emission import Stored
+from pullback.backends.native.emission import StoredArray
 from pullback.backends.native.kernels.convolution.sliding_window import Axis, batch_axis, forward_axes, transposed_axes
 from pullback.dataclass import dataclass
-from pullback.rules.sliding import Sliding
+from pullback.rules.sliding import SlidingWindow
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Layout:
     spatial: tuple[int, ...]
 
     @classmethod
-    def of(cls, value: Stored) -> "Layout":
+    def of(cls, value: StoredArray) -> "Layout":
         """The layout of a value of shape (batch, channels, …)."""
         return cls(value.strides[0], value.strides[1], value.strides[2:])
 
@@ -70,7 +70,7 @@ class Correlation:
         return self.ins == 0 or not all(any(course.taps for course in axis.courses) for axis in self.axes)
 
 
-def forward(sliding: Sliding, groups: int, w: Stored, x: Stored, y: Stored) -> Correlation:
+def forward(sliding: SlidingWindow, groups: int, w: StoredArray, x: StoredArray, y: StoredArray) -> Correlation:
     """The convolution itself."""
     axes = (batch_axis(x.shape[0]), *forward_axes(sliding))
     outs = w.shape[0] // groups
@@ -78,7 +78,7 @@ def forward(sliding: Sliding, groups: int, w: Stored, x: Stored, y: Stored) -> C
     return Correlation(axes, groups, w.shape[1], outs, weights, Layout.of(x), Layout.of(y), y.dtype)
 
 
-def transposed(sliding: Sliding, groups: int, w: Stored, y: Stored, x: Stored) -> Correlation:
+def transposed(sliding: SlidingWindow, groups: int, w: StoredArray, y: StoredArray, x: StoredArray) -> Correlation:
     """The transpose of the convolution with respect to its data."""
     axes = (batch_axis(y.shape[0]), *transposed_axes(sliding))
     outs = w.shape[0] // groups

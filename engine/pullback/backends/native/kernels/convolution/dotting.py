@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
-from pullback.backends.native.emission import Stored
+from pullback.backends.native.emission import StoredArray
 from pullback.backends.native.kernels.convolution.planes import Planes, clear, fill
 from pullback.backends.native.kernels.convolution.row_loops import along, clear_all
 from pullback.backends.native.kernels.convolution.sliding_window import batch_axis, forward_axes
@@ -110,7 +110,7 @@ class _Writer:
         if self.planes.has_zeros:
             clear(function, self.lanes, self.planes, self.copy)
         shape = (sums.groups * sums.outs, sums.ins, *sums.sliding.kernel)
-        clear_all(function, Stored(self.weights, shape, sums.weights.strides, sums.dtype))
+        clear_all(function, StoredArray(self.weights, shape, sums.weights.strides, sums.dtype))
         with ExitStack() as stack:
             example = stack.enter_context(function.loop(0, sums.examples))
             group = stack.enter_context(function.loop(0, sums.groups))

@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
-from pullback.backends.native.emission import Stored
+from pullback.backends.native.emission import StoredArray
 
 #: Squares of numbers are transposed in registers: 4 x 4, whatever the width of a register.
 _SQUARE = 4
@@ -130,7 +130,7 @@ def clear_row(function: Function, lanes: Lanes, target: str, count: int) -> None
     along(function, lanes, count, lambda index, active: lanes.store(lanes.constant(0), target, index, active=active))
 
 
-def clear_all(function: Function, target: Stored) -> None:
+def clear_all(function: Function, target: StoredArray) -> None:
     """Write zeros to a whole array."""
     one = Lanes(function, target.dtype, 1)
     with ExitStack() as stack:

@@ -7,7 +7,7 @@ course for every remainder of positions by the stride: results of one course hav
 """
 
 from pullback.dataclass import dataclass
-from pullback.rules.sliding import Sliding
+from pullback.rules.sliding import SlidingWindow
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def batch_axis(examples: int) -> Axis:
     return Axis(examples, 1, (Course(0, examples, (Tap(0, 0),)),))
 
 
-def forward_axes(sliding: Sliding) -> tuple[Axis, ...]:
+def forward_axes(sliding: SlidingWindow) -> tuple[Axis, ...]:
     """The spatial axes of a convolution."""
     taps = (
         tuple(Tap(k, dilation * k - low) for k in range(kernel))
@@ -120,12 +120,12 @@ def forward_axes(sliding: Sliding) -> tuple[Axis, ...]:
     )
 
 
-def transposed_axes(sliding: Sliding) -> tuple[Axis, ...]:
+def transposed_axes(sliding: SlidingWindow) -> tuple[Axis, ...]:
     """The spatial axes of the transpose with respect to the data."""
     return tuple(_transposed(sliding, axis) for axis in range(len(sliding.size)))
 
 
-def _transposed(sliding: Sliding, axis: int) -> Axis:
+def _transposed(sliding: SlidingWindow, axis: int) -> Axis:
     stride, dilation, low = sliding.stride[axis], sliding.dilation[axis], sliding.pad[axis][0]
     courses = []
     for first in range(min(stride, sliding.size[axis])):

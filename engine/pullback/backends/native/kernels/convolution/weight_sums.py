@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.native.emission import Stored
+from pullback.backends.native.emission import StoredArray
 from pullback.backends.native.kernels.convolution.correlation import Layout
 from pullback.dataclass import dataclass
-from pullback.rules.sliding import Sliding
+from pullback.rules.sliding import SlidingWindow
 
 
 @dataclass(frozen=True, slots=True)
 class WeightSums:
     """One gradient with respect to weights; its own key."""
 
-    sliding: Sliding
+    sliding: SlidingWindow
     examples: int
     groups: int
     ins: int
@@ -32,7 +32,7 @@ class WeightSums:
     dtype: np.dtype[Any]
 
 
-def weight_sums(sliding: Sliding, groups: int, y: Stored, x: Stored, w: Stored) -> WeightSums:
+def weight_sums(sliding: SlidingWindow, groups: int, y: StoredArray, x: StoredArray, w: StoredArray) -> WeightSums:
     """The gradient of a convolution of these operands."""
     ins, outs = x.shape[1] // groups, y.shape[1] // groups
     return WeightSums(sliding, x.shape[0], groups, ins, outs, Layout.of(w), Layout.of(y), Layout.of(x), w.dtype)

@@ -13,7 +13,7 @@ import numpy as np
 
 from pullback.backends.llvm.writing.function import Function
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
-from pullback.backends.native.emission import Emission, Site, Stored, emits
+from pullback.backends.native.emission import Emission, Site, StoredArray, emits
 from pullback.backends.native.kernels.linear import matrices, workspaces
 from pullback.backends.native.kernels.linear.lapack import Lapack, Matrix, Room, one_thread
 from pullback.backends.native.kernels.linear.stacks import Grouping, Place
@@ -67,7 +67,7 @@ _Decompose = Callable[[_Work, Sequence[Place]], str]
 
 
 def _emit(
-    emission: Emission, node: Node, arrays: Sequence[Stored], scratch: str, layout: _Layout, decompose: _Decompose
+    emission: Emission, node: Node, arrays: Sequence[StoredArray], scratch: str, layout: _Layout, decompose: _Decompose
 ) -> None:
     """A kernel for a stack and the results for it."""
     a, *results = arrays

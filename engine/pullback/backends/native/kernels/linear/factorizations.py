@@ -6,7 +6,7 @@ import numpy as np
 
 from pullback.backends.llvm.writing.function import Function
 from pullback.backends.llvm.writing.lanes import Lanes
-from pullback.backends.native.emission import Emission, Site, Stored, emits
+from pullback.backends.native.emission import Emission, Site, StoredArray, emits
 from pullback.backends.native.kernels.linear import pulling, small_matrices
 from pullback.backends.native.kernels.linear.lapack import Lapack, Matrix, one_thread
 from pullback.backends.native.kernels.linear.matrices import (
@@ -77,7 +77,7 @@ def _emit_lu(emission: Emission, _node: Node, site: Site) -> None:
         emission.kernel(key, f"lu_{size}", pointers, build_small)
         return
     *outer, row, column = factors.strides
-    copy_into(emission, a, Stored(factors.pointer, factors.shape, (*outer, column, row), factors.dtype))
+    copy_into(emission, a, StoredArray(factors.pointer, factors.shape, (*outer, column, row), factors.dtype))
     emission.kernel((*key, "lapack"), f"lu_{size}", pointers[1:], build, can_fail=True)
 
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
-from pullback.backends.native.emission import Stored
+from pullback.backends.native.emission import StoredArray
 from pullback.core.types import Shape
 from pullback.dataclass import dataclass
 
 
-def strides_over(stored: Stored, stack: Shape, own: int) -> tuple[int, ...]:
+def strides_over(stored: StoredArray, stack: Shape, own: int) -> tuple[int, ...]:
     """Strides of an array along a stack that it is broadcast over; its last `own` axes are the matrix's."""
     rank = len(stored.shape) - own
     strides = [0 if size == 1 else stride for size, stride in zip(stored.shape[:rank], stored.strides, strict=False)]
@@ -62,7 +62,7 @@ class Grouping:
     def each(
         self,
         function: Function,
-        arrays: Sequence[tuple[str, Stored, int]],
+        arrays: Sequence[tuple[str, StoredArray, int]],
         write: Callable[[Sequence[Place]], None],
     ) -> None:
         """Write what is done for a group: the arrays, as pointer, layout and number of own axes, at its place."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes
-from pullback.backends.native.emission import Emission, Site, Stored, emits
+from pullback.backends.native.emission import Emission, Site, StoredArray, emits
 from pullback.backends.native.kernels.linear import small_matrices
 from pullback.backends.native.kernels.linear.lapack import Lapack, Matrix, one_thread
 from pullback.backends.native.kernels.linear.matrices import (
@@ -28,7 +28,7 @@ from pullback.rules.triangular import solve_triangular
 _FEW_COLUMNS = 8
 
 #: An array with its own axes: two of a matrix, one of an order.
-_Owned = tuple[str, Stored, int]
+_OwnAxes = tuple[str, StoredArray, int]
 
 
 # --- small systems ----------------------------------------------------------------------------------------------------------
@@ -41,7 +41,7 @@ class _Columns:
     are_inside: bool
 
     @classmethod
-    def of(cls, x: Stored, most: int) -> "_Columns":
+    def of(cls, x: StoredArray, most: int) -> "_Columns":
         """The right sides of systems with such a result."""
         columns, stack = x.shape[-1], x.shape[:-2]
         longest = max(stack, default=1)
@@ -49,7 +49,9 @@ class _Columns:
             return cls(Grouping.of(stack, most), columns, are_inside=True)
         return cls(Grouping.of((*stack, columns), most, len(stack)), columns, are_inside=False)
 
-    def owned(self, pointers: Sequence[str], known: Sequence[Stored], sides: Sequence[Stored]) -> list[_Owned]:
+    def owned(
+        self, pointers: Sequence[str], known: Sequence[StoredArray], sides: Sequence[StoredArray]
+    ) -> list[_OwnAxes]:
         """Factors, of two axes and of one, and right sides, as stacks whose last axis is that of columns if these are in lanes."""
         axes = [2, 1][: len(known)]
         if self.are_inside:
@@ -67,16 +69,16 @@ class _Columns:
             write(column)
 
 
-def _with_axis(stored: Stored, axis: int) -> Stored:
+def _with_axis(stored: StoredArray, axis: int) -> StoredArray:
     """The operand with one more axis, of length one."""
     shape, strides = ((*values[:axis], new, *values[axis:]) for values, new in ((stored.shape, 1), (stored.strides, 0)))
-    return Stored(stored.pointer, shape, strides, stored.dtype)
+    return StoredArray(stored.pointer, shape, strides, stored.dtype)
 
 
-def _transposed(stored: Stored) -> Stored:
+def _transposed(stored: StoredArray) -> StoredArray:
     """The operand with its last two axes swapped."""
     shape, strides = ((*values[:-2], values[-1], values[-2]) for values in (stored.shape, stored.strides))
-    return Stored(stored.pointer, shape, strides, stored.dtype)
+    return StoredArray(stored.pointer, shape, strides, stored.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +136,10 @@ def _columns_bytes(node: Node, _: int) -> int:
 class _ByFactors:
     """Systems with factors; the pointers are those of factors, order, b, x, and of room for one b."""
 
-    factors: Stored
-    order: Stored
-    b: Stored
-    x: Stored
+    factors: StoredArray
+    order: StoredArray
+    b: StoredArray
+    x: StoredArray
     trans: bool
     width: int
 
@@ -210,7 +212,7 @@ class _ByFactors:
                 _copy_row(lanes, line(room, row, columns), to, self.x, columns)
 
 
-def _copy_row(lanes: Lanes, source: str, target: str, like: Stored, count: int) -> None:
+def _copy_row(lanes: Lanes, source: str, target: str, like: StoredArray, count: int) -> None:
     """Copy numbers that lie like those in a row of an array, to contiguous memory."""
     function, one, stride = lanes.function, lanes.narrowed(), like.strides[-1]
     whole = count - count % lanes.width if stride == 1 else 0
@@ -240,9 +242,9 @@ def _emit_lu_solve(emission: Emission, node: Node, site: Site) -> None:
 class _ByTriangle:
     """Systems with triangles; the pointers are those of a, b and x, or of a, x, which has b already, and room for one a."""
 
-    a: Stored
-    b: Stored
-    x: Stored
+    a: StoredArray
+    b: StoredArray
+    x: StoredArray
     lower: bool
     trans: bool
     unit_diagonal: bool

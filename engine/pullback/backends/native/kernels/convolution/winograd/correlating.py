@@ -17,7 +17,7 @@ from pullback.backends.native.kernels.convolution.planes import fill
 from pullback.backends.native.kernels.convolution.row_loops import clear_row, copy_row, interleaved, overlapping
 from pullback.backends.native.kernels.convolution.tiles import Tile
 from pullback.backends.native.kernels.convolution.winograd.guard import count_doubts, set_doubts, write_doubts
-from pullback.backends.native.kernels.convolution.winograd.packed_weights import Made
+from pullback.backends.native.kernels.convolution.winograd.packed_weights import WeightPointers
 from pullback.backends.native.kernels.convolution.winograd.plans import TERMS, TILE, WinogradPlan
 from pullback.backends.native.kernels.convolution.winograd.singly import write_tiles_in_doubt
 from pullback.backends.native.kernels.convolution.winograd.transforms import terms_of_input, tile_of_terms
@@ -45,7 +45,7 @@ class _Writer:
         self.correlation = plan.correlation
         self.lanes = Lanes(function, plan.correlation.dtype, plan.lanes)
         self.element = memory_type(plan.correlation.dtype)
-        self.made = Made.at(function, plan, made)
+        self.made = WeightPointers.at(function, plan, made)
         self.source = source
         self.target = target
         self.copy = scratch

@@ -44,11 +44,11 @@ EDGES = ((False, False), (False, True), (True, False), (True, True))
 
 def write_weights(function: Function, plan: WinogradPlan, weights: str, memory: str) -> None:
     """The body of a kernel: pack the weights, compute their terms, and the least spread of a window for each of EDGES."""
-    _Writer(function, plan, weights, Made.at(function, plan, memory)).write()
+    _Writer(function, plan, weights, WeightPointers.at(function, plan, memory)).write()
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class WeightPointers:
     """Pointers to what is computed from the weights."""
 
     spreads: str
@@ -57,7 +57,7 @@ class Made:
     terms: str
 
     @classmethod
-    def at(cls, function: Function, plan: WinogradPlan, memory: str) -> "Made":
+    def at(cls, function: Function, plan: WinogradPlan, memory: str) -> "WeightPointers":
         """The pointers, in `plan.weight_bytes` of memory."""
         element = memory_type(plan.correlation.dtype)
         packed = function.element(memory, plan.line, element)
@@ -65,7 +65,7 @@ class Made:
 
 
 class _Writer:
-    def __init__(self, function: Function, plan: WinogradPlan, weights: str, made: Made) -> None:
+    def __init__(self, function: Function, plan: WinogradPlan, weights: str, made: WeightPointers) -> None:
         self.function = function
         self.plan = plan
         self.correlation = plan.correlation

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-Twin = Callable[..., Any]
+Counterpart = Callable[..., Any]
 
 
 def _at(x: Any, dim: int, key: Any) -> Any:
@@ -68,7 +68,7 @@ def _block_diag(blocks: Sequence[Any]) -> Any:
 SPLITS = {"chunk": _chunks, "unsafe_chunk": _chunks} | dict.fromkeys(
     ("split", "unsafe_split", "split_with_sizes", "split_with_sizes_copy"), _pieces
 )
-TWINS: dict[str, Twin] = {
+COUNTERPARTS: dict[str, Counterpart] = {
     "H": adjoint,
     "T": np.transpose,
     "mH": adjoint,

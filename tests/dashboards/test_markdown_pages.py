@@ -1,4 +1,4 @@
-from pullback_dashboards.markdown_twin import markdown_of
+from pullback_dashboards.markdown_pages import markdown_of
 
 
 def told(main):

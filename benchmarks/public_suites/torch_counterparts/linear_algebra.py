@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from benchmarks.public_suites.torch_twins.shapes import adjoint
+from benchmarks.public_suites.torch_counterparts.shapes import adjoint
 
-Twin = Callable[..., Any]
+Counterpart = Callable[..., Any]
 
 
 def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
@@ -34,7 +34,7 @@ def _solved(a: Any, b: Any) -> Any:
     return np.linalg.solve(a, b[..., None])[..., 0] if np.ndim(b) == 1 else np.linalg.solve(a, b)
 
 
-TWINS: dict[str, Twin] = {
+COUNTERPARTS: dict[str, Counterpart] = {
     "linalg.cholesky": lambda x, *, upper=False: adjoint(np.linalg.cholesky(x)) if upper else np.linalg.cholesky(x),
     "cholesky": lambda x, upper=False: adjoint(np.linalg.cholesky(x)) if upper else np.linalg.cholesky(x),
     "linalg.cond": np.linalg.cond,

@@ -4,31 +4,33 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from benchmarks.public_suites.torch_twins.linear_algebra import vector_norm
+from benchmarks.public_suites.torch_counterparts.linear_algebra import vector_norm
 
-Twin = Callable[..., Any]
+Counterpart = Callable[..., Any]
 
 
-def _spread(function: Twin) -> Twin:
-    def twin(x: Any, dim: Any = None, unbiased: bool = True, *, correction: Any = None, keepdim: bool = False) -> Any:
+def _spread(function: Counterpart) -> Counterpart:
+    def counterpart(
+        x: Any, dim: Any = None, unbiased: bool = True, *, correction: Any = None, keepdim: bool = False
+    ) -> Any:
         if isinstance(dim, bool):
             dim, unbiased = None, dim
         ddof = correction if correction is not None else int(unbiased)
         return function(x, axis=tuple(dim) if isinstance(dim, list) else dim, ddof=ddof, keepdims=keepdim)
 
-    return twin
+    return counterpart
 
 
-def _extremum(function: Twin) -> Twin:
+def _extremum(function: Counterpart) -> Counterpart:
     """An extremum along one axis, of all elements, or of two arrays."""
     pairwise = {np.max: np.maximum, np.min: np.minimum}[function]
 
-    def twin(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    def counterpart(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
         if dim is not None and not isinstance(dim, int):
             return pairwise(x, dim)
         return function(x) if dim is None else function(x, axis=dim, keepdims=keepdim)
 
-    return twin
+    return counterpart
 
 
 def _logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
@@ -96,7 +98,7 @@ def _mean_beside(
     )
 
 
-TWINS: dict[str, Twin] = {
+COUNTERPARTS: dict[str, Counterpart] = {
     "cumsum": lambda x, dim, dtype=None: np.cumsum(x, axis=dim, dtype=dtype) if np.ndim(x) else x + 0,
     "cumprod": lambda x, dim, dtype=None: np.cumprod(x, axis=dim, dtype=dtype) if np.ndim(x) else x + 0,
     "corrcoef": np.corrcoef,

@@ -21,7 +21,7 @@ _CODE, _DEFAULTS = 48, 56
 _KNOWN = ((3, 11), (3, 14))
 
 
-class Held:
+class WatchedMemory:
     """Tables of dicts, and pairs of words; all of it is of objects that `alive` keeps."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Held:
         return True
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Held) and self.tables == other.tables and self.pairs == other.pairs
+        return isinstance(other, WatchedMemory) and self.tables == other.tables and self.pairs == other.pairs
 
     __hash__ = None  # type: ignore[assignment]  # it grows
 

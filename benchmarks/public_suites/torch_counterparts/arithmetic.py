@@ -8,7 +8,7 @@ import scipy.special
 
 from pullback.scipy import special
 
-Twin = Callable[..., Any]
+Counterpart = Callable[..., Any]
 
 
 def _lerp(start: Any, end: Any, weight: Any) -> Any:
@@ -16,15 +16,15 @@ def _lerp(start: Any, end: Any, weight: Any) -> Any:
 
 
 def _division(x: Any, y: Any, *, rounding_mode: str | None = None) -> Any:
-    rounding: dict[str | None, Twin] = {None: lambda q: q, "floor": np.floor, "trunc": np.trunc}
+    rounding: dict[str | None, Counterpart] = {None: lambda q: q, "floor": np.floor, "trunc": np.trunc}
     return rounding[rounding_mode](x / y)
 
 
-def _adding_product(product: Twin) -> Twin:
-    def twin(x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def _adding_product(product: Counterpart) -> Counterpart:
+    def counterpart(x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
         return beta * x + alpha * product(a, b)
 
-    return twin
+    return counterpart
 
 
 def _sign(x: Any) -> Any:
@@ -41,7 +41,7 @@ def _logit(x: Any) -> Any:
     return np.log(x / (1 - x))
 
 
-TWINS: dict[str, Twin] = {
+COUNTERPARTS: dict[str, Counterpart] = {
     "__getitem__": lambda x, key: x[tuple(key) if isinstance(key, list) else key],
     "__radd__": lambda x, y: y + x,
     "__rdiv__": lambda x, y: y / x,

@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 from pullback_service.background_threads import aside
 
 
-class MadeAside(Response):
+class ThreadedResponse(Response):
     """An answer whose content is made when it is sent, in a thread.
 
     The session of its request has ended by then: no connection to the database waits for a thread.

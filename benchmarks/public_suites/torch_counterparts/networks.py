@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 import scipy.special
-from benchmarks.public_suites.torch_twins.reductions import softmax
-from benchmarks.public_suites.torch_twins.shapes import padded
+from benchmarks.public_suites.torch_counterparts.reductions import softmax
+from benchmarks.public_suites.torch_counterparts.shapes import padded
 
-Twin = Callable[..., Any]
+Counterpart = Callable[..., Any]
 
 
 def _reduced(loss: Any, reduction: str) -> Any:
@@ -81,7 +81,7 @@ def _attention(q: Any, k: Any, v: Any, attn_mask: Any = None, dropout_p: float =
     return softmax(scores, -1) @ v
 
 
-TWINS: dict[str, Twin] = {
+COUNTERPARTS: dict[str, Counterpart] = {
     "nn.functional.bilinear": _bilinear,
     "nn.functional.cosine_similarity": _cosine_similarity,
     "nn.functional.gelu": _gelu,

@@ -1,22 +1,29 @@
 """NumPy programs for torch operators whose reference in torch is not a NumPy program.
 
-Each takes torch's arguments, arrays in place of tensors. A twin whose value is not torch's is found out and not used.
+Each takes torch's arguments, arrays in place of tensors. A counterpart whose value is not torch's is found out and not used.
 Operators that have no row here and no reference in torch are listed by the run as having no NumPy function.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.public_suites.torch_twins import arithmetic, linear_algebra, networks, reductions, shapes, transforms
+from benchmarks.public_suites.torch_counterparts import (
+    arithmetic,
+    linear_algebra,
+    networks,
+    reductions,
+    shapes,
+    transforms,
+)
 
-TWINS: dict[str, Callable[..., Any]] = {
+COUNTERPARTS: dict[str, Callable[..., Any]] = {
     **shapes.SPLITS,
-    **shapes.TWINS,
-    **arithmetic.TWINS,
-    **reductions.TWINS,
-    **linear_algebra.TWINS,
-    **networks.TWINS,
-    **transforms.TWINS,
+    **shapes.COUNTERPARTS,
+    **arithmetic.COUNTERPARTS,
+    **reductions.COUNTERPARTS,
+    **linear_algebra.COUNTERPARTS,
+    **networks.COUNTERPARTS,
+    **transforms.COUNTERPARTS,
 }
 
 #: Operators of symmetric or Hermitian matrices, by the names of their tests. NumPy reads one triangle and its gradient is
