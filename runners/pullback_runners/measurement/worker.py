@@ -27,7 +27,7 @@ from typing import Any, TextIO
 from pullback_runners.allocations import count_allocations
 from pullback_runners.allocations.gpu import memory_held
 from pullback_runners.errors import UsageError, VariantError
-from pullback_runners.measurement.beside import time_beside
+from pullback_runners.measurement.call_times import time_beside
 from pullback_runners.measurement.clocks import clock_of
 from pullback_runners.measurement.gradient_check import GradientCheck, bytes_of, check_restored
 from pullback_runners.measurement.instructions import call_counted

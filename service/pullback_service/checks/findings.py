@@ -33,7 +33,7 @@ Measurement: TypeAlias = tuple[int, int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class OtherMachine:
+class OtherMachineOutcome:
     """The same case, variant and metric on another machine, with another outcome."""
 
     machine: str
@@ -65,7 +65,7 @@ class Finding:
     ratio: Ratio = NO_RATIO
     provisional: bool = False
     reason: str | None = None
-    elsewhere: Sequence[OtherMachine] = ()
+    elsewhere: Sequence[OtherMachineOutcome] = ()
 
 
 def is_deciding(found: Outcomes) -> Flags:

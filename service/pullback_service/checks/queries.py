@@ -21,7 +21,7 @@ from pullback_service.checks.findings import (
     Finding,
     FindingKind,
     Measurement,
-    OtherMachine,
+    OtherMachineOutcome,
     comparable,
     failed,
     flags_of,
@@ -281,7 +281,9 @@ def _whole(kind: FindingKind, names: Names, measurement: tuple[int, int, str | N
 
 
 def _changed(
-    kind: FindingKind, shown: SeriesDetail, others: Mapping[tuple[int, str, str], Sequence[tuple[int, OtherMachine]]]
+    kind: FindingKind,
+    shown: SeriesDetail,
+    others: Mapping[tuple[int, str, str], Sequence[tuple[int, OtherMachineOutcome]]],
 ) -> Finding:
     compared, judgement = shown.compared, shown.compared.judgement
     case_id, machine_id, variant, metric = compared.key
@@ -311,15 +313,15 @@ def _changed(
     )
 
 
-def _others(found: Outcomes, names: Names) -> Mapping[tuple[int, str, str], Sequence[tuple[int, OtherMachine]]]:
+def _others(found: Outcomes, names: Names) -> Mapping[tuple[int, str, str], Sequence[tuple[int, OtherMachineOutcome]]]:
     """The judgements of each case, variant and metric, by machine, where there are several machines."""
     if len(names.machines) < 2:
         return {}
-    told: dict[tuple[int, str, str], list[tuple[int, OtherMachine]]] = {}
+    told: dict[tuple[int, str, str], list[tuple[int, OtherMachineOutcome]]] = {}
     codes = zip(found.named(), found.outcome.tolist(), found.evidence.tolist(), strict=True)
     for (case_id, machine_id, variant, metric), outcome, evidence in codes:
         if OUTCOMES[outcome] != "not_comparable":
-            said = OtherMachine(names.machines[machine_id].name, OUTCOMES[outcome], EVIDENCE[evidence])
+            said = OtherMachineOutcome(names.machines[machine_id].name, OUTCOMES[outcome], EVIDENCE[evidence])
             told.setdefault((case_id, variant, metric), []).append((machine_id, said))
     return told
 

@@ -261,6 +261,6 @@ def test_the_engine_asks_for_types_where_values_may_be_traced():
                 if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
                     classes = ast.unparse(node.args[1])
                     plain = {"np.ndarray", "np.generic", "float", "complex"} & set(classes.replace(",", " ").split())
-                    if plain and "Traced" not in classes:
+                    if plain and "TracedValue" not in classes:
                         found.append(f"{file.name}:{node.lineno} {classes}")
     assert found == []

@@ -20,8 +20,8 @@ from pullback_runners.comparing import compare_commits
 from pullback_runners.errors import NoRoomError, UsageError, VariantError
 from pullback_runners.machine.device_lock import device_lock
 from pullback_runners.machine.nvml import Clocks
-from pullback_runners.measurement import beside, comparison, slices, zygote_process
-from pullback_runners.measurement.beside import time_beside
+from pullback_runners.measurement import call_times, comparison, slices, zygote_process
+from pullback_runners.measurement.call_times import time_beside
 from pullback_runners.measurement.clocks import clock_of
 from pullback_runners.measurement.device import measured_device
 from pullback_runners.measurement.examination import Examination
@@ -114,7 +114,7 @@ def test_times_beside_the_walls_stop_where_they_say_and_the_cache_is_overwritten
 ):
     workload = find_workload(SMALL.workload)
     with open_variant("torch", workload, SMALL, workload.draw_inputs(SMALL)) as prepared:
-        with clocks(standin, monkeypatch, beside) as events:
+        with clocks(standin, monkeypatch, call_times) as events:
             time_beside(prepared.call, 1)
             host = ["event", "clock", *["kernel"] * 3, "clock", "event", "synchronize"]
             cold = ["write 2000", "synchronize", "clock", *CALL, "clock"]
@@ -131,7 +131,7 @@ def test_without_events_the_devices_own_time_is_not_known():
     taken = time_beside(call, 20)
     assert taken.device_time is None
     assert taken.host_time > 0
-    assert calls == ["queued", "awaited"] * 21 + ["cold", "queued", "awaited"] * beside.MOST_COLD_CALLS
+    assert calls == ["queued", "awaited"] * 21 + ["cold", "queued", "awaited"] * call_times.MOST_COLD_CALLS
 
 
 def test_a_run_on_a_device_has_the_peers_that_are_there(measured, tmp_path):
