@@ -245,8 +245,8 @@ def _heavy(report_id: str) -> list[str]:
     """Addresses of the answers that cost most."""
     here = "/projects/attacked"
     return [
-        *(f"{here}/commits/{SHA}{twin}" for twin in ("", ".md", ".json", ".csv")),
-        *(f"/reports/{report_id}{twin}" for twin in ("", ".md", ".json", ".csv")),
+        *(f"{here}/commits/{SHA}{suffix}" for suffix in ("", ".md", ".json", ".csv")),
+        *(f"/reports/{report_id}{suffix}" for suffix in ("", ".md", ".json", ".csv")),
         f"/reports/{report_id}?page=100",
         f"{here}/compare?base={SHA}&head={'b' * 40}",
         f"{here}/compare.md?base={SHA}&head={'b' * 40}&show=all",

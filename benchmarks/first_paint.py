@@ -162,7 +162,7 @@ def _pages(browser: _Browser, fronts: Sequence[str]) -> Iterator[str]:
 
 
 def _kind(target: str) -> tuple[str, ...] | None:
-    """The words of an address that say what page it is; None for twins, feeds and what is no page."""
+    """The words of an address that say what page it is; None for other formats, feeds and what is no page."""
     path = urlsplit(target).path
     if PurePosixPath(path).suffix in FORMATS or path.startswith(("/api/", "/static/", "/login")):
         return None

@@ -8,7 +8,7 @@ It needs Pullback and PyTorch: `pip install 'pullback[gpu]'`, or in a checkout `
 what is cut off by --minutes matters least; the files are written after each:
 
     facts     the device, its driver, versions, who else holds memory there
-    limits    rates of copying, reading and products of matrices, and what one call of one kernel takes: what other figures are held against
+    limits    rates of copying, reading and products of matrices, and what one call of one kernel takes: what other figures are compared with
     right     every case of every rule, value and gradient, every workload of the suite quick, and loops and branches, in the four tiers,
               against NumPy, twice with the same bits, in the tier stateful with dead memory made useless, in the tier native by a CUDA graph
               where it can be; NaN, infinities and the smallest numbers through our kernels

@@ -15,6 +15,8 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)")
+PYTHON_FILE = re.compile(r"`([\w./-]+\.py)`")
+FOLDERS = ("engine", "runners", "service", "dashboards", "cli", "migrations", "tools", "deploy", "benchmarks", "tests")
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 PAGES = [page for page in DOCUMENTS if BLOCK.search(page.read_text())]
 
@@ -56,6 +58,19 @@ def test_every_link_leads_to_a_file_and_to_a_heading_in_it(page):
         if heading:
             headings = re.findall(r"^#+ (.*)$", target.read_text(), re.MULTILINE)
             assert heading in {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in headings}, heading
+
+
+def test_the_python_files_that_decisions_name_exist():
+    files = {f"/{path.relative_to(ROOT)}" for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")}
+    missing = [
+        f"{page.relative_to(ROOT)}: `{name}`"
+        for page in sorted((DOCS / "decisions").glob("*.md"))
+        for name in PYTHON_FILE.findall(page.read_text())
+        if not any(file.endswith(f"/{name}") for file in files)
+    ]
+    assert not missing, (
+        "bring these names up to date; of a file that is gone, say what it did without its name:\n" + "\n".join(missing)
+    )
 
 
 def test_the_index_lists_every_document():

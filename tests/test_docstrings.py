@@ -1,6 +1,7 @@
 """Docstrings begin with what a thing is or does, and types are called what they are, as CONTRIBUTING asks."""
 
 import ast
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,6 +12,15 @@ NO_NOUNS = {"Told", "Asked", "Found", "Said", "Stated", "Kept", "Shown"}
 PARTICIPLES = ("Told", "Asked", "Found", "Said", "Stated", "Kept", "Shown")
 """No type of the service, the dashboards or the command line begins with one."""
 NO_NOUNS_THERE = NO_NOUNS | {"Given", "Heard", "Met", "Known", "Counted", "Judged", "Compared", "Checked"}
+PARTICIPLE_ALONE = re.compile(
+    r"""_*( [A-Z][a-z]*(ed|en|wn)
+      | Absent | Bent | Bound | Bought | Built | Caught | Done | Fed | Found | Gone | Heard | Held | Kept | Laid | Learnt
+      | Led | Left | Lent | Lost | Made | Meant | Met | Paid | Put | Read | Said | Sent | Sold | Sought | Spent | Stood
+      | Taught | Thought | Told | Torn | Understood | Won | Worn | Wound )""",
+    re.VERBOSE,
+)
+NOUNS_THAT_END_LIKE_PARTICIPLES = {"Feed", "Need", "Screen", "Seed", "Speed", "Token"}
+ALL_PARTS = ["engine", "runners", "service", "dashboards", "cli", "tools", "deploy", "benchmarks"]
 QUESTIONS = ("What", "Whether", "How", "Where", "Who", "When", "Which")
 DESCRIPTIONS = ROOT / "service/pullback_service/client/models.py"
 """Its docstrings are descriptions of the schemas."""
@@ -40,19 +50,43 @@ def test_no_name_of_a_type_begins_with_a_participle(part):
     assert not found, "name these by a noun of docs/glossary.md:\n" + "\n".join(found)
 
 
+@pytest.mark.parametrize("part", ALL_PARTS)
+def test_no_type_is_called_by_a_participle_alone(part):
+    found = [each for name, each in _types(part) if _is_participle_alone(name)]
+    assert not found, (
+        "a participle does not say what the object is; name the type by a noun of docs/glossary.md, "
+        "or put a noun behind the participle (`Placed`: `PlacedBuffers`):\n" + "\n".join(found)
+    )
+
+
+@pytest.mark.parametrize("name", ["Enrolled", "Chosen", "Drawn", "Made"])
+def test_a_participle_alone_is_told_from_nouns(name):
+    assert _is_participle_alone(name)
+    assert not any(map(_is_participle_alone, (f"{name}Series", "Token", "Agent", "Spread", "E", "CASE_SEEN")))
+
+
+def _is_participle_alone(name):
+    return PARTICIPLE_ALONE.fullmatch(name) is not None and name.lstrip("_") not in NOUNS_THAT_END_LIKE_PARTICIPLES
+
+
 def _is_participle(name):
     return name in NO_NOUNS_THERE or name.startswith(PARTICIPLES)
 
 
 def _types(part):
-    """Names of classes and of aliases of types, with their places."""
+    """Names of classes, also of those inside of others, and of aliases of types, with their places."""
     for file in sorted((ROOT / part).rglob("*.py")):
-        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        for node in [*tree.body, *_classes_inside(tree)]:
             names = [node.name] if isinstance(node, ast.ClassDef) else []
             if isinstance(node, ast.Assign | ast.AnnAssign):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 names = [target.id for target in targets if isinstance(target, ast.Name)]
             yield from ((name, f"{file.relative_to(ROOT)}:{node.lineno}: {name}") for name in names)
+
+
+def _classes_inside(tree):
+    return [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node not in tree.body]
 
 
 @pytest.mark.parametrize("part", ["engine", "runners", "service", "dashboards", "cli"])

@@ -103,7 +103,7 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line: exit code 2 and one sentence where the surroundings or the usage are wrong."""
+    """Run the command line: exit code 2 and one sentence where the environment or the usage is wrong."""
     die_with_named_parent()
     if isinstance(sys.stdout, TextIOWrapper):  # as standard error: names of files need not be UTF-8
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -1,4 +1,4 @@
-"""One sentence for a person where the surroundings are wrong: what, where, the remedy. Exit code 2."""
+"""One sentence for a person where the environment is wrong: what, where, the remedy. Exit code 2."""
 
 import functools
 import sys

@@ -1,7 +1,6 @@
-"""The Markdown twin of a page: what its HTML shows, and nothing else.
+"""A page as Markdown: what its HTML shows, and nothing else.
 
-It is made of the rendered page, so that no page is described twice and none can say something else than its twin. Read is
-what stands in <main>: headings, sentences, lists, tables, commands. Left out is what only does something (forms, menus,
+It is made of the rendered page, so that no page is described twice and its Markdown cannot say anything else. Read is what stands in <main>: headings, sentences, lists, tables, commands. Left out is what only does something (forms, menus,
 links to other states) and what is drawn; a closed <details> gives its summary, as it does on the page.
 """
 

@@ -25,8 +25,8 @@
     /help                                       reading, uploading, the words
     /static/{hash}/{name}                       style sheet, scripts, Plotly
 
-Every page has a JSON twin at the same address with `.json`, and what it shows as Markdown with `.md`; tables have a CSV with
-`.csv`; a workload and explore have a chart with `.svg`, a workload and the incidents a badge with `.badge.svg`, for READMEs and boards. Addresses without a project lead to the one that
+Every page is JSON at the same address with `.json`, and Markdown of what it shows with `.md`; tables are CSV with `.csv`;
+ a workload and explore have a chart with `.svg`, a workload and the incidents a badge with `.badge.svg`, for READMEs and boards. Addresses without a project lead to the one that
 was uploaded to last.
 """
 

@@ -1,4 +1,4 @@
-"""From a view to an answer: a page, its JSON twin or its CSV. The only file that knows templates and headers."""
+"""From a view to an answer: a page, its JSON or its CSV. The only file that knows templates and headers."""
 
 import csv
 import io
@@ -162,7 +162,7 @@ def address_of(request: Request) -> str:
 
 
 def wants_markdown(request: Request) -> bool:
-    """True if the route is that of a Markdown twin: a workload may be called `notes.md` as well."""
+    """True if the route is that of Markdown: a workload may be called `notes.md` as well."""
     return getattr(request.scope.get("route"), "path", "").endswith(_MARKDOWN)
 
 
@@ -195,7 +195,7 @@ def add_formats(router: APIRouter, path: str, view: Any, csv: Callable[[Any], Re
     """Add the JSON of a page at `path`.json and, with `csv`, its table at `path`.csv; `view` is the dependency that makes its view."""
     for suffix, answer in (("json", json_response), ("csv", csv)):
         if answer is not None:
-            router.get(f"{path}.{suffix}")(_twin(answer, view))
+            router.get(f"{path}.{suffix}")(_in_format(answer, view))
 
 
 def page_at(
@@ -212,12 +212,12 @@ def page_at(
     return put
 
 
-def _twin(answer: Callable[[Any], Response], view: Any) -> Callable[..., Awaitable[Response]]:
-    async def twin(view: Any) -> Response:
+def _in_format(answer: Callable[[Any], Response], view: Any) -> Callable[..., Awaitable[Response]]:
+    async def in_format(view: Any) -> Response:
         return answer(view)
 
-    twin.__annotations__["view"] = view
-    return twin
+    in_format.__annotations__["view"] = view
+    return in_format
 
 
 def csv_of(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> str:

@@ -49,7 +49,7 @@ def compare_commits(
     Commits with equal code are measured with `measure_equal` only: what differs between them is noise.
 
     `variants` are those to compare, by default the `usual` ones of the project, or what each workload declares and tiers
-    (`Chosen.variants`); one that a commit does not have is left out unless it was asked for, and one that both commits have no room for on
+    (`CaseSelection.variants`); one that a commit does not have is left out unless it was asked for, and one that both commits have no room for on
     the device is refused; NoRoomError if nothing else is left. `workload_files` serve both. `effort` is
     how many times as long as usual is measured. Everything else as in `run_suite`.
     """
@@ -165,7 +165,7 @@ def compare_commits(
 
 
 def fail_beside_failed(comparison: Comparison, others: Sequence[Comparison], baseline: str | None) -> None:
-    """Fail what was held against the baseline's gradient where that was wrong, as a run does."""
+    """Fail what was compared with the baseline's gradient where that was wrong, as a run does."""
     for other in others:
         if other is comparison or other.case != comparison.case or other.reference.variant != baseline:
             continue

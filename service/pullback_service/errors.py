@@ -1,7 +1,7 @@
 """Every error the service raises on purpose.
 
     ServiceError
-    ├── SetupError                   the surroundings are not right: exit code 2 on the command line
+    ├── SetupError                   the environment is not right: exit code 2 on the command line
     │   ├── PostgresError            the embedded Postgres or its data folder
     │   └── MigrationError           the database is older or newer than this release
     └── RequestError                 the caller's fault: knows its HTTP status, becomes problem+json
@@ -64,7 +64,7 @@ class ServiceError(Exception):
 
 
 class SetupError(ServiceError):
-    """The surroundings are not right; nothing was started."""
+    """The environment is not right; nothing was started."""
 
 
 class PostgresError(SetupError):

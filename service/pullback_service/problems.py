@@ -112,7 +112,7 @@ def json_path(location: Sequence[int | str]) -> str:
 
 
 def install(app: FastAPI) -> None:
-    """Let the errors an application expects become problems; `Observing` sees to the others."""
+    """Let the errors an application expects become problems; `RequestMiddleware` sees to the others."""
     app.add_exception_handler(RequestError, _on_request_error)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(HTTPException, _on_http_exception)

@@ -103,7 +103,7 @@ def test_a_missing_package_is_one_sentence_with_the_remedy(tmp_path, command, mi
         (["serve", "--host", "0.0.0.0"], "PULLBACK_AUTH=token"),  # noqa: S104 - the point is that it is refused
     ],
 )
-def test_wrong_surroundings_are_one_sentence(tmp_path, arguments, said):
+def test_a_wrong_environment_is_one_sentence(tmp_path, arguments, said):
     shown = _pullback(*arguments, cwd=tmp_path, env={"PATH": "/usr/bin:/bin"})
     assert shown.returncode == 2
     assert shown.stderr.startswith("pullback: ")

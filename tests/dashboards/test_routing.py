@@ -52,7 +52,7 @@ def report(project):
     }
 
 
-async def test_every_name_has_its_pages_and_their_twins(database_url):
+async def test_every_name_has_its_pages_and_their_formats(database_url):
     app = create_app(Settings(DATABASE_URL=database_url))
     async with (
         app.router.lifespan_context(app),

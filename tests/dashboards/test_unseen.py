@@ -1,4 +1,4 @@
-"""No page and no twin that people read holds a character that turns, hides or moves what stands beside it; JSON says what was sent."""
+"""No page and no format of it that people read holds a character that turns, hides or moves what stands beside it; JSON says what was sent."""
 
 import httpx
 import orjson

@@ -89,7 +89,7 @@ def count_arrays():
 
 @pytest.fixture
 def agrees_everywhere():
-    """Hold a function of real arrays against itself: plain value, both modes, two orders, the fused tier, a batch."""
+    """Compare a function of real arrays with itself: plain value, both modes, two orders, the fused tier, a batch."""
 
     def check(function, *args, seed=3):
         expected = function(*args)

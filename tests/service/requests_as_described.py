@@ -21,7 +21,7 @@ NOTHING_HAPPENS = "/api/v1/jobs/{job_id}/log"
 
 
 def try_endpoint(schema, endpoint, send):
-    """Send requests to an endpoint of the description, and hold its answers against it."""
+    """Send requests to an endpoint of the description, and check its answers against it."""
     # As schemathesis's own decorator does for every operation when tests are collected, which takes half a minute.
     method, path = endpoint.split(" ")
     (operation,) = (found.ok() for found in schema.include(method=method, path=path).get_all_operations())

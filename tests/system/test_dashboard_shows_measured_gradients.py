@@ -76,7 +76,7 @@ def test_from_nothing_to_measured_ratios_in_a_browser_and_back_to_nothing(produc
 
 
 def see_measured_ratios(api, browser):
-    """Go from the overview to the page of a workload, and hold what both show against what was measured."""
+    """Go from the overview to the page of a workload, and compare what both show with what was measured."""
     overview = api.get("/overview.json")
     cells = [
         cell

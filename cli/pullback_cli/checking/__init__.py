@@ -1,1 +1,1 @@
-"""The parts of `pullback check`: the surroundings, the wait, the verdict, and its forms."""
+"""The parts of `pullback check`: the context of CI, the wait, the verdict, and its forms."""

@@ -14,7 +14,7 @@ _NUMBERED = re.compile(r"\b([bcnpsv])\d+\b")  # buffers, constants, numbers, par
 
 @dataclass(frozen=True)
 class Difference:
-    """One fact that is not what it was; an empty text is "was not told". `rows` say it to people, and are no part of a twin."""
+    """One fact that is not what it was; an empty text is "was not told". `rows` say it to people, and are part of pages only."""
 
     name: str
     before: str

@@ -112,7 +112,7 @@ class ReadableFact:
 
 @dataclass(frozen=True)
 class Fact:
-    """A name and a value, as text; of what a machine or a run told, also as a person reads it, which is no part of a twin."""
+    """A name and a value, as text; of what a machine or a run told, also as a person reads it, which is part of pages only."""
 
     name: str
     value: str

@@ -30,7 +30,7 @@ class Effect(Enum):
     """The effect of a primitive besides its result."""
 
     NONE = "none"
-    READS = "reads memory"  # its result depends on when it runs: never merged with a twin
+    READS = "reads memory"  # its result depends on when it runs: never merged with an equal one
     OVERWRITES = "overwrites its first operand"  # never dropped, merged or moved; what it wrote over is put back later
     RESTORES = "restores its first operand"  # the undoing of an overwrite
     KEEPS = "keeps state for its pullback"  # pulled back just once, also if its result is not used

@@ -1,6 +1,6 @@
 """The functions of NumPy that are translated, counted and listed: `python -m pullback.numpy_api.coverage > docs/numpy-coverage.md`.
 
-A test holds the page against the tables, and NumPy's dispatching functions against both.
+A test compares the page with the tables, and NumPy's dispatching functions with both.
 """
 
 import sys

@@ -14,13 +14,15 @@ _COMPARED_BYTES = 1 << 20
 
 
 def merge_common(graph: Graph) -> Graph:
-    """Replace every pure node that has an earlier twin by the twin, and so every captured array."""
+    """Replace every pure node by the first one equal to it, and so every captured array."""
     seen: dict[Any, Node] = {}
-    twins = _captured_twins(graph)
+    earlier = _equal_captures(graph)
 
     def step(node: Node) -> Node | tuple[Atom, ...]:
-        if twins:
-            node = node.reading(tuple(twins.get(atom, atom) if isinstance(atom, Var) else atom for atom in node.inputs))
+        if earlier:
+            node = node.reading(
+                tuple(earlier.get(atom, atom) if isinstance(atom, Var) else atom for atom in node.inputs)
+            )
         if node.primitive.effect is not Effect.NONE:
             return node
         key = (
@@ -28,22 +30,22 @@ def merge_common(graph: Graph) -> Graph:
             tuple(identity(atom) for atom in node.inputs),
             tuple((name, value_identity(value)) for name, value in node.params),
         )
-        twin = seen.setdefault(key, node)
-        return node if twin is node else twin.outputs
+        same = seen.setdefault(key, node)
+        return node if same is node else same.outputs
 
     return rewrite(graph, step)
 
 
-def _captured_twins(graph: Graph) -> dict[Var, Var]:
+def _equal_captures(graph: Graph) -> dict[Var, Var]:
     """Captured arrays that equal an earlier one to the last bit, with that one: a constant that is made in every turn."""
     first: dict[Any, Var] = {}
-    twins: dict[Var, Var] = {}
+    earlier: dict[Var, Var] = {}
     for capture in graph.captures:
         if capture.var.type.nbytes <= _COMPARED_BYTES and isinstance(capture.value, np.ndarray):
-            twin = first.setdefault((capture.var.type, value_identity(capture.value)), capture.var)
-            if twin is not capture.var:
-                twins[capture.var] = twin
-    return twins
+            same = first.setdefault((capture.var.type, value_identity(capture.value)), capture.var)
+            if same is not capture.var:
+                earlier[capture.var] = same
+    return earlier
 
 
 def identity(atom: Atom) -> Any:

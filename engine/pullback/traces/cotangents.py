@@ -1,8 +1,8 @@
 """Cotangents: a small algebra.
 
     none      no cotangent: no requested output depends on the value        (Python's None)
-    lazy      what a rule can still compute, if it is needed                (Lazy)
-    scattered a value at a key of an otherwise zero array                   (Scattered)
+    lazy      what a rule can still compute, if it is needed                (LazyCotangent)
+    scattered a value at a key of an otherwise zero array                   (ScatteredCotangent)
     dense     an array
 
 Reading one element of a large array makes a scattered cotangent in constant time; it becomes dense when all of it is

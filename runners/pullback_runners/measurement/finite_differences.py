@@ -131,7 +131,7 @@ class Differences:
 
 
 def unfit(name: str, argument: Any, gradient: Any) -> str | None:
-    """Why a gradient cannot be that of an argument, or cannot be held against differences; None if it can."""
+    """Why a gradient cannot be that of an argument, or cannot be compared with differences; None if it can."""
     if argument.dtype.kind == "c":
         return f"{name} is complex, of which differences say nothing; declare an oracle of the workload"
     if (gradient.dtype, gradient.shape) != (argument.dtype, argument.shape):

@@ -52,7 +52,7 @@ def check_gradient(
     oracle: str = CLOSED_FORM,
     tolerance: Mapping[str, float] = TOLERANCE,
 ) -> GradientCheck:
-    """Hold value and gradients against the oracle's: shape, dtype, every element.
+    """Compare value and gradients with the oracle's: shape, dtype, every element.
 
     A gradient has its argument's dtype and shape; what is named otherwise (a Jacobian) has the case's dtype and the
     oracle's shape.

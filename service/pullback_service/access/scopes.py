@@ -110,7 +110,7 @@ ENDPOINTS: Mapping[str, Need] = {
     f"DELETE {API}/channels/{{channel_id}}": ADMIN,
     f"POST {API}/channels/{{channel_id}}/test": ADMIN,
     f"GET {API}/channels/{{channel_id}}/deliveries": ADMIN,
-    # Pages; their twins (.json, .csv, .md, …) need what they need.
+    # Pages; their other formats (.json, .csv, .md, …) need what they need.
     "GET /": READ,
     "GET /overview": READ,
     "GET /compare": READ,

@@ -741,6 +741,16 @@ class Enrolment(Statement):
     machine: MachineStatement
 
 
+class EnrolmentAnswer(Answer):
+    """The agent that was enrolled. `secret` is its own token, where it came with an enrolment code."""
+
+    agent_id: int
+    machine_id: int
+    heartbeat_s: float
+    lease_s: float
+    secret: str | None = None
+
+
 class FacetValue(Answer):
     """One value of a dimension, and how many series choosing it would leave."""
 

@@ -1,4 +1,4 @@
-"""Offers of the queue: what waits and for whom, so that a ring wakes those who can take a job and lets the others sleep.
+"""Offers of the queue: what waits and for whom, so that a notification wakes those who can take a job and lets the others sleep.
 
 A first sieve only. Whoever is called claims by `leases.claim`, which alone decides; what it refuses goes to the next one.
 """

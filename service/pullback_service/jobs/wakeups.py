@@ -1,6 +1,6 @@
 """The listener that calls waiting agents to the queue: one LISTEN connection per process, however many agents wait.
 
-A ring makes one query for what is queued, and calls as many seats as there are jobs, those that fit, the longest waiting
+A notification makes one query for what is queued, and calls as many seats as there are jobs, those that fit, the longest waiting
 first. Whoever was called and got nothing (another process was faster) passes the call on. So a job costs two or three transactions, not one for each agent, and waiting costs none.
 
 Ringing only shortens the wait: the listener looks by itself every few seconds. A lost notification, a dropped connection or
@@ -74,7 +74,7 @@ class JobListener:
 
     @contextmanager
     def seat(self) -> Iterator[Seat]:
-        """Take a seat before looking for a job: a ring between the looking and the waiting is then not missed."""
+        """Take a seat before looking for a job: a notification between the looking and the waiting is then not missed."""
         seat = Seat()
         self._seats[seat] = None
         try:
@@ -127,7 +127,7 @@ class JobListener:
                 seat.called.set()
 
     async def _attend(self) -> None:
-        """Look at the queue when it rings, when a call came to nothing, and now and then."""
+        """Look at the queue when a job was queued, when a call came to nothing, and now and then."""
         while True:
             try:
                 async with asyncio.timeout(LOOK_AGAIN_AFTER_S):
@@ -141,7 +141,7 @@ class JobListener:
                 async with self._database.reading() as session:
                     offers = await waiting_offers(session)
             except (SQLAlchemyError, psycopg.Error) as error:
-                logger.warning("job_bell_blind", reason=str(error).splitlines()[0])
+                logger.warning("job_listener_cannot_read", reason=str(error).splitlines()[0])
                 await asyncio.sleep(RECONNECT_AFTER_S)
             else:
                 self._call(offers)
@@ -159,5 +159,5 @@ class JobListener:
                             self._wake()
                         await connection.execute("SELECT 1")
             except psycopg.Error as error:
-                logger.warning("job_bell_deaf", reason=str(error).splitlines()[0])
+                logger.warning("job_listener_disconnected", reason=str(error).splitlines()[0])
                 await asyncio.sleep(RECONNECT_AFTER_S)

@@ -63,8 +63,8 @@ def test_charts_are_pinned_ordered_named_and_taken_off_without_a_script(visit, b
     row = page.locator("tbody tr", has_text="Dense <b>layers</b>")
     assert row.locator("td").nth(1).inner_text() == "2"
 
-    twin = httpx.get(f"{board}.json").json()
-    assert twin["tiles"][0]["title"] == "What main did"
+    board_json = httpx.get(f"{board}.json").json()
+    assert board_json["tiles"][0]["title"] == "What main did"
     page.goto(f"{board}?edit=true")
     page.get_by_role("checkbox").check()
     page.get_by_role("button", name="Remove this board").click()

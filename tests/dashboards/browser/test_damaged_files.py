@@ -88,9 +88,9 @@ def test_a_file_that_unpacks_to_no_report_is_told_like_any_damage(filled, store,
         links.case("pullback", after["commit"]["sha"], label),
     )
     answers = {
-        **{report + twin: 200 for twin in ("", ".json", ".csv", ".md")},
-        **{case + twin: 410 for twin in (".json", ".csv", ".md")},
-        **{next_case + twin: 200 for twin in ("", ".json", ".csv", ".md")},
+        **{report + suffix: 200 for suffix in ("", ".json", ".csv", ".md")},
+        **{case + suffix: 410 for suffix in (".json", ".csv", ".md")},
+        **{next_case + suffix: 200 for suffix in ("", ".json", ".csv", ".md")},
         f"/projects/pullback/commits/{here['commit']['sha']}": 200,
         f"/api/v1/reports/{here['id']}": 410,
         f"/api/v1/reports/{here['id']}/body": 200,

@@ -279,7 +279,7 @@ def _look_narrow(visitor):
 
 
 def _compare(scripted, plain, address, looks):
-    """Hold the page at hand against what is there without scripts."""
+    """Compare the page at hand with what is there without scripts."""
     plain.address, plain.asked = address, []
     plain.page.goto(plain.base + address)
     words = set(plain.page.evaluate(WORDS))

@@ -1,4 +1,4 @@
-"""JSON and CSV twins say what the page shows, over the real application. No browser is needed for that."""
+"""JSON and CSV say what the page shows, over the real application. No browser is needed for that."""
 
 import csv
 import io
@@ -16,7 +16,7 @@ def text_of(html):
     return re.sub(r"[ \n]+", " ", unescape(re.sub(r"<[^>]+>", " ", html)))
 
 
-def test_every_cell_of_the_heat_map_is_in_its_twins(base):
+def test_every_cell_of_the_heat_map_is_in_its_other_formats(base):
     page = text_of(httpx.get(f"{base}/?project=pullback").text)
     view = httpx.get(f"{base}/overview.json?project=pullback").json()
     rows = list(csv.DictReader(io.StringIO(httpx.get(f"{base}/overview.csv?project=pullback").text)))
@@ -28,7 +28,7 @@ def test_every_cell_of_the_heat_map_is_in_its_twins(base):
         assert row["words"] == cell["words"]
 
 
-def test_every_mark_of_the_workload_page_is_in_its_twins(base):
+def test_every_mark_of_the_workload_page_is_in_its_other_formats(base):
     page = text_of(httpx.get(base + DENSE).text)
     view = httpx.get(f"{base}{DENSE}.json").json()["view"]
     rows = list(csv.DictReader(io.StringIO(httpx.get(f"{base}{DENSE}.csv").text)))
@@ -102,8 +102,8 @@ def _size(answer):
 
 def test_an_image_that_was_kept_is_shown_to_nobody_else(base):
     """A project may be private: what a browser keeps of it counts for the one who asked."""
-    for twin in (".svg", ".png", ".badge.svg"):
-        headers = httpx.get(f"{base}{DENSE}{twin}").headers
+    for suffix in (".svg", ".png", ".badge.svg"):
+        headers = httpx.get(f"{base}{DENSE}{suffix}").headers
         assert headers["cache-control"].startswith("private")
         assert {"cookie", "authorization"} <= {name.strip().lower() for name in headers["vary"].split(",")}
 
@@ -347,7 +347,7 @@ def test_reports_and_jobs_of_one_day_are_told_apart(empty_base):
     assert ">2026-01-04 00:05:01 UTC</time></a>" in shown
 
 
-def test_forms_have_twins_as_well(base):
+def test_pages_with_forms_have_other_formats_as_well(base):
     assert httpx.get(f"{base}/login.json?next=/jobs").json() == {
         "next": "/jobs",
         "needed": False,
@@ -359,7 +359,7 @@ def test_forms_have_twins_as_well(base):
     assert httpx.get(f"{base}/projects/pullback/compare.json").json()["machines"]
 
 
-def test_twins_are_as_well_guarded_as_their_pages(guarded_base):
+def test_formats_are_as_well_guarded_as_their_pages(guarded_base):
     for page in ("/settings/audit", "/settings/tokens", "/fleet", "/jobs"):
         for suffix in (".json", ".csv", ".md"):
             assert httpx.get(guarded_base + page + suffix).status_code == 401, page + suffix

@@ -44,7 +44,7 @@ def test_values_that_rounding_makes_one_are_told_apart():
     ]
 
 
-def test_the_twin_of_a_difference_is_what_was_told():
+def test_the_json_of_a_difference_is_what_was_told():
     (found,) = differing_facts({"free_disk_bytes": 5}, {"free_disk_bytes": 6})
     assert orjson.loads(orjson.dumps(found)) == {"name": "free disk bytes", "before": "5", "now": "6"}
 

@@ -202,7 +202,7 @@ def test_facts_are_flat_and_leave_out_what_is_unknown():
     assert [(fact.name, fact.value) for fact in facts] == [("cpu model", "EPYC"), ("cpu cores", "8"), ("flags", "a, b")]
 
 
-def test_the_twin_of_a_fact_is_what_was_told_and_its_page_what_can_be_read():
+def test_the_json_of_a_fact_is_what_was_told_and_its_page_what_can_be_read():
     (fact,) = facts_of({"free_disk_bytes": 69723832320})
     assert orjson.loads(orjson.dumps(fact)) == {"name": "free disk bytes", "value": "69723832320"}
     assert (fact.read.label, fact.read.exact) == ("free disk", "free_disk_bytes: 69723832320")

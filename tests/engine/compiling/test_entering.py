@@ -483,11 +483,11 @@ def test_a_native_plan_is_a_plan():
     assert isinstance(plan, type(pb.compile(loss, tier="fused")))
     assert type(plan).__name__ == "Plan"
     reference = weakref.ref(plan)
-    for twin in (pickle.loads(pickle.dumps(plan)), copy.copy(plan), copy.deepcopy(plan)):  # noqa: S301 (our own bytes)
-        assert twin.tier == "native"
-        assert bound_frames(twin) == ()
-        close(twin(W, X, B), loss(W, X, B))
-        close(entered(twin, W, X, B), loss(W, X, B))
+    for copied in (pickle.loads(pickle.dumps(plan)), copy.copy(plan), copy.deepcopy(plan)):  # noqa: S301 (our own bytes)
+        assert copied.tier == "native"
+        assert bound_frames(copied) == ()
+        close(copied(W, X, B), loss(W, X, B))
+        close(entered(copied, W, X, B), loss(W, X, B))
     del plan
     gc.collect()
     assert reference() is None

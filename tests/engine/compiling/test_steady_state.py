@@ -24,7 +24,7 @@ def plain(tree):
 
 @pytest.fixture
 def keeps_its_memory(arrays_in_steady_state):
-    """Hold a gradient in the stateful tier against the tape, and count."""
+    """Compare a gradient in the stateful tier with the tape, and count."""
 
     def check(loss, *args, wrt=None, transient=()):
         wrt = tuple(range(len(args))) if wrt is None else wrt

@@ -231,7 +231,7 @@ SUM_UNITS = 160
 
 
 def check_against_native(subject, memory, run):
-    """Hold what `run(addresses)` leaves in memory against what the native tier does."""
+    """Compare what `run(addresses)` leaves in memory with what the native tier does."""
     nest, native = subject.nest, Memory(subject)
     terms = [np.empty(nest.space, nest.dtype_of(one.value)) for one in nest.reductions]
     plain, addresses, _read = without_positions(subject, native)

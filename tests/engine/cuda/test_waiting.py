@@ -1,4 +1,4 @@
-"""Calls of plans queue their work and return: held against a device that computes nothing before it is awaited."""
+"""Calls of plans queue their work and return: checked on a device that computes nothing before it is awaited."""
 
 import numpy as np
 import pytest

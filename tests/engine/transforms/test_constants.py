@@ -89,6 +89,6 @@ def test_a_cut_container_cannot_be_written_to():
 
 def test_a_cut_container_is_copied_and_pickled():
     model = pb.cut(Model(pb.uncut(X), X))
-    for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):  # noqa: S301 (our own bytes)
-        np.testing.assert_array_equal(twin.w, X)
-        np.testing.assert_array_equal(pb.grad(lambda m: np.sum(m.w * m.b))(twin).w, X)
+    for copied in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):  # noqa: S301 (our own bytes)
+        np.testing.assert_array_equal(copied.w, X)
+        np.testing.assert_array_equal(pb.grad(lambda m: np.sum(m.w * m.b))(copied).w, X)

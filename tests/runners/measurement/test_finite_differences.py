@@ -1,4 +1,4 @@
-"""Gradients held against differences, which are computed once."""
+"""Gradients compared with differences, which are computed once."""
 
 import numpy as np
 import pytest

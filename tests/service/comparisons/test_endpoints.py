@@ -500,9 +500,9 @@ async def test_one_machine_alone_chooses_its_series(upload, compare, reports):
 
 
 async def test_machines_that_cannot_be_compared_are_told_so(upload, compare, reports):
-    twin = reports.report(1, machine="old")
-    twin["machine"]["fingerprint"] = "another"
-    await upload(reports.report(1, machine="old"), twin, reports.report(1, machine="new"))
+    other = reports.report(1, machine="old")
+    other["machine"]["fingerprint"] = "another"
+    await upload(reports.report(1, machine="old"), other, reports.report(1, machine="new"))
     alone = await compare(422, head="main", base_machine="old")
     assert (alone["errors"][0]["path"], "give head_machine too" in alone["detail"]) == (
         "query.head_machine",

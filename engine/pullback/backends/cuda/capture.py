@@ -1,6 +1,6 @@
 """The tier `native` on a device: a program that keeps its memory, captured as a CUDA graph and launched by one call.
 
-    replayed = Replayed(prepare, work, graphs, ...)
+    replayed = ReplayedProgram(prepare, work, graphs, ...)
     replayed(frame, *values)
 
 A program is in two parts. `prepare` is what the host does: numbers and arrays of the host are put into kept memory, and guards

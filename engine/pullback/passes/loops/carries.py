@@ -29,11 +29,11 @@ def _merge_results(loop: Loop) -> None:
     first: dict[Atom, Var] = {}
     kept = []
     for atom, result in loop.ys:
-        twin = first.setdefault(atom, result)
-        if twin is result:
+        same = first.setdefault(atom, result)
+        if same is result:
             kept.append((atom, result))
         else:
-            loop.replaced[result] = twin
+            loop.replaced[result] = same
     loop.ys = kept
 
 

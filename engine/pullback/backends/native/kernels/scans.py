@@ -73,8 +73,8 @@ def _collected(layout: Layout, number: int) -> int | None:
     if number >= layout.carries or not made:
         return None
     first = next((other for other in range(number) if layout.body.outputs[other] is atom), None)
-    twin = next((other for other in layout.y_outputs if layout.body.outputs[other] is atom), None)
-    return twin if first is None else None
+    same = next((other for other in layout.y_outputs if layout.body.outputs[other] is atom), None)
+    return same if first is None else None
 
 
 @emits(scan, supports=why_not_scanned, scratch=scratch_of_scan)
@@ -148,14 +148,14 @@ def _write_loop(
     carries = Carries(emission, starts, types, function.element(scratch, rounded_up(memory.nbytes), "i8"))
     body = write_step(emission, memory, "step")
     collected = [_collected(layout, number) for number in range(layout.carries)]
-    elsewhere = [twin is not None for twin in collected]
+    elsewhere = [output is not None for output in collected]
     with function.loop(0, layout.length) as turn:
         step = function.sub(layout.length - 1, turn) if layout.reverse else turn
         xs = [_entry(function, operands[number], step).pointer for number in layout.x_inputs]
         ys = [_entry(function, result, step).pointer for result in results[layout.carries :]]
         written = [
-            place if twin is None else ys[twin - layout.carries]
-            for place, twin in zip(carries.following(), collected, strict=True)
+            place if output is None else ys[output - layout.carries]
+            for place, output in zip(carries.following(), collected, strict=True)
         ]
         outputs = [place for place, is_elsewhere in zip(written, elsewhere, strict=True) if not is_elsewhere]
         consts = [operands[number].pointer for number in layout.const_inputs]
