@@ -132,7 +132,7 @@ def via(address: str, project: str | None) -> str:
 
 
 def in_format(path: str, query: str, suffix: str) -> str:
-    """The JSON, CSV or SVG twin of a page: the same state, another form."""
+    """The address of a page as JSON, CSV or SVG, in the same state."""
     stem = "/overview" if path == "/" else path.removesuffix(PAGE)
     return f"{stem}.{suffix}{'?' + query if query else ''}"
 
@@ -147,5 +147,5 @@ def _segment(name: str) -> str:
 
 
 def _last(name: str) -> str:
-    """A name at the end of an address: one that ends as a twin does, such as `data.json`, says that its page is meant."""
+    """A name at the end of an address: one that ends as another format does, such as `data.json`, says that its page is meant."""
     return _segment(name) + (PAGE if name.endswith(_FORMATS) else "")

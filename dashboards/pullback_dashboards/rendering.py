@@ -84,7 +84,7 @@ def page(
     coming_from: str | None = None,
     **parts: Any,
 ) -> ThreadedResponse:
-    """The page of a view, or its Markdown where that is asked for. `formats` names the other forms that the same address has.
+    """The page of a view, or its Markdown where that is asked for. `formats` names the other formats of the same address.
 
     `figure` is the height of the interactive figure that the page's script fetches from the `.figure.json` beside it;
     `scripts` are those that this page needs and others do not.
@@ -201,7 +201,7 @@ def add_formats(router: APIRouter, path: str, view: Any, csv: Callable[[Any], Re
 def page_at(
     router: APIRouter, path: str, view: Any, csv: Callable[[Any], Response] | None = None, *, also: Sequence[str] = ()
 ) -> Callable[[Endpoint], Endpoint]:
-    """Put a page at `path`, as Markdown at `path`.md and as it is with the suffixes in `also`, with its formats beside it."""
+    """Put a page at `path`, as Markdown at `path`.md and as it is with the suffixes in `also`, and in its other formats."""
 
     def put(endpoint: Endpoint) -> Endpoint:
         add_formats(router, path, view, csv)

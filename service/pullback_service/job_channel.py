@@ -7,5 +7,5 @@ CHANNEL = "pullback_jobs"
 
 
 async def notify_waiting_agents(session: AsyncSession) -> None:
-    """Ring when this transaction is stored."""
+    """Notify waiting agents when this transaction is committed."""
     await session.execute(text("SELECT pg_notify(:channel, '')"), {"channel": CHANNEL})

@@ -16,7 +16,7 @@ _REVISION = re.compile(r"[~^@{]|^HEAD$")
 
 @dataclass(frozen=True, slots=True)
 class CiContext:
-    """Of GitHub Actions and of GitLab CI; None where they do not say.
+    """The head and the base as GitHub Actions or GitLab CI name them; None where they do not.
 
     `fork` is where the head comes from, where that is not the project's own repository; `repository` is GitHub's `owner/name`.
     """

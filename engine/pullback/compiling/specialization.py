@@ -35,7 +35,7 @@ class CannotCompileError(Exception):
 
 
 class SideEffectError(CannotCompileError):
-    """Raised if a function changes what is around it."""
+    """Raised if a function has a side effect: it changes something that outlives the call."""
 
 
 @dataclass(frozen=True, slots=True)

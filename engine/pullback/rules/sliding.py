@@ -85,7 +85,7 @@ def _out(sliding: SlidingWindow) -> Shape:
 
 @lru_cache(maxsize=64)
 def _elements(sliding: SlidingWindow) -> tuple[tuple[tuple[int, ...], tuple[Any, ...]], ...]:
-    """The elements of `Sliding.elements`, cached: a rule walks through them once for each block of examples."""
+    """The elements of `SlidingWindow.elements`, cached: a rule walks through them once for each block of examples."""
     found = []
     for place in product(*map(range, sliding.kernel)):
         starts = [offset * dilation for offset, dilation in zip(place, sliding.dilation, strict=True)]

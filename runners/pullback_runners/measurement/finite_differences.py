@@ -39,7 +39,7 @@ class Differences:
     """The signs of the first gradients, the change of the value along them and its error."""
 
     def check(self, found: ValueAndGradients) -> GradientCheck:
-        """Hold the gradients against the differences along a few random directions."""
+        """Compare the gradients with the differences along a few random directions."""
         value, gradients = found
         if set(gradients) != set(self.wrt):
             return _wrong(

@@ -48,7 +48,7 @@ class StoppedError(Exception):
 
 @dataclass(frozen=True)
 class WorkerSettings:
-    """The environment that all workers of a run share."""
+    """Settings that all workers of a run share."""
 
     workload_files: Sequence[Path] = ()
     cpu: int | None = None

@@ -711,16 +711,6 @@ class DeliverySummary(Answer):
     digest_id: UUID | None
 
 
-class EnrolmentAnswer(Answer):
-    """The agent that was enrolled. `secret` is its own token, where it came with an enrolment code."""
-
-    agent_id: int
-    machine_id: int
-    heartbeat_s: float
-    lease_s: float
-    secret: str | None = None
-
-
 class MachineStatement(Statement):
     """A machine as an agent describes it."""
 

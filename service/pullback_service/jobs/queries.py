@@ -79,7 +79,7 @@ class JobChoice:
 
 
 async def create_job(session: AsyncSession, wanted: JobRequest, *, force: bool) -> tuple[StoredJob, bool]:
-    """Queue a job and ring the listener; or, unless forced, find the standing one for the same thing. Index: ix_job_commit."""
+    """Queue a job and notify waiting agents; or, unless forced, find the standing one for the same thing. Index: ix_job_commit."""
     project = await ensure_project(session, wanted.project)
     project_id = ProjectId(project.id)
     if wanted.machine_id is not None:

@@ -1,4 +1,4 @@
-"""The listener that calls waiting agents to the queue: one LISTEN connection per process, however many agents wait.
+"""The listener that wakes agents waiting for a job: one LISTEN connection per process, however many agents wait.
 
 A notification makes one query for what is queued, and calls as many seats as there are jobs, those that fit, the longest waiting
 first. Whoever was called and got nothing (another process was faster) passes the call on. So a job costs two or three transactions, not one for each agent, and waiting costs none.
@@ -45,7 +45,7 @@ class Seat:
 
 
 class JobListener:
-    """Calls those who wait when a job was queued."""
+    """Wakes waiting agents when a job was queued."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
