@@ -194,7 +194,7 @@ async def every_budget_change(
     return await threads(_over, budgeted, await _spent(session, budgeted, trunk, None), trunk.places)
 
 
-class _Spent(NamedTuple):
+class _BudgetRows(NamedTuple):
     """The first and the last readings of stretches over budgets and within them; of a series at most the newest `most`."""
 
     rows: Sequence[tuple[Any, ...]]
@@ -214,7 +214,7 @@ def _budgeted(written: str, budgets: Sequence[Rule]) -> Mapping[int, BudgetedSer
 
 async def _spent(
     session: AsyncSession, budgeted: Mapping[int, BudgetedSeries], trunk: Trunk, most: int | None
-) -> _Spent:
+) -> _BudgetRows:
     values = {
         "series": list(budgeted),
         "budgets": [each.budget for each in budgeted.values()],
@@ -222,11 +222,11 @@ async def _spent(
         "branch": trunk.branch_id,
         "most": most,
     }
-    return _Spent(await statements.rows(session, _SPENT, values, binary=True) if budgeted else [], most)
+    return _BudgetRows(await statements.rows(session, _SPENT, values, binary=True) if budgeted else [], most)
 
 
 def _over(
-    budgeted: Mapping[int, BudgetedSeries], found: _Spent, places: Places, stored: Iterable[Change] = ()
+    budgeted: Mapping[int, BudgetedSeries], found: _BudgetRows, places: Places, stored: Iterable[Change] = ()
 ) -> list[Change]:
     spent: dict[int, list[BudgetReading]] = defaultdict(list)
     is_all: dict[int, bool] = {}

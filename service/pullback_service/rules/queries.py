@@ -98,7 +98,7 @@ async def series_of(session: AsyncSession, project_id: int) -> EverySeries:
 
 
 def threads_for(rules: Sequence[Rule], series: int) -> BackgroundThreads:
-    """The threads in which rules are held against so many series."""
+    """The threads in which rules are matched with so many series."""
     return aside_alone if len(rules) * series > MANY_PAIRS else aside
 
 
