@@ -27,7 +27,7 @@ ALLOWED = (
     r"(a parent's death is announced by Linux only|threads can be counted on Linux only|ld\.so of Linux, 64 bits)",
     r"(shared memory has names on Linux alone|the kernel does not say how long a process waited)",
     r"malloc is counted on Linux with glibc only, on x86-64 and AArch64",
-    r"(curl|nginx|readelf|clang-19( [\d.]+)?) is not installed",
+    r"(caddy|curl|nginx|readelf|clang-19( [\d.]+)?) is not installed",
     # Clones of others' projects and an hour to measure them.
     r"PULLBACK_REAL_PROJECTS names no folder with clones of real projects",
     # A case that a parametrized test does not have.

@@ -64,8 +64,10 @@ async def test_a_form_is_read_no_further_than_json_whatever_length_was_declared(
     headers = {"content-type": "application/x-www-form-urlencoded", "content-length": "10"}
     (tmp_path / "token").write_text("the secret of this test")
     app = create_app(Settings(database_url=database_url, auth="token", token_file=tmp_path / "token"))
-    asked = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1")
-    async with app.router.lifespan_context(app), asked as client:
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client,
+    ):
         refused = await client.post("/login", content=body(), headers=headers)
     assert refused.status_code == 413
     assert sum(taken) <= MOST_BYTES + PIECE
