@@ -39,6 +39,18 @@ def test_young_objects_are_looked_at_where_there_are_enough(collected_by_hand, c
     assert (last() is not None) == is_left
 
 
+def test_objects_that_stayed_twice_are_looked_at_after_enough_looks(collected_by_hand):
+    held = [Circle() for _ in range(THRESHOLDS[0])]
+    gc.collect(0)
+    gc.collect(1)
+    last = ref(held.pop())
+    held.clear()
+    for _ in range((THRESHOLDS[1] + 2) * (THRESHOLDS[2] + 2)):
+        circles(600)
+        collect_between_requests()
+    assert last() is None
+
+
 def test_a_process_that_collects_nothing_yet_is_left_alone(collected_by_hand):
     last = circles(THRESHOLDS[0])
     gc.disable()

@@ -43,7 +43,7 @@ class IrregularityLine:
     def words(self) -> str:
         """The sentence about it up to the commit."""
         if self.kind == "drift":
-            return f"{self._direction} by little at each of {counted(self.commits, 'commit')} since"
+            return f"{self._direction} little by little over {counted(self.commits, 'commit')} since"
         return "results vary more since" if self.kind == "noisier" else "two results stood out at"
 
     @property

@@ -110,14 +110,14 @@ _COLUMNS: Final[LiteralString] = """
 reading.series_id, branch_commit.position, reading.commit_id, reading.value, reading.baseline, reading.log_ratio, reading.low,
 reading.high, reading.method, reading.measured_id, report.received_at, reading.reports
 """
+IS_USABLE: Final[LiteralString] = f"""
+NOT reading.dirty AND (reading.quality <> '{BUSY}' OR reading.baseline IS NOT NULL AND reading.log_ratio IS NOT NULL) AND {IS_RIGHT}
+"""
+"""The condition of readings that changes are found in: a time from a busy machine counts only as a ratio to its baseline."""
 _LOOKED_AT: Final[LiteralString] = f"""
-(report.detected_at IS NOT NULL OR %(reports)s::uuid[] IS NULL OR report.id = ANY (%(reports)s::uuid[]))
-AND NOT reading.dirty AND (reading.quality <> '{BUSY}' OR reading.baseline IS NOT NULL AND reading.log_ratio IS NOT NULL) AND {IS_RIGHT}
+(report.detected_at IS NOT NULL OR %(reports)s::uuid[] IS NULL OR report.id = ANY (%(reports)s::uuid[])) AND {IS_USABLE}
 """
-"""The condition of readings that detection uses.
-
-Readings of later uploads wait for their turn. A time from a busy machine counts only as a ratio to its baseline.
-"""
+"""The condition of readings that detection uses: those of later uploads wait for their turn."""
 _NEWEST: Final[LiteralString] = f"""
 SELECT newest.*
   FROM unnest(%(series)s::bigint[]) wanted (id), LATERAL (

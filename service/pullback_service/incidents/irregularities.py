@@ -2,24 +2,29 @@
 
 from collections.abc import Sequence
 from itertools import groupby
+from math import log
 from operator import itemgetter
+from statistics import median
 from typing import Final, LiteralString, NamedTuple
 
 from pullback_service.claims import UNWATCHED
 from pullback_service.commits.trunk import TRUNK
+from pullback_service.comparisons.judging import moved_by_baseline
 from pullback_service.ids import MachineId, ProjectId
-from pullback_service.incidents.trunk_changes import TrunkReading, by_level, factor_of
-from pullback_service.regression import find_changes
+from pullback_service.incidents.detection_inputs import IS_USABLE
+from pullback_service.incidents.trunk_changes import AROUND, TrunkReading, by_level, factor_of
+from pullback_service.regression import Change, find_changes
 from pullback_service.statements import Query, Rows
 
 NEWEST: Final = 100
 """The newest readings of a series among which a page looks for them; those of other branches than the trunk are left out."""
 MOST_SERIES: Final = 3
-"""The most series of a case that a page looks at: times first, peers last, and the tier that came last before others."""
+"""The most series of a case that a page looks at: times before other metrics, tiers before peers, and the newest series first."""
 KINDS: Final = frozenset({"spike", "drift", "noisier"})
 
 _NEWEST: Final[LiteralString] = f"""
-SELECT series.id, series.variant, series.metric, newest.commit_id, newest.sha, newest.value, newest.log_ratio, newest.low, newest.high
+SELECT series.id, series.variant, series.metric, newest.commit_id, newest.sha, newest.value, newest.log_ratio, newest.low, newest.high,
+       newest.method, newest.workload, newest.harness
   FROM (SELECT id, {TRUNK} AS name FROM project WHERE id = %(project)s) watched
   JOIN branch ON branch.project_id = watched.id AND branch.name = watched.name, (
        SELECT id, variant, metric
@@ -27,15 +32,17 @@ SELECT series.id, series.variant, series.metric, newest.commit_id, newest.sha, n
         WHERE case_id = %(case)s AND machine_id = %(machine)s AND NOT exact AND metric <> ALL (%(unwatched)s::text[])
         ORDER BY metric <> 'time', variant_kind = 'peer', id DESC
         LIMIT %(most_series)s) series, LATERAL (
-       SELECT reading.*, commit.sha
+       SELECT reading.*, commit.sha, measured.workload, measured.harness
          FROM (
-              SELECT ordered_at, commit_id, value, log_ratio, low, high
+              SELECT series_id, ordered_at, commit_id, value, log_ratio, low, high, method, measured_id, dirty, quality, baseline
                 FROM reading
                WHERE series_id = series.id
                ORDER BY ordered_at DESC, commit_id DESC
                LIMIT %(newest)s) reading
          JOIN branch_commit ON branch_commit.branch_id = branch.id AND branch_commit.commit_id = reading.commit_id
-         JOIN commit ON commit.id = reading.commit_id) newest
+         JOIN commit ON commit.id = reading.commit_id
+         LEFT JOIN measured ON measured.id = reading.measured_id
+        WHERE {IS_USABLE}) newest
  ORDER BY series.id, newest.ordered_at, newest.commit_id
 """  # noqa: S608 - our own words
 
@@ -63,7 +70,7 @@ class NewestReadings(NamedTuple):
 
 
 def newest_of_case(project_id: ProjectId, case_id: int, machine_id: MachineId) -> Query[Sequence[NewestReadings]]:
-    """The newest readings of the first series of a case on a machine that are timed or measured, with nothing but what charts draw of them.
+    """The newest readings of the first series of a case on a machine that are timed or measured, as detection uses them.
 
     Index: pk_project, uq_branch_project_id_name, uq_series_case_id_variant_metric_machine_id, ix_reading_series_history,
     uq_branch_commit_branch_id_commit_id, pk_commit.
@@ -72,21 +79,40 @@ def newest_of_case(project_id: ProjectId, case_id: int, machine_id: MachineId) -
         "project": project_id, "case": case_id, "machine": machine_id, "unwatched": sorted(UNWATCHED), "newest": NEWEST,
         "most_series": MOST_SERIES,
     }  # fmt: skip
-    return Query(_NEWEST, values, _newest, width=9)
+    return Query(_NEWEST, values, _newest, width=12)
 
 
 def irregularities_of(readings: Sequence[TrunkReading]) -> list[Irregularity]:
-    """Spikes, drift and noisier stretches in the readings of a series along the trunk, oldest first."""
+    """Spikes, drift and noisier stretches in the readings of a series along the trunk, oldest first.
+
+    None of values that may be zero, which have no natural log. A spike has an end, and a drift of ratios is none of the baseline.
+    """
     found = []
     for at_level in by_level(readings).values():
         values, low, high = (list(column) for column in zip(*map(factor_of, at_level), strict=True))
+        if min(values) <= 0:
+            continue
         commits = [reading.commit_id for reading in at_level]
         for change in find_changes(values, low=low, high=high, commits=commits):
-            if change.kind in KINDS:
+            is_open = change.kind == "spike" and change.last == len(values) - 1
+            if (
+                change.kind in KINDS
+                and not is_open
+                and not (change.kind == "drift" and _is_of_baseline(change, at_level))
+            ):
                 between = commits[change.first : change.last + 1]
                 first = commits[change.at] if change.kind == "noisier" else between[0]
                 found.append(Irregularity(change.kind, first, between[-1], len(set(between)), change.size))
     return found
+
+
+def _is_of_baseline(drift: Change, readings: Sequence[TrunkReading]) -> bool:
+    """True if the ratio drifted because the baseline did: the variant's own values hardly moved, or the other way."""
+    if readings[0].log_ratio is None:
+        return False
+    before = median(reading.value for reading in readings[max(drift.first - AROUND, 0) : drift.first])
+    after = median(reading.value for reading in readings[drift.last : drift.last + AROUND])
+    return not before > 0 < after or moved_by_baseline(drift.size, log(after / before))
 
 
 def _newest(rows: Rows) -> Sequence[NewestReadings]:
@@ -94,8 +120,8 @@ def _newest(rows: Rows) -> Sequence[NewestReadings]:
     for (_, variant, metric), of_one in groupby(rows, key=itemgetter(0, 1, 2)):
         newest = [row[3:] for row in of_one]
         readings = [
-            TrunkReading(commit_id, value, ratio, low, high, (ratio is not None,))
-            for commit_id, _, value, ratio, low, high in newest
+            TrunkReading(commit_id, value, ratio, low, high, (ratio is not None, *level))
+            for commit_id, _, value, ratio, low, high, *level in newest
         ]
         found.append(NewestReadings(variant, metric, readings, {row[0]: row[1] for row in newest}))
     return found

@@ -45,6 +45,35 @@ def test_more_scatter_is_a_noisier_stretch():
     assert noisier.size == pytest.approx(log(4), abs=0.5)
 
 
+def test_of_values_that_may_be_zero_nothing_is_said():
+    values = np.concatenate([[0.0], 1e4 * noise(119) + 1000.0 * np.arange(119)])
+    assert irregularities_of(observed(values)) == []
+
+
+def test_two_results_at_the_end_are_no_spike_since_nobody_knows_that_they_went_back():
+    factors = np.log(noise(100))
+    factors[-2:] += log(1.3)
+    ends = np.where(np.arange(100) < 98, 0.008, 0.05)  # as of a busy machine
+    readings = [
+        TrunkReading(place, 1.0, ratio, ratio - end, ratio + end, ())
+        for place, (ratio, end) in enumerate(zip(factors.tolist(), ends.tolist(), strict=True))
+    ]
+    assert irregularities_of(readings) == []
+    again = [*readings, *(TrunkReading(100 + place, 1.0, 0.0, -0.008, 0.008, ()) for place in range(6))]
+    assert [each.kind for each in irregularities_of(again)] == ["spike"]
+
+
+@pytest.mark.parametrize("of_baseline", [True, False])
+def test_a_drift_of_the_baseline_is_none_of_the_variant(of_baseline):
+    ratios = np.log(noise(120)) + np.clip(np.arange(120) - 40, 0, 40) / 40 * log(1.12)
+    own = 2.0 * noise(120, 4) if of_baseline else 2.0 * np.exp(ratios)
+    readings = [
+        TrunkReading(place, value, ratio, None, None, ())
+        for place, (value, ratio) in enumerate(zip(own.tolist(), ratios.tolist(), strict=True))
+    ]
+    assert [each.kind for each in irregularities_of(readings)] == ([] if of_baseline else ["drift"])
+
+
 def test_steps_and_returns_are_for_incidents_and_readings_against_the_baseline_are_another_level_than_values():
     values = noise(120)
     values[60:] *= 1.2
