@@ -28,7 +28,7 @@ _INNER = ("pullback", "projects")
 
 def build_of(sha: str) -> Mapping[str, "re.Pattern[str]"]:
     """The kinds and names of folders that a step which builds a commit may leave."""
-    return {"commits": re.compile(re.escape(sha) + r"-[0-9a-f]{8}")}
+    return {"commits": re.compile(re.escape(sha) + r"-[0-9a-f]{16}")}
 
 
 def remove_tree(path: Path) -> None:
