@@ -16,7 +16,7 @@ MOST_BYTES: Final = 1024 * 1024
 MOST_HELD_BYTES: Final = 512 * 1024 * 1024
 """Bytes of all bodies that a process has read, in whole or in part, and not yet answered; or of one report of the longest, if that is more."""
 SHARES: Final = 4
-"""Callers that can hold their most at once: of one token or address a process holds that part of all; or one report of the longest, if that is more."""
+"""One caller may hold a quarter of MOST_HELD_BYTES, or one report of the longest if that is more."""
 COME_AGAIN_S: Final = 5
 
 

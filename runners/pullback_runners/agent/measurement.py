@@ -59,6 +59,13 @@ _INDEX = (
 )
 
 
+class Step(NamedTuple):
+    """A step before measuring: `environments` or `build`, and the commit of the order that it is for."""
+
+    kind: str
+    commit: str
+
+
 class Deadline(NamedTuple):
     """The end of the time of a job, by the monotonic clock, and how long that is."""
 
@@ -100,7 +107,7 @@ def measure(
         "job": {"id": lease.job_id, "attempt": lease.attempt},
         "key": key,
         "cpus": sorted(cpus),
-        "sides": isinstance(cache, Store),
+        "sandboxed": isinstance(cache, Store),
         "limits": None if isolation.level == "none" else isolation.limits.of_a_process(device),
     }
     place = cache if isinstance(cache, Path) else cache.place
@@ -119,7 +126,7 @@ def measure(
     deadline = Deadline(time.monotonic() + job.timeout_s, job.timeout_s)
     with folder.log.open("wb") as log:
 
-        def run(step: str | None, view: View) -> int:
+        def run(step: Step | None, view: View) -> int:
             way = str(INSIDE) if isolation.builds else None
             return _run(
                 {**order, "step": step, "proxy": way}, view, isolation, environment, log, folder, deadline, tell, stops
@@ -145,7 +152,7 @@ def _proxy_of(isolation: Isolation, folder: JobFolder) -> AbstractContextManager
 
 
 def _run_in_steps(
-    run: Callable[[str | None, View], int],
+    run: Callable[[Step | None, View], int],
     store: Store,
     view: View,
     isolation: Isolation,
@@ -153,19 +160,22 @@ def _run_in_steps(
     job: Job,
     proxy: BuildProxy | None,
 ) -> int:
-    """Make environments, build each commit, and measure, each with a cache of its own and what is kept of those before."""
-    builds = {"reference": job.reference, "commit": job.commit}
-    shas = {step: str(commit["sha"]) for step, commit in builds.items() if commit is not None}
+    """Make the environment of each commit, build each, and measure, each with a cache of its own and what is kept of those before."""
+    commits = {"reference": job.reference, "commit": job.commit}
+    shas = {name: str(commit["sha"]) for name, commit in commits.items() if commit is not None}
     if shas.get("reference") == shas["commit"]:
         del shas["reference"]
-    for step in ("environments", *shas, None):
+    steps = [Step(kind, name) for kind in ("environments", "build") for name in shas]
+    for step in (*steps, None):
         shown = store.shown(list(shas.values()))
         isolation.give(folder.cache)
         way = [] if proxy is None or step is None else [(proxy.file, INSIDE)]
         try:
             status = run(step, replace(view, writable={store.place: folder.cache}, kept=[*shown, *way]))
             if status == 0 and step is not None:
-                store.take(folder.cache, ENVIRONMENTS if step == "environments" else build_of(shas[step]), shown)
+                store.take(
+                    folder.cache, ENVIRONMENTS if step.kind == "environments" else build_of(shas[step.commit]), shown
+                )
         finally:
             remove_tree(folder.cache)
         if status != 0:

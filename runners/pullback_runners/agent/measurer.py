@@ -82,17 +82,20 @@ def main(folder: str, progress_fd: str, parent_pid: str) -> int:
 
 def _measure(job: JobFolder, order: Mapping[str, Any], tell: Callable[[Progress], None]) -> dict[str, Any] | None:
     """Build what was ordered, by the file of the commit that is judged, and measure it unless it is only to be built."""
+    from pullback_runners.projects.folder_cache import make_no_more  # noqa: PLC0415
     from pullback_runners.projects.subjects import build_subject  # noqa: PLC0415
 
     logging.basicConfig(stream=sys.stdout, format="%(message)s")
     logging.getLogger("pullback_runners.projects").setLevel(logging.INFO)
     repository, commit, compared = Path(order["repository"]), order["commit"], order["reference"]
-    if (step := order["step"]) is not None:
+    if order["step"] is not None:
         if order["proxy"] is not None:
             forward_loopback(Path(order["proxy"]))
-        _prepare(job, order, step, tell)
+        _prepare(job, order, tell)
         return None
     tell(Progress("build", 0, 1, f"building {commit['sha'][:10]}"))
+    if order["sandboxed"]:
+        make_no_more()
     project, files = _project(job, repository, commit)
     built = build_subject(project, repository, commit, tell)
     _warn(built)
@@ -100,9 +103,11 @@ def _measure(job: JobFolder, order: Mapping[str, Any], tell: Callable[[Progress]
     if compared is not None and compared["sha"] != commit["sha"]:
         reference = build_subject(project, repository, compared, tell)
         _warn(reference)
-        if order["sides"]:
-            # Names of one length: they are in the memory of what is timed.
-            reference, built = reference.on_side(job.work / "reference"), built.on_side(job.work / "candidate")
+        if order["sandboxed"]:
+            # Below the cache of this step, which was empty when it began. Names of one length: they are in the memory of what is timed.
+            sides = Path(os.environ["XDG_CACHE_HOME"]) / "sides"
+            sides.mkdir()
+            reference, built = reference.on_side(sides / "reference"), built.on_side(sides / "candidate")
     else:
         reference = built
     if compared is None:
@@ -110,23 +115,19 @@ def _measure(job: JobFolder, order: Mapping[str, Any], tell: Callable[[Progress]
     return _compare(order, project, reference, built, workloads, tell)
 
 
-def _prepare(job: JobFolder, order: Mapping[str, Any], step: str, tell: Callable[[Progress], None]) -> None:
-    """A step before measuring: make the environments of all commits, or build one of them."""
+def _prepare(job: JobFolder, order: Mapping[str, Any], tell: Callable[[Progress], None]) -> None:
+    """A step before measuring: make the environment of a commit, or build it, as the file of the commit that is judged says."""
     from pullback_runners.projects.subjects import build_subject, make_environments  # noqa: PLC0415
 
     repository = Path(order["repository"])
-    wanted = (
-        [order[step]]
-        if step != "environments"
-        else [each for each in (order["reference"], order["commit"]) if each is not None]
-    )
-    for number, commit in enumerate(wanted):
-        tell(Progress("build", number, len(wanted), f"building {commit['sha'][:10]}"))
-        project, _ = _project(job, repository, commit)
-        if step == "environments":
-            make_environments(project, repository, commit, tell)
-        else:
-            build_subject(project, repository, commit, tell).compile_bytecode()
+    kind, name = order["step"]
+    commit = order[name]
+    tell(Progress("build", 0, 1, f"building {commit['sha'][:10]}"))
+    project, _ = _project(job, repository, order["commit"])
+    if kind == "environments":
+        make_environments(project, repository, commit, tell)
+    else:
+        build_subject(project, repository, commit, tell).compile_bytecode()
 
 
 def _project(job: JobFolder, repository: Path, commit: Mapping[str, Any]) -> "tuple[ProjectFile, Path | None]":

@@ -86,7 +86,7 @@ def _holder(file: IO[str]) -> str:
 
 
 def _shown(written: object) -> str:
-    """Text that anybody may have written, on one line, with all of its characters visible and no longer than is read."""
+    """Text that anybody may have written, on one line, with all of its characters visible, cut after 500 characters."""
     text = " ".join(str(written).split())
     return visible(text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…")
 

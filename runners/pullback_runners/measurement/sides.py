@@ -1,18 +1,20 @@
 """The side of a commit in a comparison: processes that run its code write to a folder of their own, and reach no process of the other commit.
 
 Two commits are measured beside each other in one sandbox and by one user, with an object cache, a HOME and a TMPDIR for each. The kernel keeps
-them apart (Landlock, landlock(7)): a process that has entered a side writes, with all that it starts, beneath its folder and in memory (/tmp,
-/dev/shm) alone, and traces or signals no process outside. It costs some system calls, and cannot be undone. A kernel without Landlock keeps
-nobody apart. Nothing but the standard library is needed, so that it is entered before anything of a commit is imported.
+them apart (Landlock, landlock(7), from Linux 5.19): a process that has entered a side writes, with all that it starts, beneath its folder and in
+memory (/tmp, /dev/shm) alone, and traces or signals no process outside. It costs some system calls, and cannot be undone. A kernel without it
+keeps nobody apart. Not refused is what one process of a user may do to others by their ids or to files by their paths without opening them to
+write: prlimit, sched_setaffinity and setpriority; chmod, utime and flock; truncate before Linux 6.2, signals before 6.12.
 
-Run as `python -P -m` with this name, a folder and a command it enters the side and becomes the command: threads that are there already, such as
-those of a BLAS, would stay outside.
+Run as a file, by our own Python without packages (`-I -S`), with a folder, variables, `--` and a command it enters the side and becomes the
+command: threads that are there already, such as those of a BLAS, would stay outside, and so would what the command's interpreter runs as it starts.
 """
 
 import ctypes
 import os
 import struct
 import sys
+from collections.abc import Mapping
 
 # linux/landlock.h and the table of system calls, which is one for all architectures since 5.1.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
@@ -24,34 +26,50 @@ _NO_NEW_PRIVILEGES = 38  # of prctl(2)
 _SHARED, _NODES = ("/tmp", "/dev/shm"), "/dev"  # noqa: S108 - of the sandbox
 
 
-def side_command(python: list[str], folder: "os.PathLike[str] | None") -> list[str]:
-    """The command that puts the command behind it on a side; none where it is on none."""
-    return [] if folder is None else [*python, "-P", "-m", __name__, os.fspath(folder)]
+def make_side(folder: str) -> None:
+    """Make the folders of a side. FileExistsError if there are any: a commit may have put something into them."""
+    for each in _variables(folder).values():
+        os.mkdir(each)  # noqa: PTH102 - pathlib takes 7 ms to import
+
+
+def on_side(
+    command: list[str], variables: Mapping[str, str], folder: "os.PathLike[str] | None"
+) -> tuple[list[str], Mapping[str, str]]:
+    """A command and its environment variables, with the program that enters a side in front; as they are without a side.
+
+    The variables are set when that program becomes the command: one of them may name a library to load.
+    """
+    if folder is None:
+        return command, variables
+    told = [f"{name}={value}" for name, value in variables.items()]
+    return [sys.executable, "-I", "-S", __file__, os.fspath(folder), *told, "--", *command], os.environ
 
 
 def enter_side(folder: str) -> None:
     """Use and write this folder alone from now on, in this process, which has one thread, and in all that it starts."""
-    own = {
-        "HOME": folder,
-        "TMPDIR": f"{folder}/tmp",  # noqa: S108 - of the side
-        "XDG_CACHE_HOME": f"{folder}/cache",
-        "PULLBACK_CACHE_DIR": f"{folder}/objects",
-    }
-    for each in own.values():
-        os.makedirs(each, exist_ok=True)  # noqa: PTH103 - pathlib takes 7 ms to import
-    os.environ.update(own)
+    os.environ.update(_variables(folder))
     if (known := sys.modules.get("tempfile")) is not None:
         vars(known)["tempdir"] = None  # it may have looked already
     os.chdir(folder)
     _write_alone(folder)
 
 
+def _variables(folder: str) -> dict[str, str]:
+    """The environment variables of a side, with its folders."""
+    return {
+        "HOME": folder,
+        "TMPDIR": f"{folder}/tmp",  # noqa: S108 - of the side
+        "XDG_CACHE_HOME": f"{folder}/cache",
+        "PULLBACK_CACHE_DIR": f"{folder}/objects",
+    }
+
+
 def _write_alone(folder: str) -> None:
     version = _call(_CREATE_RULESET, None, 0, _ASK_VERSION) if sys.platform == "linux" else -1
-    if version < 1:
+    if version < 2:  # the first one refuses to move a file from one folder of a side to another
         return
     files = _WRITE_FILE | (_TRUNCATE if version >= 3 else 0)
-    everything = files | _MAKE_AND_REMOVE | (_REFER if version >= 2 else 0)
+    everything = files | _MAKE_AND_REMOVE | _REFER
     # What is refused of files, of the network, and towards processes outside; older kernels know the first of these alone.
     refused = struct.pack("=QQQ", everything, 0, _SIGNALS)[: 24 if version >= 6 else 8]
     rules = _done(_call(_CREATE_RULESET, refused, len(refused), 0))
@@ -82,5 +100,7 @@ def _done(result: int) -> int:
 
 
 if __name__ == "__main__":
+    at = sys.argv.index("--")
     enter_side(sys.argv[1])
-    os.execv(sys.argv[2], sys.argv[2:])  # noqa: S606 - a command of ours
+    theirs = dict(each.split("=", 1) for each in sys.argv[2:at])
+    os.execvpe(sys.argv[at + 1], sys.argv[at + 1 :], theirs | _variables(sys.argv[1]))  # noqa: S606 - a command of ours

@@ -3,10 +3,8 @@
 Run as `python -P -m` with this name it reads one order from its standard input and answers with one line.
 """
 
-import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import sysconfig
@@ -22,7 +20,7 @@ from pullback_runners.measurement.answer_forms import CHOICE, is_text, wrong_ent
 from pullback_runners.measurement.answers import MOST_BYTES, NoAnswerError, answer_of
 from pullback_runners.measurement.subject import Subject
 from pullback_runners.measurement.worker import import_subject, take_standard_output
-from pullback_runners.measurement.worker_process import interpreter, module_command, python_environment
+from pullback_runners.measurement.worker_process import interpreter, python_environment, start_module
 from pullback_runners.tail import tail_of
 from pullback_runners.variants import TIERS, known_variants
 from pullback_runners.workloads import UNFUSED, Case, Choice, Offer, choose_cases
@@ -143,21 +141,15 @@ def _asked(subject: Subject, order: Mapping[str, Any]) -> tuple[int, bytes, str]
     with tempfile.TemporaryFile() as ordered, tempfile.TemporaryFile() as answers, tempfile.TemporaryFile() as errors:
         ordered.write(json.dumps(order).encode())
         ordered.seek(0)
-        process = subprocess.Popen(  # noqa: S603 - our own module
-            module_command(subject, __name__),
-            stdin=ordered,
-            stdout=answers,
-            stderr=errors,
-            env=python_environment(subject),
-            start_new_session=True,
+        process = start_module(
+            subject, __name__, python_environment(subject), stdin=ordered, stdout=answers, stderr=errors
         )
         try:
             status = process.wait(_TIMEOUT_S)
         except subprocess.TimeoutExpired as error:
             raise UsageError(f"the workload files were not loaded in {_TIMEOUT_S} s; they import too much") from error
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            process.kill()
             process.wait()
         answers.seek(0)
         return status, answers.readline(MOST_BYTES + 1), tail_of(errors).decode(errors="replace")

@@ -22,7 +22,7 @@ from pullback_runners.measurement.answer_forms import Form, any_object, is_failu
 from pullback_runners.measurement.answers import Answers, NoAnswerError
 from pullback_runners.measurement.clocks import blas_threads
 from pullback_runners.measurement.member import Member
-from pullback_runners.measurement.sides import side_command
+from pullback_runners.measurement.sides import on_side
 from pullback_runners.measurement.subject import Subject
 from pullback_runners.tail import tail_of
 from pullback_runners.workloads import Case
@@ -221,10 +221,11 @@ def _place(folder: Path | None, case: Case, member: Member) -> str | None:
     return None if folder is None else str(folder / f"{hashlib.sha256(what.encode()).hexdigest()}.npy")
 
 
-class _Session(subprocess.Popen[bytes]):
+class Session(subprocess.Popen[bytes]):
     """A process with a session of its own, which ends with all that it has started and left running."""
 
     def kill(self) -> None:
+        """End all of them."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
 
@@ -234,14 +235,14 @@ def start_worker(
 ) -> WorkerProcess:
     """Start a worker as a fresh process, under another program if `under` is that one's command."""
     channel = Channel()
-    process = _Session(
-        module_command(member.subject, "pullback_runners.measurement.worker", under),
+    process = start_module(
+        member.subject,
+        "pullback_runners.measurement.worker",
+        worker_environment(case, member.subject, Draw.of(settings.rng), counts_native=task == "examine"),
+        under=under,
         stdin=channel.worker_orders,
         stdout=channel.worker_answers,
         stderr=channel.errors,
-        env=worker_environment(case, member.subject, Draw.of(settings.rng), counts_native=task == "examine"),
-        # A session of its own: Ctrl-C in a terminal reaches the coordinator alone, which ends its workers in order.
-        start_new_session=True,
     )
     channel.close_worker_ends()
     return WorkerProcess(task, case, member, settings, process, channel)
@@ -258,10 +259,29 @@ def interpreter(subject: Subject) -> list[str]:
     return [str(subject.python or sys.executable)]
 
 
-def module_command(subject: Subject, module: str, under: Sequence[str] = ()) -> list[str]:
-    """The command that runs a module of ours, which will import a subject, on its side; under another program if `under` is that one's command."""
-    python = interpreter(subject)
-    return [*side_command(python, subject.side), *under, *python, "-P", "-m", module]
+def start_module(
+    subject: Subject,
+    module: str,
+    variables: Mapping[str, str],
+    *,
+    under: Sequence[str] = (),
+    stdin: IO[bytes] | int,
+    stdout: IO[bytes] | int,
+    stderr: IO[bytes],
+    pass_fds: Sequence[int] = (),
+) -> "Session":
+    """Start a module of ours, which will import a subject, on its side; under another program if `under` is that one's command."""
+    command, environment = on_side([*under, *interpreter(subject), "-P", "-m", module], variables, subject.side)
+    # A session of its own: Ctrl-C in a terminal reaches the coordinator alone, which ends its workers in order.
+    return Session(
+        command,
+        env=environment,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        pass_fds=pass_fds,
+        start_new_session=True,
+    )
 
 
 def python_environment(subject: Subject) -> dict[str, str]:

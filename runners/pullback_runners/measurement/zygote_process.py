@@ -21,7 +21,7 @@ from pullback_runners.measurement.worker_process import (
     WorkerProcess,
     WorkerSettings,
     last_words,
-    module_command,
+    start_module,
     worker_environment,
 )
 from pullback_runners.variants import TIERS
@@ -68,24 +68,25 @@ class Zygote:
         ]
         subjects = [member.subject for member in members]
         shared = subjects[0] if subjects.count(subjects[0]) == len(subjects) else None
-        self._process = subprocess.Popen(  # noqa: S603 - the interpreter of an environment that we made
-            # Workers of several sides each enter their own, before they import anything of a commit.
-            module_command(shared or replace(subjects[0], side=None), "pullback_runners.measurement.zygote"),
+        # Workers of several sides each enter their own, before they import anything of a commit.
+        is_outside = shared is None and subjects[0].side is not None
+        self._process = start_module(
+            replace(subjects[0], side=None) if is_outside else subjects[0],
+            "pullback_runners.measurement.zygote",
+            worker_environment(
+                case, members[0].subject, draw or Draw.of(settings.rng), counts_native=task == "examine"
+            ),
             stdin=self._channel.worker_orders,
             stdout=self._channel.worker_answers,
             stderr=self._channel.errors,
             pass_fds=[descriptor for ends in theirs for descriptor in ends.values()],
-            env=worker_environment(
-                case, members[0].subject, draw or Draw.of(settings.rng), counts_native=task == "examine"
-            ),
-            # A session of its own, as every worker has, and the handle by which all are ended at once.
-            start_new_session=True,
         )
         for channel in (self._channel, *self._channels):
             channel.close_worker_ends()
         self._channel.send(
             {
-                "modules": settings.modules,
+                # Many a module keeps HOME or a cache folder as it is imported, which has to be that of a side.
+                "modules": () if is_outside else settings.modules,
                 "subject": shared.document() if shared else None,
                 "subjects": sorted({name.partition(".")[0] for each in subjects for name in each.imports}),
                 "engine": _runs_one_engine(members, shared),

@@ -7,16 +7,24 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from pullback_runners.errors import CacheError
+from pullback_runners.errors import BuildError, CacheError
 from pullback_runners.projects.build_steps import step
 
 _in_use: dict[Path, int] = {}
 """Locks of this process by their descriptors: what it has asked for stays until it ends."""
 
+_only_kept = False
+
 
 def cache_folder() -> Path:
     """The folder of checkouts and environments: the user's folder for caches."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "pullback" / "projects"
+
+
+def make_no_more() -> None:
+    """Refuse from now on, in this process, to make a folder that is not there."""
+    global _only_kept  # noqa: PLW0603 - of the process
+    _only_kept = True
 
 
 def kept_folder(
@@ -34,6 +42,10 @@ def kept_folder(
         finished = _beside(place, ".bytes")
         _take(lock, fcntl.LOCK_SH)  # others that use a finished folder need not wait for each other
         if not (finished.exists() and is_sound(place)):
+            if _only_kept:
+                raise BuildError(
+                    f"no step before measuring left {place.parent.name}/{place.name}, and nothing is built beside what is measured"
+                )
             _take(lock, fcntl.LOCK_EX)
             try:
                 if not (finished.exists() and is_sound(place)):

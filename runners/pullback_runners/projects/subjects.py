@@ -15,6 +15,7 @@ from typing import Any
 from pullback_runners.commits import describe_commit
 from pullback_runners.errors import BuildError, CacheError
 from pullback_runners.git import git
+from pullback_runners.measurement.sides import make_side
 from pullback_runners.measurement.subject import Subject
 from pullback_runners.progress import Progress, ignore_progress
 from pullback_runners.projects.backends import backend_for, make_backend, variables_for
@@ -73,7 +74,8 @@ class BuiltCommit:
         )
 
     def on_side(self, folder: Path) -> "BuiltCommit":
-        """The commit with this folder as its side in a comparison: nothing else is written by what runs its code."""
+        """The commit with this new folder as its side in a comparison: nothing else is written by what runs its code."""
+        make_side(str(folder))
         objects = None if self.subject.objects is None else folder / "objects"
         return replace(self, subject=replace(self.subject, side=folder, objects=objects))
 
@@ -126,7 +128,7 @@ def _way_of(project: ProjectFile, repository: Path, sha: str) -> str:
         way += [f"{name}={os.environ[name]}" for name in _OF_COMPILERS if name in os.environ]
         way += built_against(project.build)
         way += _todays_requirements(project, repository, sha)
-    return sha256(repr(way).encode()).hexdigest()[:8]
+    return sha256(repr(way).encode()).hexdigest()[:16]
 
 
 def _todays_requirements(project: ProjectFile, repository: Path, sha: str) -> list[str]:

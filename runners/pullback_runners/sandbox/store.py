@@ -1,7 +1,10 @@
 """Caches of jobs in sandboxes: folders that the agent kept from earlier jobs, read-only in the cache of a step.
 
 A step of a job writes to a cache of its own (projects/folder_cache.py). After its last process has ended the agent keeps some folders of it:
-environments made before code of the commit ran, and the build of the one commit that was built. The rest, object code included, is removed.
+the environment of one commit after the step that makes it, and the build of the one commit that was built. The rest, object code included, is removed.
+
+A step that makes an environment runs what it installs: code of the commit, where its requirements name the commit or a wheel in it. That code can
+leave environments under names of others, of which no environment is kept yet, and they are kept as well. One that is kept is never replaced.
 
 Each kept folder has a seal: an HMAC over the names, types, sizes and times of its files, with a key that jobs cannot read. A process cannot set the
 change time (ctime) of a file. A folder that was modified or added by anybody else is removed instead of shown.
@@ -19,7 +22,7 @@ from hashlib import sha256
 from pathlib import Path
 
 ENVIRONMENTS = {kind: re.compile(r"[0-9a-f]{16}") for kind in ("environments", "backends", "harnesses")}
-"""The kinds of folders that a step without code of a commit may leave, with patterns of their names."""
+"""The kinds of folders that a step which makes an environment may leave, with patterns of their names."""
 MOST_BYTES = {"environments": 20 << 30, "backends": 2 << 30, "harnesses": 1 << 30, "commits": 5 << 30}
 _LEAST_BYTES = 4096
 """The size that an empty file counts for: it takes an inode and a name."""
@@ -28,7 +31,7 @@ _INNER = ("pullback", "projects")
 
 def build_of(sha: str) -> Mapping[str, "re.Pattern[str]"]:
     """The kinds and names of folders that a step which builds a commit may leave."""
-    return {"commits": re.compile(re.escape(sha) + r"-[0-9a-f]{8}")}
+    return {"commits": re.compile(re.escape(sha) + r"-[0-9a-f]{16}")}
 
 
 def remove_tree(path: Path) -> None:

@@ -396,7 +396,7 @@ async def _try_again(
         _finish(job, "lost", kind, message)
         return "lost"
     job.state, job.failure_kind, job.failure_message = "queued", kind, message
-    # Nobody rings when a pause is over: waiting agents are called by the listener's next look, a few seconds later.
+    # No notification is sent when a pause is over: waiting agents are called by the listener's next look, a few seconds later.
     job.not_before = await session.scalar(select(_from_now(pause_s))) if pause_s else None
     await session.flush()
     if job.not_before is None:

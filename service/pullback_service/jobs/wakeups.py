@@ -3,7 +3,7 @@
 A notification makes one query for what is queued, and calls as many seats as there are jobs, those that fit, the longest waiting
 first. Whoever was called and got nothing (another process was faster) passes the call on. So a job costs two or three transactions, not one for each agent, and waiting costs none.
 
-Ringing only shortens the wait: the listener looks by itself every few seconds. A lost notification, a dropped connection or
+A notification only shortens the wait: the listener looks by itself every few seconds. A lost notification, a dropped connection or
 a pool that does not pass NOTIFY on costs seconds and no job.
 """
 
@@ -23,7 +23,7 @@ from pullback_service.roles import SERVICE_ROLE
 RECONNECT_AFTER_S = 2.0
 # Notices that the listening connection has died without a word.
 QUIET_CHECK_S = 30.0
-# Without a ring the listener looks at the queue again after this long, if somebody waits.
+# Without a notification the listener looks at the queue again after this long, if somebody waits.
 LOOK_AGAIN_AFTER_S = 6.0
 MOST_CALLED = 8
 

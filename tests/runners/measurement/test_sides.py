@@ -1,6 +1,7 @@
 """Processes on a side of a comparison write to their own folder alone, and reach no process of the other one."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -9,7 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from pullback_runners.measurement.sides import _ASK_VERSION, _CREATE_RULESET, _call, side_command
+from pullback_runners.measurement import sides as landlock
+from pullback_runners.measurement.member import Member
+from pullback_runners.measurement.sides import _ASK_VERSION, _CREATE_RULESET, _call, make_side, on_side
+from pullback_runners.measurement.subject import Subject
+from pullback_runners.measurement.worker_process import WorkerSettings
+from pullback_runners.measurement.zygote_process import Zygotes
 
 needs_landlock = pytest.mark.skipif(
     sys.platform != "linux" or _call(_CREATE_RULESET, None, 0, _ASK_VERSION) < 6,
@@ -58,6 +64,8 @@ print(json.dumps({
 def sides():
     """The folders of two sides, outside of what all may write."""
     folder = Path(tempfile.mkdtemp(prefix="pullback-", dir="/var/tmp"))
+    for name in ("reference", "candidate"):
+        make_side(str(folder / name))
     yield folder / "reference", folder / "candidate"
     shutil.rmtree(folder)
 
@@ -65,19 +73,12 @@ def sides():
 @needs_landlock
 def test_a_process_on_a_side_changes_nothing_of_the_other_and_reaches_none_of_its_processes(sides):
     reference, candidate = sides
-    on_reference = [*side_command([sys.executable], reference), sys.executable, "-c", "print(flush=True); input()"]
-    with subprocess.Popen(on_reference, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as neighbour:
+    waits, _ = on_side([sys.executable, "-c", "print(flush=True); input()"], os.environ, reference)
+    with subprocess.Popen(waits, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as neighbour:
         neighbour.stdout.readline()
         known = reference / "objects" / "known.object"
         known.write_text("its code")
-        spy = [
-            *side_command([sys.executable], candidate),
-            sys.executable,
-            "-c",
-            SPY,
-            str(reference),
-            str(neighbour.pid),
-        ]
+        spy, _ = on_side([sys.executable, "-c", SPY, str(reference), str(neighbour.pid)], os.environ, candidate)
         done = subprocess.run(spy, check=False, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
         neighbour.communicate(b"\n", timeout=60)
@@ -105,4 +106,52 @@ def test_without_landlock_a_side_has_folders_of_its_own_all_the_same(sides):
 
 
 def test_a_command_that_is_on_no_side_stays_as_it_is():
-    assert side_command([sys.executable], None) == []
+    assert on_side(["python"], {"LANG": "C"}, None) == (["python"], {"LANG": "C"})
+
+
+def test_a_side_is_never_made_where_a_commit_left_something(tmp_path):
+    (tmp_path / "reference").mkdir()
+    with pytest.raises(FileExistsError):
+        make_side(str(tmp_path / "reference"))
+
+
+def test_a_landlock_that_refuses_moves_between_folders_is_not_used(monkeypatch):
+    asked = []
+    monkeypatch.setattr(landlock, "_call", lambda *call: asked.append(call) or 1)
+    landlock._write_alone("/nowhere")
+    assert len(asked) == 1
+
+
+def test_an_installed_module_that_keeps_home_as_it_is_imported_keeps_that_of_its_side(
+    sides, tmp_path, monkeypatch, faulty_workloads, sound_case
+):
+    (tmp_path / "keeps_home.py").write_text("from pathlib import Path\nHOME = Path.home()\n")
+    (tmp_path / "commit").mkdir()
+    (tmp_path / "commit" / "measured.py").write_text("import keeps_home\n(keeps_home.HOME / 'written').write_text('')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    members = [
+        Member("right", role=side.name, subject=Subject((tmp_path / "commit",), ("measured",), side=side))
+        for side in sides
+    ]
+    zygotes = Zygotes(sound_case, members, WorkerSettings([faulty_workloads], modules=["keeps_home"]))
+    try:
+        assert [worker.answer()["ready"] for worker in zygotes.workers.values()] == [True, True]
+    finally:
+        zygotes.end()
+    assert [(folder / "written").exists() for folder in (*sides, tmp_path)] == [True, True, False]
+
+
+@needs_landlock
+def test_a_commit_s_interpreter_runs_nothing_before_it_is_on_the_side(sides, tmp_path):
+    reference, candidate = sides
+    (tmp_path / "sitecustomize.py").write_text(
+        f"for place in ('{reference}', '{candidate}'):\n"
+        "    try:\n        open(place + '/written', 'a').write('x')\n    except OSError:\n        pass"
+    )
+    variables = {"PYTHONPATH": str(tmp_path), "LONG": "a=b"}
+    command, environment = on_side([sys.executable, "-c", "import os; print(os.environ['LONG'])"], variables, candidate)
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    assert done.stdout == "a=b\n"
+    assert not (reference / "written").exists()
+    assert (candidate / "written").read_text() == "x"

@@ -9,7 +9,8 @@ import psutil
 import pytest
 
 from pullback_runners.errors import BuildError
-from pullback_runners.projects.folder_cache import kept_folder
+from pullback_runners.projects import folder_cache
+from pullback_runners.projects.folder_cache import kept_folder, make_no_more
 
 
 def test_a_folder_is_made_once_and_again_where_it_was_not_finished(tmp_path):
@@ -126,3 +127,12 @@ def test_what_a_killed_process_has_started_is_ended(tmp_path):
 def _wait_for(file):
     while not file.exists():
         time.sleep(0.05)
+
+
+def test_a_process_that_is_to_make_no_more_takes_what_is_there_and_says_what_is_not(tmp_path, monkeypatch):
+    monkeypatch.setattr(folder_cache, "_only_kept", False)
+    kept_folder(tmp_path / "one", lambda _: None, 1000)
+    make_no_more()
+    assert kept_folder(tmp_path / "one", pytest.fail, 1000).is_dir()
+    with pytest.raises(BuildError, match=rf"no step before measuring left {tmp_path.name}/two"):
+        kept_folder(tmp_path / "two", pytest.fail, 1000)

@@ -23,15 +23,23 @@ USER = str(
 DRIVER = """
 import json, sys
 from pathlib import Path
+from pullback_runners.agent import measurement
 from pullback_runners.agent.client import Claim, Job, Lease
 from pullback_runners.agent.errors import JobFailedError
 from pullback_runners.agent.jobfolder import JobFolder
-from pullback_runners.agent.measurement import measure
 from pullback_runners.errors import UsageError
 from pullback_runners.sandbox.isolation import isolated
 from pullback_runners.sandbox.limits import Limits
 from pullback_runners.sandbox.proxy import BuildNetwork
 
+def said_below(folder):
+    return [json.loads(line) for said in folder.rglob("said.txt") for line in said.read_text().splitlines()]
+
+def remove_tree(folder, remove=measurement.remove_tree):
+    on_sides.extend(said_below(folder))
+    remove(folder)
+
+on_sides, measurement.remove_tree = [], remove_tree
 asked = json.loads(sys.argv[1])
 data, repository = Path(asked["data"]), Path(asked["repository"])
 commit = {"sha": asked["sha"], "parents": [], "branch": "main", "author": "A", "authored_at": None, "title": "t", "dirty": False}
@@ -43,14 +51,14 @@ with isolated(data, asked["level"], asked["user"], readable=[repository], limits
     folder = JobFolder.create(data / "jobs", lease, "key", isolation.user)
     answer = {"report": None, "failure": None}
     try:
-        answer["report"] = measure(
+        answer["report"] = measurement.measure(
             claim, repository, folder, "key", cache=isolation.cache(data, "demo", trusted=asked["trusted"]), cpus=frozenset(),
             tell=lambda _: None, stops=lambda: None, isolation=isolation)
     except JobFailedError as failure:
         answer["failure"] = [failure.kind, str(failure)]
     with folder.log.open(errors="replace") as log:
         answer["log"] = log.read(1 << 20)
-    answer["said"] = [json.loads(line) for said in folder.work.rglob("said.txt") for line in said.read_text().splitlines()]
+    answer["said"] = said_below(folder.work) + on_sides
     answer["owner"] = folder.work.stat().st_uid
     answer["log_bytes"] = folder.log.stat().st_size
     folder.remove()

@@ -293,7 +293,7 @@ for each in projects.rglob("*"):
         said["altered"].append(str(each))
     except OSError:
         pass
-for name in ("environments/" + "0" * 15 + "a", "commits/PREVIOUS-00000000"):
+for name in ("environments/" + "0" * 15 + "a", "commits/PREVIOUS-" + "0" * 16):
     (projects / name).mkdir(parents=True, exist_ok=True)
     (projects / name / "planted").write_text("")
     (projects / (name + ".bytes")).write_text("1")
@@ -391,8 +391,7 @@ def test_of_two_commits_that_are_compared_none_writes_what_the_other_one_loads(j
     assert answer["failure"] is None, answer
     assert {row["candidate"] for row in answer["report"]["comparisons"]} == {repository.git("rev-parse", "HEAD")}
     assert [row for row in answer["report"]["comparisons"] if row["outcome"] == "failed"] == []
-    _, *said = answer["said"]  # the first one chose the cases, before the other side was there
-    assert said
+    assert answer["said"]
     refused = "PermissionError"
     expected = {
         "own": "done",
@@ -402,7 +401,58 @@ def test_of_two_commits_that_are_compared_none_writes_what_the_other_one_loads(j
         "memory": [refused],
         "processes": [refused],
     }
-    assert [each for each in said if each != expected] == []
+    assert [each for each in answer["said"] if each != expected] == []
+
+
+PLANT_SIDES = """
+import os
+from pathlib import Path
+
+for top in (Path(os.environ["HOME"]), Path(os.environ["XDG_CACHE_HOME"]) / "sides"):
+    for name in ("reference", "candidate"):
+        (top / name / "objects").mkdir(parents=True, exist_ok=True)
+        (top / name / "objects" / "planted.object").write_text("code")
+"""
+FIND = """
+import json, os
+from pathlib import Path
+
+home, objects = Path(os.environ["HOME"]), Path(os.environ["PULLBACK_CACHE_DIR"])
+with open(home / "said.txt", "a") as file:
+    file.write(json.dumps([home.name, [str(each) for each in objects.rglob("*.object")]]) + "\\n")
+"""
+
+
+def test_no_build_writes_to_the_side_of_a_commit_before_it_is_measured(job, repository):
+    source = (repository.folder / "src/waves.py").read_text()
+    repository.write("src/waves.py", f"{FIND}\n{source}")
+    repository.write("hostile.py", PLANT_SIDES)
+    reference = repository.commit("the reference")
+    repository.slow_down(2)
+    repository.write("src/waves.py", f"{FIND}\n{(repository.folder / 'src/waves.py').read_text()}")
+    answer = job("sandbox", build=PLANT_SIDES, reference=reference, timeout_s=120)
+    assert answer["failure"] is None, answer
+    assert {name for name, _ in answer["said"]} == {"reference", "candidate"}
+    assert [planted for _, planted in answer["said"] if planted] == []
+
+
+SEEN = """
+import json, os
+from pathlib import Path
+
+commits = Path(os.environ["XDG_CACHE_HOME"]) / "pullback/projects/commits"
+with open(os.environ["HOME"] + "/said.txt", "a") as file:
+    file.write(json.dumps(sorted(each.name[:40] for each in commits.iterdir() if each.is_dir())) + "\\n")
+"""
+
+
+def test_both_commits_of_a_comparison_are_built_by_the_candidates_file_before_any_is_measured(job, repository):
+    repository.write("hostile.py", SEEN)
+    reference = repository.commit("the reference, whose own file has no command")
+    answer = job("sandbox", build=SEEN, reference=reference, timeout_s=120)
+    assert answer["failure"] is None, answer
+    candidate = repository.git("rev-parse", "HEAD")
+    assert answer["said"] == [[reference], sorted([reference, candidate])]
 
 
 def test_a_report_that_is_a_link_to_a_secret_is_not_sent(job, data):

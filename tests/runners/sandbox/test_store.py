@@ -38,15 +38,15 @@ def _names(store):
 
 
 def test_a_step_leaves_what_it_may_make_and_nothing_else(store, step):
-    own = step(f"environments/{NAME}", f"commits/{SHA}-01234567", "environments/another-name")
+    own = step(f"environments/{NAME}", f"commits/{SHA}-0123456789abcdef", "environments/another-name")
     (own / "pullback" / "native").mkdir()
     (own / "pullback" / "native" / "x.object").write_text("code")
     store.take(own, ENVIRONMENTS, [])
     assert not own.exists()
     assert _names(store) == [f"environments/{NAME}"]
-    own = step(f"commits/{'b' * 40}-01234567", f"environments/{'1' * 16}", f"commits/{SHA}-01234567")
+    own = step(f"commits/{'b' * 40}-0123456789abcdef", f"environments/{'1' * 16}", f"commits/{SHA}-0123456789abcdef")
     store.take(own, build_of(SHA), store.shown([SHA]))
-    assert _names(store) == [f"commits/{SHA}-01234567", f"environments/{NAME}"]
+    assert _names(store) == [f"commits/{SHA}-0123456789abcdef", f"environments/{NAME}"]
     assert list(store.place.rglob("*.object")) == []
 
 
