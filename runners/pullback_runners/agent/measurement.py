@@ -120,8 +120,9 @@ def measure(
     if isolation.builds is not None:
         environment |= {name: value for name in _INDEX if "@" not in (value := os.environ.get(name, "@"))}
     if isolation.level != "none":
-        # A job writes its HOME: none of its processes takes modules of the user from there.
+        # A job writes its HOME: none of its processes takes modules of the user from there, nor git's settings.
         environment |= {"HOME": str(folder.work), "TMPDIR": str(folder.work), "PYTHONNOUSERSITE": "1"}
+        environment |= {"GIT_CONFIG_GLOBAL": os.devnull}
     view = View(folder.work, _places_of(repository), devices=() if device == "cpu" else nodes)
     deadline = Deadline(time.monotonic() + job.timeout_s, job.timeout_s)
     with folder.log.open("wb") as log:

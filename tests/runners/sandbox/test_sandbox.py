@@ -412,6 +412,7 @@ for top in (Path(os.environ["HOME"]), Path(os.environ["XDG_CACHE_HOME"]) / "side
     for name in ("reference", "candidate"):
         (top / name / "objects").mkdir(parents=True, exist_ok=True)
         (top / name / "objects" / "planted.object").write_text("code")
+Path(os.environ["HOME"], ".gitconfig").write_text("what no git reads")
 """
 FIND = """
 import json, os
@@ -423,7 +424,7 @@ with open(home / "said.txt", "a") as file:
 """
 
 
-def test_no_build_writes_to_the_side_of_a_commit_before_it_is_measured(job, repository):
+def test_no_build_writes_to_the_side_of_a_commit_or_the_settings_of_git_before_it_is_measured(job, repository):
     source = (repository.folder / "src/waves.py").read_text()
     repository.write("src/waves.py", f"{FIND}\n{source}")
     repository.write("hostile.py", PLANT_SIDES)
