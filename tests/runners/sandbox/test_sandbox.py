@@ -543,7 +543,7 @@ def test_a_job_ends_with_its_agent(open_folder, data, repository, command):
     repository.write("pullback.toml", declared.replace("[build]", '[build]\ncommands = ["python3 hostile.py"]'))
     asked = {"data": str(data), "repository": str(repository.folder), "sha": repository.commit("sleeps")}
     asked |= {"level": "sandbox", "user": USER if os.geteuid() == 0 else None}
-    asked |= {"timeout_s": 100.0, "limits": {}, "builds": None, "trusted": True}
+    asked |= {"timeout_s": 100.0, "limits": {}, "builds": None, "trusted": True, "reference": None}
     arguments, environment = command
     with subprocess.Popen([*arguments, json.dumps(asked)], env=environment, stdout=subprocess.DEVNULL) as agent:
         _until(_left)
