@@ -9,7 +9,7 @@ import contextlib
 import os
 import statistics
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -146,12 +146,13 @@ def run_group(
     slices: int,
     most_s: float | None = None,
     deadline: float | None = None,
-    following: Lineup | None = None,
+    start_following: Callable[[], Lineup | None] = lambda: None,
 ) -> Group:
     """Run one group and end its processes. A member that fails leaves it, the others go on; stopping raises StoppedError.
 
-    Processes are pinned and warmed one by one. A case with several threads, or on a GPU, is pinned to no CPU. With `most_s` turns end so
-    long after this call, after `FEWEST_ROUNDS` of each, or when the `following` lineup is ready, whichever is latest; at
+    Processes are pinned and warmed one by one. A case with several threads, or on a GPU, is pinned to no CPU. The following lineup is
+    started when the turns begin: sooner, it would take CPUs from this one. With `most_s` turns end so
+    long after this call, after `FEWEST_ROUNDS` of each, or when the following lineup is ready, whichever is latest; at
     `deadline`, by the monotonic clock, they end after one of each at the latest.
     """
     until = None if most_s is None else time.monotonic() + most_s
@@ -170,6 +171,7 @@ def run_group(
                 timings[name], filling[name] = Timing(1, timer_s=warm["timer_ns"] / 1e9), warm["filling"]
         for name, calls in calls_a_slice(filling, [member.name for member in lineup.members]).items():
             timings[name].calls = calls
+        following = start_following()
         for number, turn_order in enumerate(_rotations(order, slices)):
             if lineup.settings.stop():
                 raise StoppedError

@@ -48,22 +48,28 @@ def collect_groups(
     of the last three; and one that takes longer ends then, and is left out if its turns are too few. Two groups there are in
     any case, since fewer have no interval.
     """
-    with off_the_measured_cpu(settings.cpu) as apart:
-        wanted = suite.groups
-        group_s = None if deadline is None else (deadline - time.monotonic()) / suite.groups
-        took_s: deque[float] = deque(maxlen=3)
-        coming: Lineup | None = None
-        try:
+    wanted = suite.groups
+    group_s = None if deadline is None else (deadline - time.monotonic()) / suite.groups
+    took_s: deque[float] = deque(maxlen=3)
+    # The first processes start on all CPUs: nothing takes turns yet.
+    coming = Lineup(case, members(), settings) if len(groups) < wanted and members() else None
+    try:
+        with off_the_measured_cpu(settings.cpu) as apart:
+
+            def start_following() -> "Lineup | None":
+                nonlocal coming
+                if len(groups) + 1 < wanted and settings.device is None:
+                    coming = Lineup(case, members(), settings)
+                return coming if apart else None
+
             while len(groups) < wanted and members():
                 began = time.monotonic()
                 if deadline is not None and len(groups) >= FEWEST_GROUPS and began + max(took_s) > deadline:
                     break
                 tell(len(groups) + 1, wanted)
                 lineup, coming = coming or Lineup(case, members(), settings), None
-                if len(groups) + 1 < wanted and settings.device is None:
-                    coming = Lineup(case, members(), settings)
                 ends = deadline if len(groups) >= FEWEST_GROUPS else None
-                group = run_group(lineup, suite.slices, group_s, ends, coming if apart else None)
+                group = run_group(lineup, suite.slices, group_s, ends, start_following)
                 if ends is not None and group.rounds() < min(FEWEST_ROUNDS, suite.slices) and not group.failures:
                     break
                 groups.append(group)
@@ -73,9 +79,9 @@ def collect_groups(
                     break
                 if len(groups) == wanted and is_ambiguous():
                     wanted = min(wanted + suite.more_groups, suite.most_groups)
-        finally:
-            if coming is not None:
-                coming.end()
+    finally:
+        if coming is not None:
+            coming.end()
 
 
 def _is_early_look(groups: int, suite: Suite) -> bool:

@@ -347,7 +347,7 @@ class Starting:
 @pytest.mark.parametrize(("asked", "rounds"), [(0, FEWEST_ROUNDS), (30, FEWEST_ROUNDS + 30), (1000, 100)])
 def test_turns_go_on_while_the_next_group_starts(faulty_workloads, sound_case, asked, rounds):
     lineup = Lineup(sound_case, [Member("right"), Member("right", role="twin")], WorkerSettings([faulty_workloads]))
-    assert run_group(lineup, slices=100, most_s=0.0, following=Starting(asked)).rounds() == rounds
+    assert run_group(lineup, slices=100, most_s=0.0, start_following=lambda: Starting(asked)).rounds() == rounds
 
 
 def test_a_lineup_is_ready_when_all_of_its_processes_are_or_have_failed(faulty_workloads, sound_case):

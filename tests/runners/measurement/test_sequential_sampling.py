@@ -21,6 +21,7 @@ class Sessions:
         self.lengths_s = lengths_s
         self.shares_s = []
         self.following = []
+        self.alive = []
         self.rounds = 100
         self.lineups = self.ended = 0
         monkeypatch.setattr(sequential_sampling.time, "monotonic", lambda: self.now)
@@ -31,8 +32,9 @@ class Sessions:
         self.lineups += 1
         return self
 
-    def run_group(self, lineup, slices, most_s, deadline, following):
-        self.following.append(following)
+    def run_group(self, lineup, slices, most_s, deadline, start_following):
+        self.alive.append(self.lineups - self.ended)
+        self.following.append(start_following())
         self.shares_s.append(most_s)
         length_s = self.lengths_s(len(self.shares_s))
         if deadline is not None and self.now + length_s > deadline:
@@ -117,6 +119,7 @@ def test_turns_are_taken_while_the_next_group_starts_on_other_cpus(monkeypatch, 
     sessions = Sessions(monkeypatch, lambda _: 1.0)
     sessions.collect(sound_case, is_ambiguous=lambda: False, cpu=max(cpus))
     assert sessions.following == [sessions if len(cpus) > 1 else None] * 19 + [None]
+    assert sessions.alive == [1] * 20  # none starts beside one whose turns have not begun
     sessions = Sessions(monkeypatch, lambda _: 1.0)
     sessions.collect(sound_case, is_ambiguous=lambda: False)
     assert sessions.following == [None] * 20  # nobody is kept off the CPU of the turns
