@@ -1,4 +1,4 @@
-"""What was told, compared with what was planted. Pure: incidents as the API has them in, counts out."""
+"""Comparison of the incidents that were announced with the changes that were planted. Pure: incidents as the API has them in, counts out."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields

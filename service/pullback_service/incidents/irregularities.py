@@ -20,7 +20,6 @@ NEWEST: Final = 100
 """The newest readings of a series among which a page looks for them; those of other branches than the trunk are left out."""
 MOST_SERIES: Final = 3
 """The most series of a case that a page looks at: times before other metrics, tiers before peers, and the newest series first."""
-KINDS: Final = frozenset({"spike", "drift", "noisier"})
 
 _NEWEST: Final[LiteralString] = f"""
 SELECT series.id, series.variant, series.metric, newest.commit_id, newest.sha, newest.value, newest.log_ratio, newest.low, newest.high,
@@ -94,16 +93,19 @@ def irregularities_of(readings: Sequence[TrunkReading]) -> list[Irregularity]:
             continue
         commits = [reading.commit_id for reading in at_level]
         for change in find_changes(values, low=low, high=high, commits=commits):
-            is_open = change.kind == "spike" and change.last == len(values) - 1
-            if (
-                change.kind in KINDS
-                and not is_open
-                and not (change.kind == "drift" and _is_of_baseline(change, at_level))
-            ):
+            if _is_shown(change, at_level):
                 between = commits[change.first : change.last + 1]
                 first = commits[change.at] if change.kind == "noisier" else between[0]
                 found.append(Irregularity(change.kind, first, between[-1], len(set(between)), change.size))
     return found
+
+
+def _is_shown(change: Change, readings: Sequence[TrunkReading]) -> bool:
+    if change.kind == "spike":
+        return change.last < len(readings) - 1
+    if change.kind == "drift":
+        return not _is_of_baseline(change, readings)
+    return change.kind == "noisier"
 
 
 def _is_of_baseline(drift: Change, readings: Sequence[TrunkReading]) -> bool:

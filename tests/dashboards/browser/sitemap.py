@@ -27,7 +27,7 @@ ROUTES = [route for route in APP.routes if isinstance(route, APIRoute)]
 
 
 def is_page(route):
-    """Whether people look at it: the dashboard answers with neither another format nor an asset."""
+    """True of a page that people look at: neither another format of one nor an asset."""
     return (
         route.endpoint.__module__.startswith("pullback_dashboards.")
         and "GET" in route.methods

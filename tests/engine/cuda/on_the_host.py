@@ -1,4 +1,4 @@
-"""What device arrays leave to NumPy."""
+"""Rules that device arrays leave to NumPy."""
 
 #: Rules that PyTorch has no function for: their operands are fetched and their results put back.
 ON_THE_HOST = {
