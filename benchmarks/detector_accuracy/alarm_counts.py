@@ -149,6 +149,26 @@ def drift_told_again(seed: int, number: int) -> bool:
     return len(lived(_drifting(seed, number).tolist())[0]) > 1
 
 
+def _steep(seed: int, number: int) -> Values:
+    """Twenty observations, then a slope of 10, 20, 50 or 100 standard deviations over thirty, then ten more."""
+    values = series(DEVELOPED_WITH["iid"], (seed, 1006, number))[:60]
+    size = 0.01 * (10, 20, 50, 100)[number % 4]
+    return np.asarray(values * np.exp(np.clip(np.arange(60) - 20, 0, 30) / 30 * size))
+
+
+def steep_at_once(seed: int, number: int) -> bool:
+    """A steep slope behind few observations is one drift."""
+    return [change.kind for change in find_changes(_steep(seed, number).tolist()) if change.kind in TOLD] == ["drift"]
+
+
+def steep_as_lived(seed: int, number: int) -> bool:
+    """The same, looked at after every observation: one message before the slope has ended."""
+    values = _steep(seed, number).tolist()
+    watcher = Watcher()
+    told = [place for place, value in enumerate(values) for _ in watcher.observe(value)]
+    return len(told) == 1 and 20 <= told[0] < 50
+
+
 def counts_as_lived(seed: int, number: int) -> bool:
     """Each change of a count is told with the observation that brought it, and nothing else is."""
     rng = np.random.default_rng((seed, 1004, number))
@@ -176,6 +196,8 @@ STORIES: Final[dict[str, Callable[[int, int], bool]]] = {
     "drift at once": drift_at_once,
     "drift as lived": drift_as_lived,
     "drift again": drift_told_again,
+    "steep at once": steep_at_once,
+    "steep as lived": steep_as_lived,
     "counts": counts_as_lived,
     "back and forth": count_back_and_forth,
 }

@@ -11,7 +11,15 @@ SERIES = 20
 MOST_ALARMS = 6
 """False alarms of one kind of noise in 3,000 observations. Where the scatter triples, as lived, there are more."""
 FEWEST_FOUND = {"iid": (10, 18, 20), "AR(1) .5": (3, 14, 19), "t3": (10, 18, 20)}
-FEWEST_TOLD = {"ratios": 19, "fixed at once": 19, "fixed as lived": 19, "drift at once": 17, "drift as lived": 17}
+FEWEST_TOLD = {
+    "ratios": 19,
+    "fixed at once": 19,
+    "fixed as lived": 19,
+    "drift at once": 17,
+    "drift as lived": 17,
+    "steep at once": 19,
+    "steep as lived": 19,
+}
 ALWAYS = ("counts", "back and forth")
 
 

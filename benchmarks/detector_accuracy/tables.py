@@ -19,6 +19,8 @@ STORIES_TO_REACH = {
     "drift at once": ("+10 % as a drift over 50 commits: told as one; at once", 0.90),
     "drift as lived": ("… as lived, and called a drift in the end", 0.90),
     "drift again": ("… as lived, told more than once", 0.0),
+    "steep at once": ("+10 to +170 % as a drift over 30 commits behind 20 observations: one drift, at once", 0.90),
+    "steep as lived": ("… as lived, told once, before the drift has ended", 0.90),
     "counts": ("counts: all at their commit, nothing else; at once and as lived", 1.0),
     "back and forth": ("counts that go back and forth: one event; at once and as lived", 1.0),
 }

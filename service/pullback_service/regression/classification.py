@@ -9,9 +9,9 @@ import numpy as np
 
 from pullback_service.regression.change_points import Split, split
 from pullback_service.regression.changes import NORMAL_95, USUAL, Change, Kind, probability_of, shortest_range
-from pullback_service.regression.levels import ASKED, EDGE, Levels, asked, split_between
-from pullback_service.regression.ramps import ramp_instead
-from pullback_service.regression.residuals import RARE, STRAYS, Noise, Values
+from pullback_service.regression.levels import ASKED, EDGE, Levels, asked, find_levels, split_between
+from pullback_service.regression.ramps import ramp_instead, slope_within
+from pullback_service.regression.residuals import CLIP, RARE, STRAYS, Noise, Values, clipped, rough_scale
 
 MACHINE: Final = 3.0
 """Evidence by which a place within the reports of one commit beats every first report of a commit, for the machine to be blamed."""
@@ -19,6 +19,10 @@ BACK: Final = 0.25
 """Share of a step that may be left when its end is told as a return."""
 NOISIER: Final = 6.0
 """Evidence asked, beyond that of a step, of another scatter."""
+SLOPE: Final = 12.0
+"""Evidence by which a slope and the levels beside it must explain a series better than levels alone."""
+CUT: Final = 5.0
+"""Evidence that a cut between two levels is worth at least."""
 LONG_ENOUGH: Final = 20
 """Observations on both sides of another scatter."""
 
@@ -60,6 +64,32 @@ def came_back(before: Values, after: Values, size: float, noise: Noise) -> bool:
     """True if a level is again the one before a step of a size."""
     error = noise.scale * sqrt((1 / len(before) + 1 / len(after)) * (1 + noise.correlation) / (1 - noise.correlation))
     return abs(float(after.mean() - before.mean())) <= max(BACK * abs(size), min(2 * error, abs(size) / 2))
+
+
+def changes_of(logs: Values, inner: Values | None, floor: float | None, new_commit: Sequence[bool]) -> list[Change]:
+    """The changes of a whole series of natural logs, in order.
+
+    Where levels are found on a slope, what lies between them is taken for noise whose neighbours correlate, in which hardly a step
+    stands. So levels are also looked for in what a slope leaves, and whatever explains the series better is told.
+    """
+    n, levels, rough = len(logs), find_levels(logs, inner, floor), rough_scale(logs)
+    if (
+        n < LONG_ENOUGH or rough == 0 or _cost(levels) - n * log(rough) < SLOPE
+    ):  # what neighbours differ by is left at least
+        return told_by(levels, new_commit)
+    values = clipped(logs, CLIP * rough)
+    ramp = slope_within(values, levels.noise)
+    beside = find_levels(logs - ramp.size * ramp.rise(n), inner, floor)
+    if _cost(levels) - _cost(beside) < SLOPE:
+        return told_by(levels, new_commit)
+    drift = slope_within(values, beside.noise).told()
+    return sorted([drift, *told_by(beside, new_commit)], key=lambda change: change.first)
+
+
+def _cost(levels: Levels) -> float:
+    """The negative log likelihood of a series cut into levels, and what is asked of each cut."""
+    noise = levels.noise
+    return len(levels.values) / 2 * log(noise.variance * (1 - noise.correlation**2)) + CUT * len(levels.cuts)
 
 
 def told_by(levels: Levels, new_commit: Sequence[bool]) -> list[Change]:

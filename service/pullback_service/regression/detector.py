@@ -13,14 +13,13 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from pullback_service.regression.changes import NORMAL_95, Change
-from pullback_service.regression.classification import told_by
+from pullback_service.regression.classification import changes_of
 from pullback_service.regression.counts import CountWatcher
-from pullback_service.regression.levels import find_levels
 from pullback_service.regression.online_detection import FEWEST, Event, LevelWatcher, Mark
 from pullback_service.regression.residuals import Noise, Values
 
 DETECTOR: Final = "levels"
-VERSION: Final = 3
+VERSION: Final = 4
 """Name and version of the detector, to be stored with what it finds; other answers to the same series are another version."""
 
 SIZES: Final = ("size", "low", "high")
@@ -59,7 +58,7 @@ def find_changes(
         found = []
     else:
         logs, inner = _logs(series, *ends)
-        found = told_by(find_levels(logs[taken], None if inner is None else inner[taken], floor), new_commit)
+        found = changes_of(logs[taken], None if inner is None else inner[taken], floor, new_commit)
     if len(taken) == len(series):
         return found
     gaps = [place - number for number, place in enumerate(np.flatnonzero(~np.isfinite(series)).tolist())]

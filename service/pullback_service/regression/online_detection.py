@@ -7,7 +7,7 @@ costs the same however long the series is.
 from collections.abc import Sequence
 from dataclasses import asdict, astuple, dataclass, field, replace
 from itertools import pairwise
-from math import exp, inf, log, sqrt
+from math import ceil, exp, inf, log, log1p, sqrt
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
@@ -16,7 +16,7 @@ from pullback_service.regression.change_points import Split, split
 from pullback_service.regression.changes import Change
 from pullback_service.regression.classification import at_new_commit, came_back, change_at
 from pullback_service.regression.levels import asked
-from pullback_service.regression.ramps import ramp_instead
+from pullback_service.regression.ramps import SHORTEST, ramp_instead, slope_to_the_end
 from pullback_service.regression.residuals import (
     CLIP,
     LEAST_SCALE,
@@ -43,6 +43,8 @@ LATELY: Final = 32
 """Observations by whose differences that is known."""
 LOOKED_AT: Final = 5.0
 """Evidence that a step may lack under the noise of one level, to be looked at under the noise of two."""
+WANDERS: Final = 3.0
+"""Variance around a level over that of neighbours, from which on the series may be on a slope."""
 MARKED: Final = 16
 """Observations between the marks to which a watcher can go back; the further back, the fewer there are."""
 FURTHEST: Final = 320
@@ -172,7 +174,7 @@ class LevelWatcher:
             found, k, surplus = _strongest(values, weights, two, shortest=max(two.shortest_run, 2))
         if surplus < 0:
             self.noise = alone
-            return []
+            return self._slope(x, values, alone)
         self.prior = self.prior.learnt_from(values, x, weights, (0, k, len(x)), step).remembered()
         self.noise = None
         return self._change(found, k, surplus, self.prior)
@@ -200,10 +202,32 @@ class LevelWatcher:
     def _change(self, found: Split, k: int, surplus: float, noise: Noise) -> list[Change]:
         before = self.start
         found, k, kind = at_new_commit(found, k, self.new_commit[self._index(before) :])
-        place = self.start = before + k
-        change = change_at(found, k, surplus, kind).moved(before)
+        self.start = before + k
+        return self._told(change_at(found, k, surplus, kind).moved(before), self.start, before, noise)
+
+    def _slope(self, x: Values, values: Values, level: Noise) -> list[Change]:
+        """The slope on which the series is: of a level that has few observations it makes noise whose neighbours correlate, which hides every step."""
+        n, prior = len(values), self.prior or level
+        shortest = max(SHORTEST, ceil(2 * level.shortest_run))
+        if n < 2 * shortest or level.variance < WANDERS * rough_scale(x) ** 2:
+            return []
+        ramp = slope_to_the_end(values, shortest, level)
+        climbed = ramp.size * ramp.rise(n)
+        around = prior.learnt_from(values - climbed, x - climbed, None, (0, n), 0.0)
+        ramp = slope_to_the_end(values, shortest, around.between(level))
+        evidence = (around.weight + 1) / 2 * log1p(2 * max(ramp.evidence, 0.0) / around.weight)
+        surplus = evidence - float(asked(n, ASKED, EDGE)[ramp.first - 1])
+        if surplus < 0:
+            return []
+        before, self.start = self.start, self.count - 2
+        self.prior, self.noise = around.remembered(), None
+        change = replace(ramp, evidence=surplus).told().moved(before)
+        return self._told(change, change.first, before, around)
+
+    def _told(self, change: Change, place: int, before: int, noise: Noise) -> list[Change]:
+        """The change, if it is one of its own: not where the last event went on, as an end where it is over."""
         event = self.event
-        if event is not None and change.kind == "step" and self._index(event.before) >= 0:
+        if event is not None and change.kind != "machine" and self._index(event.before) >= 0:
             told = self.changes[event.number]
             smooth = clipped(np.array(self.logs[self._index(event.before) :]), CLIP * noise.scale)
             cuts = [p - event.before for p in (*event.places, place)]
@@ -218,7 +242,7 @@ class LevelWatcher:
                 self.changes.append(replace(change, kind="return", since=told.first))
                 return self.changes[-1:]
         self.changes.append(change)
-        self.event = Event([place], before, len(self.changes) - 1) if kind == "step" else None
+        self.event = Event([place], before, len(self.changes) - 1) if change.kind != "machine" else None
         return [change]
 
 

@@ -12,6 +12,8 @@ from pullback_service.regression.residuals import Noise, Values
 
 GRANTED: Final = 4.0
 """Evidence, for each step after the first, that a slope may lack against stairs: it says the same in fewer words."""
+SHORTEST: Final = 6
+"""Observations of the shortest slope that is looked for where no stairs were found."""
 FINEST: Final = 24
 """Places that are tried for each end of a slope."""
 
@@ -25,6 +27,10 @@ class Ramp:
     size: float
     error: float
     evidence: float
+
+    def rise(self, n: int) -> Values:
+        """The share of the slope that each of `n` observations has climbed."""
+        return np.asarray(_rise(n, np.array([self.first]), np.array([self.last]))[0])
 
     def told(self) -> Change:
         """The drift as one change, of which every place on the slope has its share."""
@@ -51,24 +57,59 @@ def ramp_instead(values: Values, cuts: Sequence[int], noise: Noise) -> Ramp | No
     reach = max(cuts[-1] - cuts[0], 4)
     begins = _grid(max(cuts[0] - reach, 1), cuts[-1])
     ends = _grid(cuts[0] + 1, min(cuts[-1] + reach, n - 1))
-    a, b = (grid.ravel() for grid in np.meshgrid(begins, ends))
+    first, last, left = _closest(values, *(grid.ravel() for grid in np.meshgrid(begins, ends)))
+    if (left - stairs) / (2 * _long(noise)) > GRANTED * (len(cuts) - 1):
+        return None
+    return _ramp(values, first, last, noise)
+
+
+def slope_within(values: Values, noise: Noise) -> Ramp:
+    """The slope between two levels that leaves least of clipped values."""
+    n = len(values)
+    begins = ends = _grid(1, n - 1)
+    for step in (n // FINEST + 1, 1):
+        a, b = (grid.ravel() for grid in np.meshgrid(begins, ends))
+        apart = b - a >= SHORTEST - 1
+        first, last, _ = _closest(values, a[apart], b[apart])
+        begins, ends = (_grid(max(at - step, 1), min(at + step, n - 1)) for at in (first, last))
+    return _ramp(values, first, last, noise)
+
+
+def slope_to_the_end(values: Values, shortest: int, noise: Noise) -> Ramp:
+    """The slope of at least so many observations, on which a series still is, that leaves least of clipped values."""
+    begins = _grid(2, len(values) - shortest)
+    first, last, _ = _closest(values, begins, np.full(len(begins), len(values) - 1))
+    return _ramp(values, first, last, noise)
+
+
+def _rise(n: int, a: Values, b: Values) -> Values:
+    """Of slopes that begin and end at some places, the share that each of `n` observations has climbed."""
+    return np.asarray(np.clip((np.arange(n) - a[:, None] + 1) / (b - a + 1)[:, None], 0, 1))
+
+
+def _closest(values: Values, a: Values, b: Values) -> tuple[int, int, float]:
+    """The slope among some that leaves least, and the squares that it leaves."""
     a, b = a[b > a], b[b > a]
-    basis = np.clip((np.arange(n) - a[:, None] + 1) / (b - a + 1)[:, None], 0, 1)
+    basis = _rise(len(values), a, b)
     basis -= basis.mean(axis=1, keepdims=True)
     x = values - values.mean()
-    spread = (basis * basis).sum(axis=1)
-    slopes = basis @ x / spread
-    left = float(x @ x) - slopes * slopes * spread
+    left = float(x @ x) - (basis @ x) ** 2 / (basis * basis).sum(axis=1)
     best = int(left.argmin())
-    long = noise.variance * (1 + noise.correlation) / (1 - noise.correlation)
-    if (left[best] - stairs) / (2 * long) > GRANTED * (len(cuts) - 1):
-        return None
+    return int(a[best]), int(b[best]), float(left[best])
+
+
+def _long(noise: Noise) -> float:
+    """Variance of one observation among many: neighbours that correlate say less."""
+    return noise.variance * (1 + noise.correlation) / (1 - noise.correlation)
+
+
+def _ramp(values: Values, first: int, last: int, noise: Noise) -> Ramp:
+    rise = _rise(len(values), np.array([first]), np.array([last]))[0]
+    rise -= rise.mean()
+    spread = float(rise @ rise)
+    size = float(rise @ values) / spread
     return Ramp(
-        int(a[best]),
-        int(b[best]),
-        float(slopes[best]),
-        float(np.sqrt(long / spread[best])),
-        (float(x @ x) - left[best]) / (2 * long) - GRANTED,
+        first, last, size, float(np.sqrt(_long(noise) / spread)), size * size * spread / (2 * _long(noise)) - GRANTED
     )
 
 

@@ -176,6 +176,25 @@ def test_a_drift_is_told_once():
     assert [change.kind for change in watcher.changes] == ["drift"]
 
 
+@pytest.mark.parametrize("size", [0.1, 0.2, 0.5, 1.0])
+@pytest.mark.parametrize("before", [20, 60])
+def test_a_drift_that_is_steep_against_the_noise_is_told_while_it_lasts(before, size):
+    values = noise(7, before + 40) * np.exp(np.clip(np.arange(before + 40) - before, 0, 30) / 30 * size)
+    (change,) = find_changes(values)
+    assert change.kind == "drift"
+    assert change.size == pytest.approx(size, rel=0.15)
+    ((place, _),), watcher = lived(values)
+    assert before + 1 <= place < before + 30
+    assert [change.kind for change in watcher.changes] == ["drift"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_second_mode_is_no_drift(seed):
+    rng = np.random.default_rng(seed + 1025)
+    values = np.exp(0.01 * (rng.normal(size=150) + 10 * (rng.random(150) < 0.05)))
+    assert not [change for _, change in lived(values)[0] if change.kind == "drift"]
+
+
 def test_two_steps_in_one_direction_are_not_a_drift():
     values = stepped(stepped(noise(5), 1.05, 60), 1.05, 90)
     assert [change.kind for change in find_changes(values)] == ["step", "step"]
