@@ -16,7 +16,7 @@ from pullback_service.regression.change_points import Split, split
 from pullback_service.regression.changes import Change
 from pullback_service.regression.classification import at_new_commit, came_back, change_at
 from pullback_service.regression.levels import asked
-from pullback_service.regression.ramps import SHORTEST, ramp_instead, slope_to_the_end
+from pullback_service.regression.ramps import SHORTEST, ramp_instead, ramp_of, slope_to_the_end
 from pullback_service.regression.residuals import (
     CLIP,
     LEAST_SCALE,
@@ -44,7 +44,7 @@ LATELY: Final = 32
 LOOKED_AT: Final = 5.0
 """Evidence that a step may lack under the noise of one level, to be looked at under the noise of two."""
 WANDERS: Final = 3.0
-"""Variance around a level over that of neighbours, from which on the series may be on a slope."""
+"""Variance around a level over that of neighbours (half their mean squared difference), from which on the series may be on a slope."""
 MARKED: Final = 16
 """Observations between the marks to which a watcher can go back; the further back, the fewer there are."""
 FURTHEST: Final = 320
@@ -209,12 +209,13 @@ class LevelWatcher:
         """The slope on which the series is: of a level that has few observations it makes noise whose neighbours correlate, which hides every step."""
         n, prior = len(values), self.prior or level
         shortest = max(SHORTEST, ceil(2 * level.shortest_run))
-        if n < 2 * shortest or level.variance < WANDERS * rough_scale(x) ** 2:
+        steps = np.diff(values)
+        if n < 2 * shortest or 2 * level.variance * len(steps) < WANDERS * float(steps @ steps):
             return []
         ramp = slope_to_the_end(values, shortest, level)
         climbed = ramp.size * ramp.rise(n)
         around = prior.learnt_from(values - climbed, x - climbed, None, (0, n), 0.0)
-        ramp = slope_to_the_end(values, shortest, around.between(level))
+        ramp = ramp_of(values, ramp.first, ramp.last, around.between(level))
         evidence = (around.weight + 1) / 2 * log1p(2 * max(ramp.evidence, 0.0) / around.weight)
         surplus = evidence - float(asked(n, ASKED, EDGE)[ramp.first - 1])
         if surplus < 0:

@@ -60,7 +60,7 @@ def ramp_instead(values: Values, cuts: Sequence[int], noise: Noise) -> Ramp | No
     first, last, left = _closest(values, *(grid.ravel() for grid in np.meshgrid(begins, ends)))
     if (left - stairs) / (2 * _long(noise)) > GRANTED * (len(cuts) - 1):
         return None
-    return _ramp(values, first, last, noise)
+    return ramp_of(values, first, last, noise)
 
 
 def slope_within(values: Values, noise: Noise) -> Ramp:
@@ -72,14 +72,14 @@ def slope_within(values: Values, noise: Noise) -> Ramp:
         apart = b - a >= SHORTEST - 1
         first, last, _ = _closest(values, a[apart], b[apart])
         begins, ends = (_grid(max(at - step, 1), min(at + step, n - 1)) for at in (first, last))
-    return _ramp(values, first, last, noise)
+    return ramp_of(values, first, last, noise)
 
 
 def slope_to_the_end(values: Values, shortest: int, noise: Noise) -> Ramp:
     """The slope of at least so many observations, on which a series still is, that leaves least of clipped values."""
     begins = _grid(2, len(values) - shortest)
     first, last, _ = _closest(values, begins, np.full(len(begins), len(values) - 1))
-    return _ramp(values, first, last, noise)
+    return ramp_of(values, first, last, noise)
 
 
 def _rise(n: int, a: Values, b: Values) -> Values:
@@ -103,7 +103,8 @@ def _long(noise: Noise) -> float:
     return noise.variance * (1 + noise.correlation) / (1 - noise.correlation)
 
 
-def _ramp(values: Values, first: int, last: int, noise: Noise) -> Ramp:
+def ramp_of(values: Values, first: int, last: int, noise: Noise) -> Ramp:
+    """The slope between two places that fits values best."""
     rise = _rise(len(values), np.array([first]), np.array([last]))[0]
     rise -= rise.mean()
     spread = float(rise @ rise)
