@@ -19,7 +19,7 @@ BACK: Final = 0.25
 """Share of a step that may be left when its end is told as a return."""
 NOISIER: Final = 6.0
 """Evidence asked, beyond that of a step, of another scatter."""
-SLOPE: Final = 12.0
+SLOPE: Final = 30.0
 """Evidence by which a slope and the levels beside it must explain a series better than levels alone."""
 CUT: Final = 5.0
 """Evidence that a cut between two levels is worth at least."""
