@@ -16,7 +16,14 @@ from pullback_service.regression.change_points import Split, split
 from pullback_service.regression.changes import Change
 from pullback_service.regression.classification import at_new_commit, came_back, change_at
 from pullback_service.regression.levels import asked
-from pullback_service.regression.ramps import SHORTEST, ramp_instead, ramp_of, slope_to_the_end
+from pullback_service.regression.ramps import (
+    GRANTED,
+    SHORTEST,
+    long_run_variance,
+    ramp_instead,
+    ramp_of,
+    slope_to_the_end,
+)
 from pullback_service.regression.residuals import (
     CLIP,
     LEAST_SCALE,
@@ -212,10 +219,13 @@ class LevelWatcher:
         steps = np.diff(values)
         if n < 2 * shortest or 2 * level.variance * len(steps) < WANDERS * float(steps @ steps):
             return []
-        ramp = slope_to_the_end(values, shortest, level)
+        ramp, gain = slope_to_the_end(values, shortest, level)
         climbed = ramp.size * ramp.rise(n)
         around = prior.learnt_from(values - climbed, x - climbed, None, (0, n), 0.0)
-        ramp = ramp_of(values, ramp.first, ramp.last, around.between(level))
+        noise = around.between(level)
+        if gain < 2 * GRANTED * long_run_variance(noise):
+            return []
+        ramp = ramp_of(values, ramp.first, ramp.last, noise)
         evidence = (around.weight + 1) / 2 * log1p(2 * max(ramp.evidence, 0.0) / around.weight)
         surplus = evidence - float(asked(n, ASKED, EDGE)[ramp.first - 1])
         if surplus < 0:

@@ -58,7 +58,7 @@ def ramp_instead(values: Values, cuts: Sequence[int], noise: Noise) -> Ramp | No
     begins = _grid(max(cuts[0] - reach, 1), cuts[-1])
     ends = _grid(cuts[0] + 1, min(cuts[-1] + reach, n - 1))
     first, last, left = _closest(values, *(grid.ravel() for grid in np.meshgrid(begins, ends)))
-    if (left - stairs) / (2 * _long(noise)) > GRANTED * (len(cuts) - 1):
+    if (left - stairs) / (2 * long_run_variance(noise)) > GRANTED * (len(cuts) - 1):
         return None
     return ramp_of(values, first, last, noise)
 
@@ -75,11 +75,15 @@ def slope_within(values: Values, noise: Noise) -> Ramp:
     return ramp_of(values, first, last, noise)
 
 
-def slope_to_the_end(values: Values, shortest: int, noise: Noise) -> Ramp:
-    """The slope of at least so many observations, on which a series still is, that leaves least of clipped values."""
-    begins = _grid(2, len(values) - shortest)
-    first, last, _ = _closest(values, begins, np.full(len(begins), len(values) - 1))
-    return ramp_of(values, first, last, noise)
+def slope_to_the_end(values: Values, shortest: int, noise: Noise) -> tuple[Ramp, float]:
+    """The slope of at least so many observations, on which a series still is, that leaves least of clipped values; how much less squares than a step."""
+    n = len(values)
+    begins = _grid(2, n - shortest)
+    first, last, left = _closest(values, begins, np.full(len(begins), n - 1))
+    x = values - values.mean()
+    sums, places = np.cumsum(x)[:-1], np.arange(1, n)
+    step = float(x @ x - (sums * sums * n / (places * (n - places))).max())
+    return ramp_of(values, first, last, noise), step - left
 
 
 def _rise(n: int, a: Values, b: Values) -> Values:
@@ -98,7 +102,7 @@ def _closest(values: Values, a: Values, b: Values) -> tuple[int, int, float]:
     return int(a[best]), int(b[best]), float(left[best])
 
 
-def _long(noise: Noise) -> float:
+def long_run_variance(noise: Noise) -> float:
     """Variance of one observation among many: neighbours that correlate say less."""
     return noise.variance * (1 + noise.correlation) / (1 - noise.correlation)
 
@@ -110,7 +114,11 @@ def ramp_of(values: Values, first: int, last: int, noise: Noise) -> Ramp:
     spread = float(rise @ rise)
     size = float(rise @ values) / spread
     return Ramp(
-        first, last, size, float(np.sqrt(_long(noise) / spread)), size * size * spread / (2 * _long(noise)) - GRANTED
+        first,
+        last,
+        size,
+        float(np.sqrt(long_run_variance(noise) / spread)),
+        size * size * spread / (2 * long_run_variance(noise)) - GRANTED,
     )
 
 
