@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -73,8 +74,10 @@ def _is_participle(name):
     return name in NO_NOUNS_THERE or name.startswith(PARTICIPLES)
 
 
+@cache
 def _types(part):
     """Names of classes, also of those inside of others, and of aliases of types, with their places."""
+    found = []
     for file in sorted((ROOT / part).rglob("*.py")):
         tree = ast.parse(file.read_text(encoding="utf-8"))
         for node in [*tree.body, *_classes_inside(tree)]:
@@ -82,7 +85,8 @@ def _types(part):
             if isinstance(node, ast.Assign | ast.AnnAssign):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 names = [target.id for target in targets if isinstance(target, ast.Name)]
-            yield from ((name, f"{file.relative_to(ROOT)}:{node.lineno}: {name}") for name in names)
+            found += [(name, f"{file.relative_to(ROOT)}:{node.lineno}: {name}") for name in names]
+    return found
 
 
 def _classes_inside(tree):

@@ -15,7 +15,8 @@ from uuid import NAMESPACE_URL, uuid5
 
 import stamina
 
-from pullback_runners.agent.client import Claim, ServiceClient
+from pullback_runners.agent.claims import Claim
+from pullback_runners.agent.client import ServiceClient
 from pullback_runners.agent.daemon import AgentOptions, _Agent
 from pullback_runners.agent.errors import TransientError
 from pullback_runners.agent.heartbeat import Heartbeat

@@ -17,11 +17,16 @@ def worker() -> None:
     settings.networks()
     settings.mail_server()
 
+    from pullback_service.process_memory import collect_nothing_yet, collect_seldom
+
+    collect_nothing_yet()
+
     from pullback_service import worker as chores
     from pullback_service.logs import configure_logs
     from pullback_service.notifications.sending import outside_of
 
     configure_logs(settings)
+    collect_seldom()
     chores.run(
         url,
         idle_noise_hours=settings.idle_noise_hours,

@@ -20,12 +20,13 @@ NOTHING_QUEUED = "/api/v1/agents/{agent_id}/claim"
 NOTHING_HAPPENS = "/api/v1/jobs/{job_id}/log"
 
 
-def try_endpoint(schema, endpoint, send):
-    """Send requests to an endpoint of the description, and check its answers against it."""
+def try_endpoint(schema, endpoint, send, *, edges):
+    """Send made-up requests to an endpoint of the description, with the edges of every parameter too, and check its answers against it."""
     # As schemathesis's own decorator does for every operation when tests are collected, which takes half a minute.
     method, path = endpoint.split(" ")
     (operation,) = (found.ok() for found in schema.include(method=method, path=path).get_all_operations())
     feedback = FeedbackSources(constants_value_source=make_constants_value_source(schema))
+    schema.config.phases.coverage.enabled = edges
     build_operation_test(
         config=schema.config, operation=operation, test_func=_holds, given_kwargs={}, feedback=feedback
     )(send=send)

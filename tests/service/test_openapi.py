@@ -33,11 +33,12 @@ def schema(description):
     return schemathesis.openapi.from_dict(description)
 
 
+@pytest.mark.parametrize("edges", [False, pytest.param(True, marks=pytest.mark.long)])
 @pytest.mark.parametrize("endpoint", [endpoint for endpoint in DESCRIBED if not NOT_MADE_UP.match(endpoint)])
-def test_no_request_meets_a_server_error_or_an_undescribed_answer(endpoint, schema, send):
+def test_no_request_meets_a_server_error_or_an_undescribed_answer(endpoint, schema, send, edges):
     from tests.service.requests_as_described import try_endpoint
 
-    try_endpoint(schema, endpoint, send)
+    try_endpoint(schema, endpoint, send, edges=edges)
 
 
 def test_every_described_operation_is_tried(description):

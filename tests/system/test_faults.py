@@ -1,7 +1,7 @@
 """Whatever is killed, cut, repeated or reordered: what was acknowledged is there, once and whole.
 
 Real processes on a Postgres of their own. Clients reach the replicas through proxies that cut connections at any byte;
-meanwhile replicas, workers and Postgres itself are killed. PULLBACK_FAULTS is the number of uploads (72 unless set).
+meanwhile replicas, workers and Postgres itself are killed. PULLBACK_FAULTS is the number of uploads of the long run (72 unless set).
 """
 
 import asyncio
@@ -29,7 +29,6 @@ from pullback_service.reports.parsing import LONG_BODY_BYTES
 pytestmark = pytest.mark.system
 
 UPLOADS = int(os.environ.get("PULLBACK_FAULTS", "72"))
-JOBS = max(UPLOADS // 6, 6)
 CLIENTS, AGENTS = 6, 4
 OPERATIONS_BETWEEN_FAULTS = max(40, UPLOADS // 12)  # about fifty faults, however long the run
 SEED = int(os.environ.get("PULLBACK_FAULTS_SEED", "1"))
@@ -332,11 +331,11 @@ def _measure(world, http, chance, claim, work, machine):
             world.surprises.append(("result", place, answer.text))
 
 
-def ask_for_jobs(world, seed):
+def ask_for_jobs(world, count, seed):
     """Ask for jobs, several times each; every eighth is cancelled."""
     chance = random.Random(seed)
     ids = {}
-    numbers = [number for number in range(JOBS) for _ in range(chance.choice((1, 2)))]
+    numbers = [number for number in range(count) for _ in range(chance.choice((1, 2)))]
     chance.shuffle(numbers)
     with open_http() as http:
         for number in numbers:
@@ -424,15 +423,19 @@ def proxies(cluster):
         proxy.close()
 
 
-def test_every_acknowledged_write_is_there_once_whatever_is_killed_or_cut(cluster, proxies, postgres, until):
+@pytest.mark.parametrize("number_of_uploads", [36, pytest.param(UPLOADS, marks=pytest.mark.long(most_s=3600))])
+def test_every_acknowledged_write_is_there_once_whatever_is_killed_or_cut(
+    cluster, proxies, postgres, until, number_of_uploads
+):
+    number_of_jobs = max(number_of_uploads // 6, 6)
     rows = rows_of(postgres)
     world = World([proxy.url for proxy in proxies])
     faults = Faults(world, cluster, postgres, SEED)
-    uploads = [make_upload(number) for number in range(UPLOADS)]
+    uploads = [make_upload(number) for number in range(number_of_uploads)]
     with ThreadPoolExecutor(CLIENTS + AGENTS + 2) as pool:
         breaking = pool.submit(faults.run)
         agents = [pool.submit(measure_all, world, number, f"agent {SEED} {number}") for number in range(AGENTS)]
-        asking = pool.submit(ask_for_jobs, world, f"jobs {SEED}")
+        asking = pool.submit(ask_for_jobs, world, number_of_jobs, f"jobs {SEED}")
         # Every upload is in the hands of two clients at once.
         sending = [
             pool.submit(upload_all, world, uploads[number // 2 :: CLIENTS // 2], f"client {SEED} {number}")
@@ -472,7 +475,7 @@ def test_every_acknowledged_write_is_there_once_whatever_is_killed_or_cut(cluste
     )
     assert checked.wait(60) == 0, (cluster.product.home / "check.log").read_text()
     print(  # noqa: T201 - what a long run is made for
-        f"{UPLOADS} uploads, {JOBS} jobs, {world.operations} answers ({dict(world.statuses)}), "
+        f"{number_of_uploads} uploads, {number_of_jobs} jobs, {world.operations} answers ({dict(world.statuses)}), "
         f"{sum(proxy.cuts for proxy in proxies)} cuts, faults {dict(faults.counts)}"
     )
 

@@ -6,11 +6,11 @@ client repeats nothing by itself here: each loop of the agent has its own patien
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Literal, Self
 from uuid import UUID
 
+from pullback_runners.agent.claims import Claim, Job, Lease, Seconds
 from pullback_runners.agent.errors import PermanentError, RefusedError, TransientError
 from pullback_runners.agent.storable import storable_text
 from pullback_runners.progress import Progress
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 EnrolmentAnswer = models.EnrolmentAnswer
 SpoolStatement = models.SpoolStatement
-Seconds = float
 HeartbeatAnswer = Literal["continue", "cancel", "lost"]
 
 CLAIM_WAIT_S = 30  # the longest wait the service allows
@@ -32,62 +31,6 @@ _TIMEOUT_S = 60.0  # a report is large, and a line may be slow
 _COMMIT_FIELDS = {"sha", "parents", "branch", "author", "authored_at", "title"}  # those of a report
 _LEASE_HEADER = "Pullback-Lease"
 _LEASE_GONE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.GONE})
-
-
-@dataclass(frozen=True)
-class Lease:
-    """The right to work on one attempt of one job."""
-
-    job_id: str
-    attempt: int
-    token: str
-    heartbeat_s: Seconds
-
-    @property
-    def path(self) -> str:
-        """The address of this attempt at the service."""
-        return f"/api/v1/jobs/{self.job_id}/attempts/{self.attempt}"
-
-
-@dataclass(frozen=True)
-class Job:
-    """The work that an attempt of a job asks for."""
-
-    project: str
-    commit: Mapping[str, Any]
-    suite: str
-    cases: tuple[str, ...]  # globs over case names; none means the whole suite
-    timeout_s: Seconds
-    reference: Mapping[str, Any] | None = None
-    """The commit to compare with; the same one is A/A, which shows the noise of the machine."""
-    device: str | None = None
-    """The device to measure on; None for that of the agent, where the service names none."""
-    repository: str | None = None
-    """The address that the commit is fetched from; None for the agent's own clone, where the service names none."""
-    variants: tuple[str, ...] = ()
-    """Variants to measure; none means those of the project."""
-    effort: int = 1
-    """A factor on the time for which two commits are compared."""
-    is_trusted: bool = True
-    """False if the code is that of a fork."""
-
-    @property
-    def suite_as_asked(self) -> str:
-        """The suite and what it was narrowed to, as `quick:poly9*`."""
-        return ":".join((self.suite, ";".join(self.cases))) if self.cases else self.suite
-
-    @property
-    def sha(self) -> str:
-        """The commit that is measured."""
-        return str(self.commit["sha"])
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A job and the lease on it."""
-
-    job: Job
-    lease: Lease
 
 
 class ServiceClient:

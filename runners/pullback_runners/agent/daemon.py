@@ -14,7 +14,8 @@ import httpx
 import stamina
 import structlog
 
-from pullback_runners.agent.client import CLAIM_WAIT_S, Claim, EnrolmentAnswer, ServiceClient
+from pullback_runners.agent.claims import Claim
+from pullback_runners.agent.client import CLAIM_WAIT_S, EnrolmentAnswer, ServiceClient
 from pullback_runners.agent.clones import Repositories
 from pullback_runners.agent.disk_space import GIB, lack_of_room
 from pullback_runners.agent.errors import JobFailedError, PermanentError, RefusedError, TransientError

@@ -10,7 +10,8 @@ from typing import Self
 
 import structlog
 
-from pullback_runners.agent.client import HeartbeatAnswer, Lease, ServiceClient, SpoolStatement
+from pullback_runners.agent.claims import Lease
+from pullback_runners.agent.client import HeartbeatAnswer, ServiceClient, SpoolStatement
 from pullback_runners.agent.errors import PermanentError, TransientError
 from pullback_runners.progress import Progress
 

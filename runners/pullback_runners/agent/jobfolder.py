@@ -20,10 +20,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from pullback_runners.agent.client import Lease
+from pullback_runners.agent.claims import Lease
 from pullback_runners.agent.errors import JobFailedError
 from pullback_runners.agent.process_mark import ProcessMark
-from pullback_runners.agent.spool import write_synced
+from pullback_runners.agent.synced_files import write_synced
 from pullback_runners.sandbox.store import remove_tree
 from pullback_runners.sandbox.users import BuildUser
 

@@ -6,7 +6,8 @@ from typing import Self
 
 import structlog
 
-from pullback_runners.agent.client import Lease, ServiceClient
+from pullback_runners.agent.claims import Lease
+from pullback_runners.agent.client import ServiceClient
 from pullback_runners.agent.errors import PermanentError, TransientError
 
 _log = structlog.get_logger()

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from pullback_runners.agent.client import Claim, Job
+from pullback_runners.agent.claims import Claim, Job
 from pullback_runners.agent.errors import FailureKind, JobFailedError
 from pullback_runners.agent.jobfolder import JobFolder
 from pullback_runners.agent.process_mark import ProcessMark, end_trees

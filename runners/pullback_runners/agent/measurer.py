@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from pullback_runners.agent.jobfolder import JobFolder
 from pullback_runners.agent.lifeline import die_with_parent, gain_no_privileges
-from pullback_runners.agent.spool import write_synced
+from pullback_runners.agent.synced_files import write_synced
 from pullback_runners.measurement.renewing import refuse_attaching
 from pullback_runners.progress import Progress
 from pullback_runners.sandbox.limits import limit_this_process

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pullback_runners.agent.client import Lease
+from pullback_runners.agent.claims import Lease
 from pullback_runners.agent.errors import FailureKind
 from pullback_runners.agent.spool import Delivery
 from pullback_runners.agent.storable import storable, storable_text

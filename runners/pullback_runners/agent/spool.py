@@ -6,7 +6,6 @@ Names begin with the time of writing, so sorted names are the order of measureme
 """
 
 import json
-import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,6 +15,7 @@ from typing import Any
 
 from pullback_runners.agent.client import SpoolStatement
 from pullback_runners.agent.errors import PermanentError
+from pullback_runners.agent.synced_files import write_synced
 
 SENT_KEPT_S = 14 * 24 * 3600.0
 
@@ -83,22 +83,3 @@ class Spool:
             with suppress(FileNotFoundError):
                 sizes.append(path.stat().st_size)
         return SpoolStatement(waiting=len(sizes), bytes=sum(sizes))
-
-
-def write_synced(path: Path, content: bytes, mode: int = 0o644) -> None:
-    """Write, sync and rename: after this returns a power cut does not lose the file, before it leaves no half of one."""
-    partial = path.with_suffix(".partial")
-    try:
-        with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:  # noqa: PTH123 - Path.open knows no mode
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError:
-        partial.unlink(missing_ok=True)  # it takes what is left of a full disk
-        raise
-    partial.replace(path)
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)

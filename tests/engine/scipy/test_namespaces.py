@@ -31,3 +31,8 @@ def test_a_name_nobody_has_is_an_attribute_error():
 def test_importing_the_package_imports_no_scipy():
     program = "import sys, pullback as pb, pullback.rules; pb.scipy; assert not any(m.split('.')[0] == 'scipy' for m in sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_linear_algebra_does_not_wait_for_signals_and_statistics():
+    program = "import sys, pullback.scipy.linalg; assert not {'scipy.signal', 'scipy.stats'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True)

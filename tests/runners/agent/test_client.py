@@ -3,7 +3,8 @@ import json
 import httpx
 import pytest
 
-from pullback_runners.agent.client import Lease, ServiceClient, SpoolStatement
+from pullback_runners.agent.claims import Lease
+from pullback_runners.agent.client import ServiceClient, SpoolStatement
 from pullback_runners.agent.errors import PermanentError, RefusedError, TransientError
 from pullback_runners.progress import Progress
 

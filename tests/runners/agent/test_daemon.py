@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from pullback_runners.agent.client import Claim, Job, Lease, ServiceClient
+from pullback_runners.agent.claims import Claim, Job, Lease
+from pullback_runners.agent.client import ServiceClient
 from pullback_runners.agent.daemon import AgentOptions, _Agent
 from pullback_runners.agent.errors import JobFailedError
 from pullback_runners.agent.jobfolder import JobFolder

@@ -9,7 +9,7 @@ import pytest
 from tests.runners.conftest import DEVICES, git
 
 from pullback_runners.agent import daemon, measurement
-from pullback_runners.agent.client import Claim, Job, Lease
+from pullback_runners.agent.claims import Claim, Job, Lease
 from pullback_runners.agent.daemon import AgentOptions, _Agent
 from pullback_runners.agent.device import AgentDevice
 from pullback_runners.agent.errors import JobFailedError, PermanentError

@@ -1,10 +1,12 @@
 import os
+import subprocess
+import sys
 from hashlib import sha256
 
 import pytest
 
 from pullback_runners.agent import jobfolder
-from pullback_runners.agent.client import Lease
+from pullback_runners.agent.claims import Lease
 from pullback_runners.agent.errors import JobFailedError
 from pullback_runners.agent.jobfolder import JobFolder
 
@@ -70,3 +72,10 @@ def test_a_report_that_is_none_or_too_large_is_the_jobs_failure(folder, monkeypa
     folder.mark_report(sha256(text.encode("latin-1")).hexdigest())
     with pytest.raises(JobFailedError, match=r"no JSON|more than 0 MiB of report; measure fewer cases"):
         folder.finished_report()
+
+
+def test_the_process_that_measures_a_job_does_not_wait_for_the_client_of_the_service():
+    program = (
+        "import sys, pullback_runners.agent.measurer; assert not {'httpx', 'pydantic', 'numpy'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

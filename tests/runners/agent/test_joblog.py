@@ -1,7 +1,8 @@
 import httpx
 import pytest
 
-from pullback_runners.agent.client import Lease, ServiceClient
+from pullback_runners.agent.claims import Lease
+from pullback_runners.agent.client import ServiceClient
 from pullback_runners.agent.joblog import JobLog
 
 LEASE = Lease(job_id="7", attempt=1, token="00000000-0000-4000-8000-000000000007", heartbeat_s=15.0)  # noqa: S106

@@ -15,7 +15,7 @@ from tests.runners.projects.conftest import Repository
 
 import pullback
 from pullback.backends.native.availability import why_not
-from pullback_runners.agent.client import Claim, Job, Lease
+from pullback_runners.agent.claims import Claim, Job, Lease
 from pullback_runners.agent.errors import JobFailedError
 from pullback_runners.agent.jobfolder import JobFolder
 from pullback_runners.agent.leftovers import put_aside, settle

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from pullback_runners.agent.client import Lease
+from pullback_runners.agent.claims import Lease
 from pullback_runners.agent.errors import JobFailedError
 from pullback_runners.agent.packaging import failure_delivery, report_delivery
 

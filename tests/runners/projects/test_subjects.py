@@ -23,6 +23,29 @@ from pullback_runners.projects.subjects import build_subject, subject_of_files
 from pullback_runners.revisions import find_commit, find_commits
 
 
+@pytest.fixture(scope="module")
+def environment_with_pip(tmp_path_factory):
+    """The folder of an environment with pip, once a test has made one."""
+    return tmp_path_factory.mktemp("environment") / "with-pip"
+
+
+@pytest.fixture(autouse=True)
+def _pip_is_installed_once(monkeypatch, environment_with_pip):
+    """Installing it takes four seconds; environments behind the first one are copies of it."""
+    begin = environments.begin_environment
+
+    def begin_once(base, folder, *, has_pip):
+        if not has_pip:
+            begin(base, folder, has_pip=False)
+            return
+        if not environment_with_pip.exists():
+            environment_with_pip.mkdir()
+            begin(base, environment_with_pip, has_pip=True)
+        shutil.copytree(environment_with_pip, folder, symlinks=True, dirs_exist_ok=True)
+
+    monkeypatch.setattr(environments, "begin_environment", begin_once)
+
+
 @pytest.fixture
 def compare(command):
     def run(folder, *arguments):

@@ -24,7 +24,7 @@ DRIVER = """
 import json, sys
 from pathlib import Path
 from pullback_runners.agent import measurement
-from pullback_runners.agent.client import Claim, Job, Lease
+from pullback_runners.agent.claims import Claim, Job, Lease
 from pullback_runners.agent.errors import JobFailedError
 from pullback_runners.agent.jobfolder import JobFolder
 from pullback_runners.errors import UsageError

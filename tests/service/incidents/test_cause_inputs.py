@@ -19,7 +19,7 @@ async def told_of(history):
     }
 
 
-@pytest.mark.parametrize("seed", [None, 1, 2])
+@pytest.mark.parametrize("seed", [None, 1, pytest.param(2, marks=pytest.mark.long)])
 async def test_a_machine_that_is_slower_accuses_no_commit(history, seed):
     documents = [*history.all_values(slower=["ci"]), *history.all_values(machine="other")]
     if seed is not None:

@@ -15,9 +15,12 @@ from pullback_service.incidents.trunk_changes import (
     TrunkReading,
     TrunkSeries,
     changes_of,
+    key_of,
+    observe,
     shown_by_reports,
     suspicions_in_hindsight,
     suspicions_of,
+    watch,
 )
 
 PLACES = {commit: commit for commit in range(400)}
@@ -336,8 +339,11 @@ def test_the_commit_of_a_small_step_lies_within_the_range_that_is_compared():
     first = []
     for seed in range(120):
         readings = lived((0.0, 40), (0.0045, 20), noise=0.003, seed=seed)
+        watcher = watch(RATIO.floor, readings[:41])
         for until in range(42, len(readings)):
-            suspicions = [one.change for one in suspicions_of(RATIO, readings[:until]) if one.change.worse]
+            observe(watcher, readings[until - 1])
+            found = suspicions_of(RATIO, readings[:until], {key_of(()): watcher})
+            suspicions = [one.change for one in found if one.change.worse]
             if suspicions:
                 first.append(suspicions[0])
                 break

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.signal
 
 from pullback.core.cases import cases, normal
 from pullback.core.kinds import Bilinear, cast
@@ -16,7 +15,9 @@ from pullback.core.types import ArrayType, dtype_of
 
 
 def _evaluate(a: Any, b: Any, *, mode: str) -> Any:
-    return scipy.signal.convolve(a, b, mode=mode, method="direct").astype(np.result_type(a, b), copy=False)
+    from scipy.signal import convolve as scipy_convolve  # noqa: PLC0415 - a second that only a convolution pays: it imports scipy.stats too
+
+    return scipy_convolve(a, b, mode=mode, method="direct").astype(np.result_type(a, b), copy=False)
 
 
 def _type(a: ArrayType, b: ArrayType, *, mode: str) -> ArrayType:

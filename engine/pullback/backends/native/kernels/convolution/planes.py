@@ -12,6 +12,7 @@ none at all in a row of results.
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import cached_property
 from math import prod
 
 from pullback.backends.llvm.writing.function import Function, Index
@@ -22,7 +23,7 @@ from pullback.backends.native.kernels.convolution.sliding_window import Axis, Ta
 from pullback.dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Planes:
     """The copy of a block: of `block` results along each axis, and of the channels of one group."""
 
@@ -34,12 +35,12 @@ class Planes:
     line: int
     """Elements in a line of the cache."""
 
-    @property
+    @cached_property
     def extents(self) -> tuple[int, ...]:
         """Elements along each axis in one phase."""
         return tuple(count + axis.reach for axis, count in zip(self.axes, self.block, strict=True))
 
-    @property
+    @cached_property
     def pitches(self) -> tuple[int, ...]:
         """Distances of neighbours along each axis."""
         pitches, pitch = [0] * len(self.axes), 1
@@ -49,24 +50,24 @@ class Planes:
             pitch *= self.extents[number] - (axis.shared if whole else 0)
         return tuple(pitches)
 
-    @property
+    @cached_property
     def volume(self) -> int:
         """Elements of one phase of one channel."""
         return 1 + sum((extent - 1) * pitch for extent, pitch in zip(self.extents, self.pitches, strict=True))
 
-    @property
+    @cached_property
     def phase_pitches(self) -> tuple[int, ...]:
         """Distances of neighbouring phases of each axis."""
         counts = [len(axis.phases) for axis in self.axes]
         return tuple(self.volume * prod(counts[axis + 1 :]) for axis in range(len(counts)))
 
-    @property
+    @cached_property
     def channel_pitch(self) -> int:
         """Distance of channels: an odd number of lines, for those an even number apart would share places of the cache."""
         lines = -(-self.volume * prod(len(axis.phases) for axis in self.axes) // self.line)
         return (lines + 1 - lines % 2) * self.line
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Elements in all."""
         return self.channels * self.channel_pitch
@@ -77,17 +78,17 @@ class Planes:
         phase = axis.phases.index(tap.offset % axis.step)
         return phase * self.phase_pitches[number] + axis.shift(tap) * self.pitches[number]
 
-    @property
+    @cached_property
     def has_zeros(self) -> bool:
         """True if there is anything around the source."""
         return not all(axis.is_inside for axis in self.axes)
 
-    @property
+    @cached_property
     def is_part(self) -> bool:
         """True if a block is part of an example, and another block may have left something where there are to be zeros."""
         return any(count < axis.count for axis, count in zip(self.axes[1:], self.block[1:], strict=True))
 
-    @property
+    @cached_property
     def has_examples_innermost(self) -> bool:
         """True if examples lie side by side."""
         return self.order[-1] == 0

@@ -6,6 +6,8 @@ course for every remainder of positions by the stride: results of one course hav
 `spread` apart.
 """
 
+from functools import cached_property
+
 from pullback.dataclass import dataclass
 from pullback.rules.sliding import SlidingWindow
 
@@ -27,40 +29,40 @@ class Course:
     taps: tuple[Tap, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Axis:
-    """One axis, of `size` elements in the source."""
+    """One axis, of `size` elements in the source. What follows of it is computed once: every plan that is weighed asks for it."""
 
     size: int
     step: int
     courses: tuple[Course, ...]
     spread: int = 1
 
-    @property
+    @cached_property
     def count(self) -> int:
         """Results of the longest course."""
         return max(course.count for course in self.courses)
 
-    @property
+    @cached_property
     def _offsets(self) -> list[int]:
         return [tap.offset for course in self.courses for tap in course.taps]
 
-    @property
+    @cached_property
     def phases(self) -> tuple[int, ...]:
         """The remainders of offsets by the step, ascending: source elements of one phase lie together when packed."""
         return tuple(sorted({offset % self.step for offset in self._offsets}))
 
-    @property
+    @cached_property
     def low(self) -> int:
         """The lowest offset of the first result, in steps."""
         return min(self._offsets) // self.step
 
-    @property
+    @cached_property
     def reach(self) -> int:
         """The distance in steps between the first and the last element that a result reads."""
         return max(self._offsets) // self.step - self.low
 
-    @property
+    @cached_property
     def is_inside(self) -> bool:
         """True if all rows of all phases are in the source, also those with an element that no result reads."""
         extent = self.count + self.reach
@@ -68,7 +70,7 @@ class Axis:
             self.step * (self.low + extent - 1) + self.phases[-1] < self.size
         )
 
-    @property
+    @cached_property
     def can_skip(self) -> bool:
         """True if the taps of every result that are inside the source are a range, and for some results not all."""
         offsets = sorted(self._offsets)
@@ -79,7 +81,7 @@ class Axis:
             and offsets == list(range(offsets[0], offsets[0] + len(offsets)))
         )
 
-    @property
+    @cached_property
     def mean_met(self) -> float:
         """The mean number of taps inside the source, over all results; for an axis that can skip."""
         met = (min(self.count, self.size - offset) - max(0, -offset) for offset in self._offsets)
@@ -91,7 +93,7 @@ class Axis:
         begin = min(extent, max(0, -(first // self.step)))
         return begin, max(begin, min(extent, (self.size - 1 - first) // self.step + 1))
 
-    @property
+    @cached_property
     def shared(self) -> int:
         """The number of zeros at the end of one row that are those at the beginning of the next."""
         met = [self.met(phase) for phase in self.phases]
