@@ -1,21 +1,19 @@
-"""Points as lines of text. Pure.
+"""Points as rows. Pure.
 
-What needs no ids of the database is written beforehand, outside the event loop: most of a line.
+What needs no ids of the database is computed beforehand, outside the event loop: most of a row.
 """
 
+from array import array
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
-import orjson
-
 from pullback_service.ids import CommitId, SeriesId
-from pullback_service.readings.reading_text import ending_of
+from pullback_service.readings.reading_rows import ReadingEnding, ending_of
 from pullback_service.readings.report_pooling import MeasuredPoint, pool
 from pullback_service.reports.case_rows import PointPart
-from pullback_service.reports.ratios import PairedRatio
-from pullback_service.row_text import NULL, insert_of, number, numbers, text
+from pullback_service.row_arrays import insertion
 
 COLUMNS: Final = {
     "series_id": "bigint",
@@ -37,20 +35,22 @@ COLUMNS: Final = {
     "method": "text",
     "program_hash": "text",
 }
-INSERT_POINTS: Final = insert_of("point", COLUMNS)
+INSERT_POINTS: Final = insertion("point", COLUMNS)
 
-_NOT_PAIRED = b"\t".join([NULL] * 6)
-_ARRAYS = bytes.maketrans(b"[]", b"{}")
+PointEnding: TypeAlias = tuple[Any, ...]
+"""The columns of a point from its value on: those that are the report's own."""
+_NO_CALLS: Final = (None, None)
+_NOT_PAIRED: Final = (None,) * 6
 
 
-def endings_of(point: PointPart) -> tuple[bytes, bytes]:
+def endings_of(point: PointPart) -> tuple[PointEnding, ReadingEnding]:
     """The columns of a point that are the report's own, and those of the reading where no other report measured the same."""
     return _ending(point), ending_of(pool([_measured(point)]))
 
 
 def _measured(point: PointPart) -> MeasuredPoint:
     """A point without what the report says of all of them, its quality and whether its commit is dirty."""
-    low, high = point.calls or (None, None)
+    low, high = point.calls or _NO_CALLS
     measured = MeasuredPoint(
         point.value,
         point.process_values,
@@ -62,36 +62,29 @@ def _measured(point: PointPart) -> MeasuredPoint:
     return measured if point.paired is None else measured._replace(**point.paired._asdict())
 
 
-def _ending(point: PointPart) -> bytes:
-    return b"%b\t%b\t%b\t%b\t%b\t%b" % (
-        number(point.value),
-        NULL if point.process_values is None else orjson.dumps(point.process_values).translate(_ARRAYS),
-        numbers(point.calls or (None, None)),
-        _NOT_PAIRED if point.paired is None else _paired(point.paired),
-        text(point.method),
-        text(point.program_hash),
+def _ending(point: PointPart) -> PointEnding:
+    paired = point.paired
+    return (
+        point.value,
+        None if point.process_values is None else array("d", point.process_values).tobytes(),
+        *(point.calls or _NO_CALLS),
+        *(_NOT_PAIRED if paired is None else (paired.baseline, *paired.ratio, paired.outcome)),
+        point.method,
+        point.program_hash,
     )
 
 
-def _paired(paired: PairedRatio) -> bytes:
-    return b"%b\t%b\t%b" % (
-        text(paired.baseline),
-        numbers(paired.ratio),
-        text(paired.outcome),
-    )
-
-
-def lines(
+def rows(
     series: Sequence[SeriesId],
     measured: Sequence[int | None],
-    endings: Sequence[bytes],
+    endings: Sequence[PointEnding],
     *,
     commit: CommitId,
     report: UUID,
     ordered_at: datetime,
     quality: str,
-) -> Iterator[bytes]:
-    """The lines of one report."""
-    middle = b"\t".join((number(commit), str(report).encode(), ordered_at.isoformat().encode(), text(quality)))
-    columns = zip(series, map(number, measured), endings, strict=True)
-    return (b"%d\t%b\t%b\t%b" % (id_, measured_id, middle, ending) for id_, measured_id, ending in columns)
+) -> Iterator[tuple[Any, ...]]:
+    """The rows of one report."""
+    middle = commit, str(report), ordered_at.isoformat(), quality
+    columns = zip(series, measured, endings, strict=True)
+    return ((id_, measured_id, *middle, *ending) for id_, measured_id, ending in columns)
