@@ -35,7 +35,9 @@ class PlacedParts:
 
     def measured(self) -> list[CodeIdentity]:
         """Of what each point was measured."""
-        return [point.measured._replace(harness=self.harness) for point in self.parts.points]
+        of_points = [point.measured for point in self.parts.points]
+        told = {each: each._replace(harness=self.harness) for each in set(of_points)}
+        return [told[each] for each in of_points]
 
 
 async def keep_parts(session: AsyncSession, project_id: ProjectId, placed: Sequence[PlacedParts]) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from pullback_service.ids import CommitId, SeriesId
+from pullback_service.ratio import NO_RATIO
 from pullback_service.readings.reading_rows import ReadingEnding, ending_of
 from pullback_service.readings.report_pooling import MeasuredPoint, pool
 from pullback_service.reports.case_rows import PointPart
@@ -40,7 +41,7 @@ INSERT_POINTS: Final = insertion("point", COLUMNS)
 PointEnding: TypeAlias = tuple[Any, ...]
 """The columns of a point from its value on: those that are the report's own."""
 _NO_CALLS: Final = (None, None)
-_NOT_PAIRED: Final = (None,) * 6
+_NO_RATIO: Final = (None, NO_RATIO, None)
 
 
 def endings_of(point: PointPart) -> tuple[PointEnding, ReadingEnding]:
@@ -51,24 +52,29 @@ def endings_of(point: PointPart) -> tuple[PointEnding, ReadingEnding]:
 def _measured(point: PointPart) -> MeasuredPoint:
     """A point without what the report says of all of them, its quality and whether its commit is dirty."""
     low, high = point.calls or _NO_CALLS
-    measured = MeasuredPoint(
+    baseline, ratio, outcome = point.paired or _NO_RATIO
+    return MeasuredPoint(
         point.value,
         point.process_values,
         process_low=low,
         process_high=high,
+        baseline=baseline,
+        ratio=ratio,
+        outcome=outcome,
         method=point.method,
         program_hash=point.program_hash,
     )
-    return measured if point.paired is None else measured._replace(**point.paired._asdict())
 
 
 def _ending(point: PointPart) -> PointEnding:
-    paired = point.paired
+    baseline, ratio, outcome = point.paired or _NO_RATIO
     return (
         point.value,
         None if point.process_values is None else array("d", point.process_values).tobytes(),
         *(point.calls or _NO_CALLS),
-        *(_NOT_PAIRED if paired is None else (paired.baseline, *paired.ratio, paired.outcome)),
+        baseline,
+        *ratio,
+        outcome,
         point.method,
         point.program_hash,
     )
