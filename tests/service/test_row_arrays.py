@@ -74,9 +74,16 @@ def test_a_text_is_stored_on_one_line():
     assert arrays_of(INSERT, [(1, None, None, None, "a\tb\\N\r\nc")])["said"] == r'{"a b\\N  c"}'
 
 
-@given(st.lists(st.none() | FINITE))
+@given(st.lists(FINITE))
 def test_doubles_are_sent_bit_by_bit(values):
     column = np.array(values, np.float64)
     sent = bytes(Transformer().get_dumper(column, PyFormat.BINARY).dump(column))
     loaded = Transformer().get_loader(1022, Format.BINARY).load(sent)
-    assert [value and value.hex() for value in loaded] == [value and value.hex() for value in values]
+    assert [value.hex() for value in loaded] == [value.hex() for value in values]
+
+
+@given(st.lists(st.none() | FINITE, min_size=1))
+def test_numbers_read_back_to_the_same_bits(values):
+    sent = arrays_of(INSERT, [(None, value, None, None, None) for value in values])["value"]
+    told = [None if each == "null" else float(each) for each in sent.strip("{}").split(",")]
+    assert [value and value.hex() for value in told] == [value and value.hex() for value in values]

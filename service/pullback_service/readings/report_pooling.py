@@ -15,6 +15,7 @@ inside the range of what was measured.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any, LiteralString, NamedTuple, Self, TypeVar
@@ -64,7 +65,8 @@ class MeasuredPoint(NamedTuple):
         return cls._make((*row[:8], Ratio._make(row[8:12]), *row[12:]))
 
 
-class Spread(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Spread:
     """Five numbers about per-process values."""
 
     n: int
