@@ -70,6 +70,6 @@ def test_the_rule_has_one_caller_in_the_service_and_one_in_the_terminal_which_ha
     # Points of stored reports, and of the one that is taken apart before it is stored.
     assert callers_of("pool") == {
         "service/pullback_service/readings/projecting.py",
-        "service/pullback_service/reports/point_text.py",
+        "service/pullback_service/reports/point_rows.py",
         terminal,
     }

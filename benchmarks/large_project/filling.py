@@ -21,7 +21,7 @@ from benchmarks.large_project.shape import (
 from psycopg import sql
 
 from pullback_service.reports.codecs import packed
-from pullback_service.reports.point_text import COLUMNS
+from pullback_service.reports.point_rows import COLUMNS
 from pullback_service.reports.schemas import FORMAT, VERSION
 
 BRANCH = "main"

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from pullback_service.reports.codecs import packed
-from pullback_service.reports.point_text import COLUMNS
+from pullback_service.reports.point_rows import COLUMNS
 from pullback_service.reports.schemas import FORMAT, VERSION
 
 COMMITS_IN_A_BLOCK = 50

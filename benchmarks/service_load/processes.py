@@ -45,12 +45,15 @@ class Service:
         """Processor seconds used so far."""
         service = sum(_cpu_s(process) for process in self.processes)
         worker = _cpu_s(self.worker) if self.worker is not None else 0.0
-        postgres = _cpu_s(self.postgres) + sum(_cpu_s(child) for child in self.postgres.children())
-        return ProcessorSeconds(service, worker, postgres)
+        return ProcessorSeconds(service, worker, self._postgres_cpu_s())
 
-    def queued_s(self) -> float:
-        """Seconds for which the service and Postgres could have computed, and waited for a processor; Linux only."""
-        return sum(_queued_s(process) for process in (*self.processes, self.postgres, *self.postgres.children()))
+    def _postgres_cpu_s(self) -> float:
+        """Processor time of all backends: a large upload has a connection of its own, whose backend has ended by now."""
+        while True:
+            ended = _ended_cpu_s(self.postgres)
+            running = sum(_cpu_s(process) for process in (self.postgres, *self.postgres.children()))
+            if ended == _ended_cpu_s(self.postgres):  # else one ended meanwhile, and may be in both or in neither
+                return ended + running
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ class ProcessorSeconds:
     postgres: float
 
     def since(self, before: "ProcessorSeconds") -> "ProcessorSeconds":
-        """The use between two readings; connections are kept, so no backend ends between them."""
+        """The use between two readings."""
         return ProcessorSeconds(
             self.service - before.service, self.worker - before.worker, self.postgres - before.postgres
         )
@@ -75,9 +78,10 @@ def _cpu_s(process: psutil.Process) -> float:
     return 0.0
 
 
-def _queued_s(process: psutil.Process) -> float:
-    """Of all threads; schedstat has nanoseconds: computed, waited, and how many times."""
-    return sum(int(each.read_text().split()[1]) for each in Path(f"/proc/{process.pid}/task").glob("*/schedstat")) / 1e9
+def _ended_cpu_s(process: psutil.Process) -> float:
+    """Processor time of the children that have ended, in steps of 10 ms."""
+    times = process.cpu_times()
+    return float(times.children_user + times.children_system)
 
 
 @contextmanager

@@ -34,15 +34,14 @@ def upload_large(service: Service, *, rounds: int = 3) -> Iterator[Figure]:
     project = f"large-{run}"
     connection = service.connect()
     _post(connection, _small_report(project, run, 0, 0))  # code and connections are warm
-    took, used, queued, grown, stays = [], [], [], [], []
+    took, used, grown, stays = [], [], [], []
     for number in range(rounds):
         body = orjson.dumps(_large_report(project, run, number + 1))
         time.sleep(1)
-        before, used_before, queued_before = service.rss(), service.cpu_s(), service.queued_s()
+        before, used_before = service.rss(), service.cpu_s()
         with MemoryWatch(service) as memory:
             answer = _post(connection, body)
         used_now = service.cpu_s().since(used_before)
-        queued.append(service.queued_s() - queued_before)
         assert answer.json()["points"] == LARGE_RESULTS, answer.body  # noqa: S101 - else the figure means nothing
         time.sleep(SETTLED_AFTER_S)
         took.append(answer.seconds)
@@ -51,12 +50,10 @@ def upload_large(service: Service, *, rounds: int = 3) -> Iterator[Figure]:
         stays.append((service.rss() - before) / MIB)
     connection.close()
     cpu = ", ".join(f"{u.service:.2f} + {u.postgres:.2f}" for u in used)
-    waited = ", ".join(f"{seconds:.2f}" for seconds in queued)
     details = {"seconds": took, "grown_mib": grown, "stays_mib": stays, "body_mib": len(body) / MIB}
     yield Figure(
         "upload of 10,000 results", max(took), "s", most=2.0, details=details,
-        note=f"first {took[0]:.2f} s, then {', '.join(f'{t:.2f}' for t in took[1:])} s; CPU of service + Postgres {cpu} s, "
-        f"waited for a processor {waited} s",
+        note=f"first {took[0]:.2f} s, then {', '.join(f'{t:.2f}' for t in took[1:])} s; CPU of service + Postgres {cpu} s",
     )  # fmt: skip
     yield Figure("… memory of the service grows", max(grown), "MiB", most=60, note=f"{[round(g, 1) for g in grown]}")
     yield Figure(

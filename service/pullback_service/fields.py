@@ -108,6 +108,8 @@ _EACH_MEASURED = TypeAdapter(list[MeasuredNumber])
 
 
 def _all_countable(values: list[float]) -> list[float]:
+    if not values or (min(values) >= SMALLEST_VALUE and max(values) <= LARGEST_VALUE):  # nearly all are times
+        return values
     sizes = [size for size in map(abs, values) if size]
     if not sizes or (min(sizes) >= SMALLEST_VALUE and max(sizes) <= LARGEST_VALUE):
         return values

@@ -193,10 +193,14 @@ def array_of_texts(texts: Iterable[str | None]) -> str:
 
     https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO: everything in quotes, only these two signs escaped.
     """
-    return f"{{{','.join('NULL' if text is None else _quoted(text) for text in texts)}}}"
+    every = list(texts)
+    quoted = {text: _quoted(text) for text in set(every)}  # most columns of many rows have few
+    return f"{{{','.join([quoted[text] for text in every])}}}"
 
 
-def _quoted(text: str) -> str:
+def _quoted(text: str | None) -> str:
+    if text is None:
+        return "NULL"
     if "\\" in text or '"' in text:
         text = text.replace("\\", r"\\").replace('"', r"\"")
     return f'"{text}"'

@@ -85,7 +85,7 @@ async def _read(request: Request, session: ReadSession, asked: RequestedState) -
     skip = (asked.page - 1) * WAITING_ON_A_PAGE
     waiting: tuple[JobLine, ...] = ()
     if asked.state in {None, "queued"} and asked.before is None:
-        found = await waiting_jobs(session, choice, skip=skip, limit=WAITING_ON_A_PAGE)
+        found = await waiting_jobs(session, choice, seen.waiting, skip=skip, limit=WAITING_ON_A_PAGE)
         if not found and asked.page > 1:
             raise NotFoundError(
                 f"There is no page {asked.page}: {counted(counts.get('queued', 0), 'job')} waiting; go to an earlier page.",

@@ -19,10 +19,16 @@ MOST_WAITING = 2_000
 # How many attempts of a machine are looked at for how long its work takes; more of them would be of older engines.
 _LOOK_BACK = 200
 
+# As many of each project, so that a project that queued thousands does not hide the next jobs of the others.
 _QUEUE: LiteralString = """
 SELECT id, project_id, suite, kind, requires, machine_id, trust = 'trusted', approved_at IS NOT NULL,
        greatest(extract(epoch FROM not_before - now())::float8, 0), priority
-  FROM job WHERE state = 'queued' ORDER BY priority DESC, attempts, id LIMIT %(most)s
+  FROM (SELECT *, row_number() OVER (PARTITION BY project_id, least(priority, 0) ORDER BY priority DESC, attempts, id) AS turn
+          FROM job
+         WHERE state = 'queued'
+         ORDER BY least(priority, 0) DESC, turn, id
+         LIMIT %(most)s) next
+ ORDER BY priority DESC, attempts, id
 """
 _AGENTS: LiteralString = """
 SELECT m.id, m.name, m.accepts = 'untrusted', a.labels, a.refuses,
@@ -60,7 +66,7 @@ SELECT m.id, j.project_id, sum(extract(epoch FROM t.ended_at - greatest(t.leased
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """The forecast of every waiting job, and of every running one when it will be done."""
+    """The forecast of every waiting job, the next one first, and of every running one when it will be done."""
 
     waiting: Mapping[int, Forecast]
     remaining_s: Mapping[int, float | None]

@@ -11,6 +11,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from math import inf
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -82,7 +83,9 @@ def forecast(
     durations: Mapping[tuple[int, Work], float],
     used_s: Mapping[tuple[int, int], float] = MappingProxyType({}),
 ) -> dict[int, Forecast]:
-    """A forecast for every job of a queue, which comes in the order of priority, attempts and age.
+    """A forecast for every job of a queue, which comes in the order of priority, attempts and age; the next to be taken is first.
+
+    Behind those whose start is known are those with an unknown one, and behind these what no agent can take.
 
     `used_s` are the seconds that each machine worked lately for each project.
     """
@@ -96,7 +99,7 @@ def forecast(
     planned = _play(benches, fitting, durations)
     names = {bench.machine_id: bench.name for bench in benches}
     places = {machine_id: {job.id: place for place, job in enumerate(jobs)} for machine_id, jobs in fitting.items()}
-    told = {}
+    told: dict[int, Forecast] = {}
     for job, kept in wanted:
         if kept is not None:
             told[job.id] = kept
@@ -107,7 +110,12 @@ def forecast(
         takes_s = None if place is None else durations.get((place, job.work))
         machine = None if place is None else names[place]
         told[job.id] = Forecast("turn", _turn(ahead, starts_in_s), ahead, starts_in_s, takes_s, machine)
-    return told
+    return dict(sorted(told.items(), key=lambda each: _when(each[1])))
+
+
+def _when(told: Forecast) -> tuple[float, bool, int]:
+    """The place of a job among others: by its start, then by how many are before it."""
+    return inf if told.starts_in_s is None else told.starts_in_s, told.reason != "turn", told.ahead
 
 
 def _expected(

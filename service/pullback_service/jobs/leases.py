@@ -20,7 +20,7 @@ from datetime import timedelta
 from typing import Any, Literal
 from uuid import UUID, uuid4
 
-from sqlalchemy import CTE, ColumnElement, Select, and_, cast, func, literal, or_, select, text, update
+from sqlalchemy import CTE, ColumnElement, Select, and_, cast, func, literal, or_, select, text, true, update
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.sql.functions import now
@@ -35,6 +35,7 @@ from pullback_service.jobs.labels import column_with_device, contains_strangers,
 from pullback_service.jobs.queries import ACTIVE, UNFINISHED, lock_job
 from pullback_service.models.jobs import CLAIMABLE, DUE, Attempt, Job
 from pullback_service.models.machines import Machine
+from pullback_service.models.projects import Project
 from pullback_service.models.reports import Report
 
 # After its own time limit a job gets this long to wind up before it is told to stop.
@@ -45,6 +46,7 @@ MOST_LOST_AGENTS = 2
 FAIR_WITHIN_S = 3600
 MOST_COUNTED = 200
 """The newest attempts of a machine that are looked at for who had it within the last hour."""
+_BY_AGE = (Job.priority.desc(), Job.attempts, Job.id)
 PAUSES_GROW = 4
 LONGEST_PAUSE_S = 3600.0
 MOST_EXPIRED_AT_ONCE = 100
@@ -93,13 +95,12 @@ async def claim(
 
     Of projects with jobs of one kind of urgency the one that had the machine least within the last hour is first (`_used_lately`).
     An agent whose answer got lost on the way asks again and gets the same lease, as long as it has not begun.
-    Index: uq_attempt_machine_active, ix_job_queue, ix_attempt_machine_id.
+    Index: uq_attempt_machine_active, ix_job_queue, ix_job_project_queue, ix_attempt_machine_id.
     """
     async with seeing_all_projects(session):  # what the machine does may be for another project
         held = await _active_on(session, machine_id)
     if held is not None:
         return await _give_again(session, held, agent_id, lease_s)
-    by_age = (Job.priority.desc(), Job.attempts, Job.id)
     fitting = select(Job.id).where(
         text(CLAIMABLE),
         text(DUE),
@@ -115,16 +116,8 @@ async def claim(
             ),
         ),
     )
-    if await session.scalar(fitting.order_by(*by_age).limit(1)) is None:
+    if await session.scalar(fitting.order_by(*_BY_AGE).limit(1)) is None:
         return None
-    used = _used_lately(machine_id)
-    best = (
-        fitting.outerjoin(used, used.c.project_id == Job.project_id)
-        # A priority above the usual one counts among the jobs of its project: anybody who may queue jobs may name one.
-        .order_by(func.least(Job.priority, 0).desc(), func.coalesce(used.c.seconds, 0), *by_age)
-        .limit(1)
-        .with_for_update(skip_locked=True, of=Job)
-    )
     # Agents of one machine take turns from here on; the unique index would refuse the second one anyway.
     await session.execute(select(Machine.id).where(Machine.id == machine_id).with_for_update(key_share=True))
     async with seeing_all_projects(session):
@@ -133,7 +126,7 @@ async def claim(
     row = (
         await session.execute(
             update(Job)
-            .where(Job.id == best.scalar_subquery())
+            .where(Job.id == _best(fitting, machine_id).scalar_subquery())
             .values(state="leased", attempts=Job.attempts + 1)
             .returning(Job.id, Job.attempts)
         )
@@ -153,6 +146,51 @@ async def claim(
     )
     await session.flush()
     return Lease(JobId(row.id), row.attempts, token)
+
+
+def _best(fitting: Select[int], machine_id: MachineId) -> Select[int]:
+    """The job whose turn it is on a machine, locked; one that another claim has locked is passed over.
+
+    The first job of each project and class is looked up (`_heads`), not every one that waits.
+    """
+    heads, used = _heads(fitting), _used_lately(machine_id)
+    turns = (
+        select(heads)
+        .outerjoin(used, used.c.project_id == heads.c.project_id)
+        .order_by(
+            heads.c.least.desc(),
+            func.coalesce(used.c.seconds, 0),
+            heads.c.priority.desc(),
+            heads.c.attempts,
+            heads.c.id,
+        )
+        .subquery("turns")
+    )
+    taken = (
+        fitting.add_columns(Job.priority)
+        .where(Job.project_id == turns.c.project_id, Job.priority <= turns.c.priority)
+        .order_by(*_BY_AGE)
+        .limit(1)
+        .with_for_update(skip_locked=True, of=Job)
+        .lateral("taken")
+    )
+    # Not a condition on what is looked up: Postgres would expect few rows between two priorities, and read and sort them all.
+    is_of_class = taken.c.priority >= turns.c.least
+    return select(taken.c.id).select_from(turns).join(taken, is_of_class).limit(1)
+
+
+def _heads(fitting: Select[int]) -> CTE:
+    """The first of the jobs of each project, and behind it the first of each class of a lower priority.
+
+    All priorities from 0 on are one class: what is above the usual one counts among the jobs of its project alone, for anybody
+    who may queue jobs may name one. `least` is the least priority of the class.
+    """
+    least = func.least(Job.priority, 0).label("least")
+    first = fitting.with_only_columns(Job.project_id, least, Job.priority, Job.attempts, Job.id).order_by(*_BY_AGE)
+    of_project = first.where(Job.project_id == Project.id).limit(1).lateral()
+    heads = select(of_project).select_from(Project).join(of_project, true()).cte("heads", recursive=True)
+    below = first.where(Job.project_id == heads.c.project_id, Job.priority < heads.c.least).limit(1).lateral()
+    return heads.union_all(select(below).select_from(heads).join(below, true()))
 
 
 def _used_lately(machine_id: MachineId) -> CTE:

@@ -1,12 +1,12 @@
 """Jobs in the database: made, listed, read. What agents do with them is in `leases.py`."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, LiteralString, TypeVarTuple
 from uuid import UUID
 
-from sqlalchemy import Select, and_, func, select
-from sqlalchemy.dialects.postgresql import distinct_on
+from sqlalchemy import BigInteger, Select, and_, cast, func, select
+from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
@@ -204,10 +204,14 @@ def jobs_at(project_id: ProjectId, commit_id: int, *, limit: int) -> Query[list[
     return Query(_AT_COMMIT, {"project": project_id, "commit": commit_id, "limit": limit}, list, width=6)
 
 
-async def waiting_jobs(session: AsyncSession, choice: JobChoice, *, skip: int, limit: int) -> Sequence[StoredJob]:
-    """Jobs that wait, by priority, attempts and age; among those projects take turns. Index: ix_job_state."""
-    statement = _chosen(_select(), replace(choice, states=("queued",)))
-    statement = statement.order_by(Job.priority.desc(), Job.attempts, Job.id).offset(skip).limit(limit)
+async def waiting_jobs(
+    session: AsyncSession, choice: JobChoice, turns: Iterable[int], *, skip: int, limit: int
+) -> Sequence[StoredJob]:
+    """Jobs that wait, in the order of `turns`, their ids; behind these the others, by priority, attempts and age. Index: ix_job_state."""
+    ids = cast(list(turns), ARRAY(BigInteger))
+    turn = func.unnest(ids).table_valued("id", with_ordinality="place", name="turn").render_derived()
+    statement = _chosen(_select(), replace(choice, states=("queued",))).outerjoin(turn, turn.c.id == Job.id)
+    statement = statement.order_by(turn.c.place, Job.priority.desc(), Job.attempts, Job.id).offset(skip).limit(limit)
     return [StoredJob(*row) for row in await session.execute(statement)]
 
 

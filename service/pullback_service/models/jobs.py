@@ -37,9 +37,11 @@ class Job(Base):
 
     __tablename__ = "job"
     __table_args__ = (
-        # Read by every claim: waiting jobs only, best first.
+        # Waiting jobs only, best first: of all projects for those who are to be woken, of each project for a claim.
+        Index("ix_job_queue", text("priority DESC"), "attempts", "id", postgresql_where=text(CLAIMABLE)),
         Index(
-            "ix_job_queue",
+            "ix_job_project_queue",
+            "project_id",
             text("priority DESC"),
             "attempts",
             "id",

@@ -22,9 +22,9 @@ from pullback_service.database import Database
 from pullback_service.ids import CommitId, SeriesId
 from pullback_service.readings.queries import columns_of
 from pullback_service.readings.reading import COLUMNS, Reading, reading_of
-from pullback_service.readings.reading_text import INSERT_READINGS, beginning_of, ending_of, line
+from pullback_service.readings.reading_rows import INSERT_READINGS, ReadingEnding, beginning_of, ending_of
 from pullback_service.readings.report_pooling import LEVEL, MeasuredPoint, PooledPoints, counting, of_one_level, pool
-from pullback_service.row_text import insert_lines
+from pullback_service.row_arrays import insert_rows
 
 POINTS_AT_ONCE = 20_000
 COMMITS_AT_ONCE = 50
@@ -106,7 +106,7 @@ class NewPoints:
     dirty: bool
     series_ids: Sequence[SeriesId]
     measured_ids: Sequence[int | None]
-    endings: Sequence[bytes]
+    endings: Sequence[ReadingEnding]
 
 
 async def keep_readings(session: AsyncSession, uploads: Sequence[NewPoints]) -> None:
@@ -125,12 +125,12 @@ async def keep_readings(session: AsyncSession, uploads: Sequence[NewPoints]) -> 
     unprojected = {commit for commit, is_projected, _ in known if not is_projected}
     again = [pair for pair, times in touched.items() if times > 1 or pair in shared or pair[1] in unprojected]
     if len(again) < len(touched):
-        await insert_lines(session, INSERT_READINGS, _alone(uploads, frozenset(again)))
+        await insert_rows(session, INSERT_READINGS, _alone(uploads, frozenset(again)))
     if again:
         await compute_again(session, again)
 
 
-def _alone(uploads: Sequence[NewPoints], again: frozenset[tuple[int, int]]) -> Iterator[bytes]:
+def _alone(uploads: Sequence[NewPoints], again: frozenset[tuple[int, int]]) -> Iterator[tuple[Any, ...]]:
     for upload in uploads:
         beginning = beginning_of(
             upload.commit_id,
@@ -143,7 +143,7 @@ def _alone(uploads: Sequence[NewPoints], again: frozenset[tuple[int, int]]) -> I
         columns = zip(upload.series_ids, upload.measured_ids, upload.endings, strict=True)
         for series_id, measured_id, ending in columns:
             if (series_id, upload.commit_id) not in again:
-                yield line(series_id, measured_id, beginning, ending)
+                yield (series_id, measured_id, *beginning, *ending)
 
 
 async def lock_commits(session: AsyncSession, commits: Collection[int]) -> None:
@@ -155,7 +155,7 @@ async def compute_again(session: AsyncSession, pairs: Collection[tuple[int, int]
     """Readings of (series, commit) pairs from their points. Index: pk_reading, ix_point_commit_id_series_id, pk_report."""
     values = columns_of(pairs)
     await statements.run(session, _REMOVE_PAIRS, values)
-    await insert_lines(session, INSERT_READINGS, _lines(await statements.rows(session, _OF_PAIRS, values, binary=True)))
+    await insert_rows(session, INSERT_READINGS, _rows(await statements.rows(session, _OF_PAIRS, values, binary=True)))
 
 
 async def compute_pooled_again(session: AsyncSession, pairs: Collection[tuple[int, int]]) -> Sequence[tuple[int, int]]:
@@ -196,8 +196,8 @@ async def _project(session: AsyncSession, commit_ids: Sequence[int]) -> None:
     commits = {"commits": statements.array_of(commit_ids)}
     await statements.run(session, _LOCK, commits)
     await statements.run(session, _REMOVE_COMMITS, commits)
-    await insert_lines(
-        session, INSERT_READINGS, _lines(await statements.rows(session, _OF_COMMITS, commits, binary=True))
+    await insert_rows(
+        session, INSERT_READINGS, _rows(await statements.rows(session, _OF_COMMITS, commits, binary=True))
     )
     await statements.run(session, _PROJECTED, commits)
 
@@ -265,7 +265,7 @@ def _report_of(points: Sequence[Sequence[Any]], measured: Sequence[MeasuredPoint
     return found
 
 
-def _lines(rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
+def _rows(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
     for series_id, commit_id, ordered_at, report_id, reports, pooled in _pooled(rows):
         beginning = beginning_of(commit_id, ordered_at, report_id, reports, quality=pooled.quality, dirty=pooled.dirty)
-        yield line(series_id, pooled.measured_id, beginning, ending_of(pooled))
+        yield (series_id, pooled.measured_id, *beginning, *ending_of(pooled))

@@ -120,14 +120,15 @@ def spread_in(median: float, columns: Sequence[Any]) -> Spread | None:
 
 def pool(points: Sequence[MeasuredPoint]) -> PooledPoints:
     """One reading of points of a series at a commit, oldest first, of one level."""
-    said = points[0] if len(points) == 1 else _speaker(points)
+    is_alone = len(points) == 1
+    said = points[0] if is_alone else _speaker(points)
     spread = _pooled_spread(points)
     median = counting(points).value if spread is None else spread.median
     count, low, q25, q75, high = _calls(points) if spread is None else spread.columns
     return PooledPoints(
-        quality=CLEAN if any(point.quality == CLEAN for point in points) else BUSY,
-        dirty=any(point.dirty for point in points),
-        value=points[0].value if len(points) == 1 else median,
+        quality=CLEAN if said.quality == CLEAN or any(point.quality == CLEAN for point in points) else BUSY,
+        dirty=said.dirty or any(point.dirty for point in points),
+        value=said.value if is_alone else median,
         process_count=count,
         process_low=low,
         process_q25=q25,
@@ -153,6 +154,9 @@ def of_one_level(points: Sequence[Row]) -> Sequence[Row]:
 
 
 def _is_consistent(points: Sequence[MeasuredPoint]) -> bool:
+    if len(points) == 1:
+        low, high = _counts_in_common(points[0])
+        return low <= high
     ends = [_counts_in_common(point) for point in _speaking(points)]
     return max(low for low, _ in ends) <= min(high for _, high in ends)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from pullback_service.errors import FieldError, InvalidInputError
 from pullback_service.measured.code_identity import CodeIdentity
@@ -55,6 +55,9 @@ class ComparisonPart:
 
     case: bytes
     document: ComparisonDocument
+
+
+_NO_DIGESTS: Final = DigestsDocument()
 
 
 def part_of(document: CaseDocument) -> CasePart:
@@ -128,7 +131,7 @@ def _points_of(
     sound: Mapping[str, Mapping[str, MetricDocument]],
     path: str,
 ) -> Iterator[PointPart]:
-    digests = variant.digests or DigestsDocument()
+    digests = variant.digests or _NO_DIGESTS
     measured = CodeIdentity(digests.workload or "", digests.subject or "")
     for name, metric in variant.metrics.items():
         told = _told(name, metric)

@@ -18,15 +18,16 @@ from pullback_service.errors import InvalidInputError
 from pullback_service.fields import MOST_CASES
 from pullback_service.importers.weighing import refuse_heavy
 from pullback_service.measured.code_identity import CodeIdentity
+from pullback_service.readings.reading_rows import ReadingEnding
 from pullback_service.reports.case_rows import ComparisonPart, FailurePart, part_of, refuse_part, take_apart
-from pullback_service.reports.point_text import endings_of
+from pullback_service.reports.point_rows import PointEnding, endings_of
 from pullback_service.reports.schemas import ComparisonDocument, MeasuredCaseDocument, ReportHead
 from pullback_service.series.case_identity import CasePart, SeriesPart
 from pullback_service.validation_errors import message_of
 
 
 class PointRow(NamedTuple):
-    """The stored parts of a point: its series, its own columns as COPY takes them, and those of a reading of it alone.
+    """The stored parts of a point: its series, its own columns, and those of a reading of it alone.
 
     `path` is where it was said.
     """
@@ -36,8 +37,8 @@ class PointRow(NamedTuple):
     value: float
     method: str | None
     measured: CodeIdentity
-    ending: bytes
-    reading: bytes
+    ending: PointEnding
+    reading: ReadingEnding
 
 
 @dataclass(slots=True)

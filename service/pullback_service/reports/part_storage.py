@@ -16,9 +16,9 @@ from pullback_service.readings.projecting import NewPoints, keep_readings
 from pullback_service.reports.case_rows import refuse_part
 from pullback_service.reports.case_stream import Parts, PointRow
 from pullback_service.reports.origins import Place
-from pullback_service.reports.point_text import INSERT_POINTS, lines
+from pullback_service.reports.point_rows import INSERT_POINTS, rows
 from pullback_service.reports.schemas import ReportHead
-from pullback_service.row_text import insert_lines
+from pullback_service.row_arrays import insert_rows
 from pullback_service.series.registration import KnownSeries, ensure_cases_and_series
 from pullback_service.steps.projecting import keep_steps
 
@@ -35,7 +35,9 @@ class PlacedParts:
 
     def measured(self) -> list[CodeIdentity]:
         """Of what each point was measured."""
-        return [point.measured._replace(harness=self.harness) for point in self.parts.points]
+        of_points = [point.measured for point in self.parts.points]
+        told = {each: each._replace(harness=self.harness) for each in set(of_points)}
+        return [told[each] for each in of_points]
 
 
 async def keep_parts(session: AsyncSession, project_id: ProjectId, placed: Sequence[PlacedParts]) -> None:
@@ -123,7 +125,7 @@ async def _insert_points(
     measured: Sequence[Sequence[int | None]],
 ) -> None:
     written = chain.from_iterable(
-        lines(
+        rows(
             [known.id for known in its_series],
             its_measured,
             [point.ending for point in one.parts.points],
@@ -134,7 +136,7 @@ async def _insert_points(
         )
         for one, its_series, its_measured in zip(placed, series, measured, strict=True)
     )
-    await insert_lines(session, INSERT_POINTS, written)
+    await insert_rows(session, INSERT_POINTS, written)
 
 
 async def _keep_failures(session: AsyncSession, placed: PlacedParts, case_ids: Mapping[bytes, CaseId]) -> None:

@@ -20,13 +20,13 @@ from pullback_service.commits.graph_changes import has_graph_changed
 from pullback_service.database import Database
 from pullback_service.ids import ProjectId
 from pullback_service.readings.queries import columns_of
-from pullback_service.row_text import insert_lines
+from pullback_service.row_arrays import insert_rows
 from pullback_service.rule_version import RULE
 from pullback_service.steps.invalidation import later_steps, mark_graph_changes
 from pullback_service.steps.judging import judge_pairs
 from pullback_service.steps.reference_commits import Pair, ReferenceCommit, ancestors_of, followed_by
 from pullback_service.steps.step import COLUMNS, step_of
-from pullback_service.steps.step_text import INSERT_STEPS, line
+from pullback_service.steps.step_rows import INSERT_STEPS, row
 
 AT_ONCE: Final = 5_000
 """Steps that are judged at once. So many of other commits are judged with an upload, in about a second; more wait for the task."""
@@ -243,7 +243,7 @@ async def _write(
         steps = await judge_pairs(session, pairs, followed, is_compared=is_compared)
         if is_judged:
             await statements.run(session, _REMOVE, columns_of(pairs))
-        await insert_lines(session, INSERT_STEPS, map(line, steps))
+        await insert_rows(session, INSERT_STEPS, map(row, steps))
 
 
 async def judge_next(session: AsyncSession) -> int:

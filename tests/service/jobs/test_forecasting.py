@@ -36,7 +36,7 @@ def test_projects_take_turns_and_negative_priorities_come_behind_all():
         job(6, (3, "quick", "run"), priority=-100),
     ]
     told = forecast(queue, [bench(7)], {(7, QUICK): 60, (7, other): 100}, {(7, 1): 30.0})
-    assert sorted(told, key=lambda number: told[number].ahead) == [4, 1, 2, 5, 3, 6]
+    assert [*told] == sorted(told, key=lambda number: told[number].ahead) == [4, 1, 2, 5, 3, 6]
     assert [told[n].starts_in_s for n in (4, 1, 2, 5, 3, 6)] == [0, 100, 160, 220, 320, 380]
 
 
@@ -47,6 +47,26 @@ def test_machines_take_what_fits_them_whenever_they_are_free():
     assert (told[1].machine, told[1].starts_in_s) == ("lab-7", 0)
     assert (told[2].machine, told[2].starts_in_s) == ("lab-8", 5)
     assert (told[3].machine, told[3].starts_in_s) == ("lab-7", 100)
+
+
+def test_jobs_come_in_the_order_in_which_they_are_taken_and_last_what_nobody_can_take():
+    queue = [
+        job(1, requires={"gpu": "h200"}),
+        job(2, LONG),
+        job(3),
+        job(4, pauses_s=30),
+        job(5, machine_id=8),
+        job(6, machine_id=8),
+    ]
+    told = forecast(queue, [bench(7), bench(8)], {(8, QUICK): 10})
+    assert [(number, each.starts_in_s) for number, each in told.items()] == [
+        (2, 0),
+        (3, 0),
+        (5, 10),
+        (6, 20),
+        (4, 30),
+        (1, None),
+    ]
 
 
 def test_what_is_not_known_is_not_guessed():

@@ -80,6 +80,49 @@ async def test_projects_take_turns_on_a_machine_however_many_jobs_one_of_them_qu
     assert taken == each
 
 
+async def test_a_claim_looks_at_few_of_thousands_that_wait(enroll, queue, session, monkeypatch):
+    await queue(1, priority=-10)
+    first, _ = await queue(2, priority=7), await queue(3, project="other")
+    copied = "project_id, commit_id, suite, timeout_s, priority"
+    await session.execute(
+        text(f"INSERT INTO job ({copied}) SELECT {copied} FROM job, generate_series(1, 1000) WHERE priority < 7")  # noqa: S608
+    )
+    await session.commit()
+    agent, plans = await enroll(), []
+    execute = psycopg.AsyncCursor.execute
+
+    async def explained(cursor, statement, values=None, **options):
+        if "UPDATE job" in str(statement):
+            await execute(cursor, f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", values, **options)
+            plans.append((await cursor.fetchone())[0][0]["Plan"])
+            await execute(cursor, "UPDATE job SET state = 'queued', attempts = 0 WHERE state = 'leased'")
+        return await execute(cursor, statement, values, **options)
+
+    monkeypatch.setattr(psycopg.AsyncCursor, "execute", explained)
+    lease = await agent.take()
+    assert lease.claim["job"]["id"] == first["id"]
+    assert max(rows_of(plans[0])) < 100
+
+
+def rows_of(plan):
+    """Rows that each part of a plan gave or left out."""
+    yield plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)
+    for part in plan.get("Plans", ()):
+        yield from rows_of(part)
+
+
+async def test_while_another_claim_holds_the_jobs_of_a_project_others_come_before_its_backfills(
+    enroll, queue, database
+):
+    held, behind = await queue(1), await queue(2, priority=-100)
+    asked = await queue(3, project="other")
+    first, second = await enroll(), await enroll()
+    async with database.writing.begin() as session:
+        await session.execute(select(Job).where(Job.id == held["id"]).with_for_update())
+        taken = [(await agent.take()).claim["job"]["id"] for agent in (first, second)]
+    assert taken == [asked["id"], behind["id"]]
+
+
 async def test_what_a_project_had_of_a_machine_an_hour_ago_is_forgotten(enroll, queue, let_pass):
     await queue(1)
     agent = await enroll(machine="shared")
