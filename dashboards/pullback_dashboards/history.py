@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeAlias
 
 from pullback_dashboards.wording import factors
@@ -386,6 +386,11 @@ def against_count(reading: Reading, base: float, baseline: str) -> Reading:
 
 def outcome_against(count: Reading | Mark, base: float) -> tuple[str, Ratio]:
     """The outcome and the ratio of a count and the baseline's; of one that is not alike in every call nobody knows."""
-    outcome, log_ratio = outcome_of_counts(count.value, base)
-    ratio = Ratio(log_ratio, log_ratio, log_ratio, count.ratio.n)
+    outcome, ratio = _of_counts(count.value, base, count.ratio.n)
     return "ambiguous" if count.outcome == "ambiguous" else outcome, ratio
+
+
+@lru_cache(maxsize=1024)  # counts of a case seldom change: a page compares a few of them thousands of times
+def _of_counts(value: float, base: float, groups: int | None) -> tuple[str, Ratio]:
+    outcome, log_ratio = outcome_of_counts(value, base)
+    return outcome, Ratio(log_ratio, log_ratio, log_ratio, groups)

@@ -294,7 +294,12 @@ def _whole_words(text: str) -> Markup:
 
 def _unbroken(text: str) -> Markup:
     """Text that a narrow page does not break within an interval: behind a dash a browser may."""
-    return Markup(_INTERVAL.sub(r'<span class="whole">\g<0></span>', str(escape(visible(text)))))  # noqa: S704 - escaped
+    shown = escape(visible(text))
+    return Markup(_INTERVAL.sub(_whole, shown)) if "–" in text else shown  # noqa: S704 - escaped
+
+
+def _whole(interval: re.Match[str]) -> str:
+    return f'<span class="whole">{interval[0]}</span>'
 
 
 def _with_code(text: str) -> Markup:

@@ -76,6 +76,7 @@ class Database:
             connect_args={
                 "application_name": "pullback",
                 "cursor_factory": _BinaryCursor,
+                "prepare_threshold": 1,  # what a page asks a second time it asks again: it is parsed and planned no more
                 "connect_timeout": CONNECT_TIMEOUT_S,
                 # Whoever connects, the owner of the tables or a superuser, works as the role that has the least rights.
                 "options": f"-c role={SERVICE_ROLE} -c statement_timeout={STATEMENT_TIMEOUT_MS} "

@@ -25,7 +25,7 @@ from pullback_service.work import current
 
 
 async def _read_session(request: Request) -> AsyncIterator[AsyncSession]:
-    async with _opening(request)() as session:
+    async with _opening(request, plan_once=True)() as session:
         yield session
 
 
@@ -44,13 +44,13 @@ async def _file(request: Request) -> OpenSession:
     return opened_in_turn
 
 
-def _opening(request: Request) -> OpenSession:
+def _opening(request: Request, *, plan_once: bool = False) -> OpenSession:
     """Opens sessions that read for the caller, in the caller's turns."""
     turns, reading, payer = runtime_of(request.app).get(ReadingTurns), _database(request).reading, _payer()
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[AsyncSession]:
-        async with turns.of(payer), reading() as session:
+        async with turns.of(payer), reading(plan_once=plan_once) as session:
             yield session
 
     return opened

@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, Generic, LiteralString, TypeAlias, TypeVar
 
+import numpy as np
 import psycopg
+from numpy.typing import NDArray
 from psycopg.types.json import Jsonb
 from sqlalchemy import ClauseElement
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
@@ -181,6 +183,11 @@ def texts_of(
         texts[name] = _named(text, f"e{place}")
         together |= {f"e{place}_{key}": value for key, value in values.items()}
     return texts, together
+
+
+def numbers_sent(column: NDArray[np.float64]) -> list[float | None]:
+    """A column of numbers that was sent as bytes; NaN stands for none."""
+    return [None if number != number else number for number in column.tolist()]  # noqa: PLR0124 - NaN
 
 
 def array_of(numbers: Iterable[int]) -> str:

@@ -22,6 +22,9 @@ _JOINING: Final = (
 )
 _MARKS: Final = "\u0300-\u034e\u0350-\u036f\u0483-\u0489\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u06d6-\u06dc\u0e31-\u0e3a\u0e47-\u0e4e\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
 _LOOKED_FOR: Final = re.compile(f"[{HIDDEN}{_JOINING}]|(?<=[{_MARKS}]{{{MOST_MARKS}}})[{_MARKS}]+")
+_AMONG_THEM: Final = re.compile(
+    f"[{HIDDEN}{_JOINING}{_MARKS}]"
+)  # a look ahead of the one that looks behind each character
 _PICTURES: Final = 0x2400
 _DELETE, _PICTURE_OF_DELETE = 0x7F, 0x2421
 _FIRST_WITHOUT_PICTURE: Final = 0x20
@@ -33,7 +36,7 @@ _VIRAMA: Final = 9  # the combining class of the sign that takes a vowel away, i
 
 def visible(text: str) -> str:
     """A text with pictures of its control characters (␛), and the numbers of what else nobody sees (⟨U+202E⟩)."""
-    if text.isascii() and text.isprintable():
+    if (text.isascii() and text.isprintable()) or not _AMONG_THEM.search(text):
         return text
     return _LOOKED_FOR.sub(_picture, text)
 

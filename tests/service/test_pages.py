@@ -2,6 +2,7 @@
 
 import httpx
 import pytest
+from psycopg import AsyncCursor
 from sqlalchemy import text
 
 from pullback_cli.app import create_app
@@ -56,6 +57,26 @@ async def test_a_page_makes_few_statements(pages, measured, reports, count_state
         answer = await pages.get(address)
     assert answer.status_code == 200, answer.text
     assert len(statements) <= MOST_STATEMENTS[page], "\n".join(map(str, statements))
+
+
+async def test_an_overview_that_nobody_kept_reads_the_cases_once(pages, measured, count_statements):
+    async with count_statements() as statements:
+        assert (await pages.get("/?project=demo")).status_code == 200
+    assert sum('"case".label' in str(one) and 'ORDER BY "case".workload' in str(one) for one in statements) == 1
+
+
+async def test_what_a_request_reads_is_planned_once(pages, measured, monkeypatch):
+    begun = []
+    execute = AsyncCursor.execute
+
+    async def noted(cursor, statement, *rest, **options):
+        if str(statement).startswith("BEGIN READ ONLY"):
+            begun.append((str(statement), cursor.connection.prepare_threshold))
+        return await execute(cursor, statement, *rest, **options)
+
+    monkeypatch.setattr(AsyncCursor, "execute", noted)
+    assert (await pages.get("/projects/demo/compare")).status_code == 200
+    assert any("plan_cache_mode = force_generic_plan" in begin and threshold == 1 for begin, threshold in begun)
 
 
 async def test_a_comparison_begins_with_what_changed_at_the_newest_commits(pages, measured, reports):

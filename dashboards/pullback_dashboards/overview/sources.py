@@ -47,7 +47,7 @@ from pullback_service.models.reports import WRONG_GRADIENT
 from pullback_service.readings.queries import marks_since, readings_at
 from pullback_service.readings.reading import Mark, Place
 from pullback_service.series import overview_data
-from pullback_service.series.overview_data import CaseChoice, NewestReading
+from pullback_service.series.overview_data import CaseChoice, KnownCase, NewestReading
 from pullback_service.series.queries import CommitFacts, FailedCase, is_measured_here
 
 _Standings: TypeAlias = dict[tuple[str, str], tuple[Place, VariantResult]]
@@ -149,9 +149,8 @@ async def find(session: AsyncSession, present: NewestMeasurements, state: State)
     lately = await _LATELY.get(
         now, lambda: changes_among(session, project_id, machine_id, commits[-RECENTLY.commits - 1 :])
     )
-    known = list(
-        await overview_data.cases_of(session, project_id, machine_id, CaseChoice(state.q, state.suite, state.device))
-    )
+    choice = CaseChoice(state.q, state.suite, state.device)
+    known = await overview_data.cases_of(session, project_id, machine_id, choice)
     moved = changed_cases(lately, RECENTLY)
     cases = [case for case in known if case.label in moved] if state.changed else known
     metrics = in_metric_order(
@@ -159,7 +158,8 @@ async def find(session: AsyncSession, present: NewestMeasurements, state: State)
         for one in await overview_data.metrics_of(session, machine_id, [case.id for case in cases])
     )
     metric = _chosen(metrics, state)
-    everything = await _STOOD.get((now, metric), lambda: _standings(session, project_id, machine_id, metric, failures))
+    every = known if choice == CaseChoice() else None
+    everything = await _STOOD.get((now, metric), lambda: _standings(session, present, every, metric, failures))
     chosen = {case.label for case in cases}
     stood = tuple(standing for label, standing in everything if label in chosen)
     by_workload: dict[str, list[str]] = {}
@@ -251,13 +251,15 @@ def _chosen(metrics: Sequence[Metric], state: State) -> Metric:
 
 async def _standings(
     session: AsyncSession,
-    project_id: ProjectId,
-    machine_id: MachineId,
+    present: NewestMeasurements,
+    cases: Sequence[KnownCase] | None,
     metric: Metric,
     failures: Sequence[FailedCase],
 ) -> tuple[tuple[str, VariantResult], ...]:
-    """The newest of every variant of every case, by the case: a number, or a failure at that commit or since."""
-    cases = await overview_data.cases_of(session, project_id, machine_id, CaseChoice())
+    """The newest of every variant of all `cases`, which are read if not given, by the case: a number, or a failure at that commit or since."""
+    machine_id = present.machine_id
+    if cases is None:
+        cases = await overview_data.cases_of(session, present.project_id, machine_id, CaseChoice())
     labels = {case.id: case.label for case in cases}
     found: _Standings = {}
     variants: dict[str, list[str]] = {}

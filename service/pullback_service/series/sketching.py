@@ -1,9 +1,12 @@
 """A case in one metric on several machines, roughly: what is put side by side to be compared at a glance."""
 
 from collections.abc import Collection, Sequence
-from typing import LiteralString, NamedTuple
+from itertools import starmap
+from typing import Final, LiteralString, NamedTuple
 
-from pullback_service.statements import Query
+import numpy as np
+
+from pullback_service.statements import Query, numbers_sent
 
 _SKETCHES: LiteralString = """
   WITH newest AS (
@@ -16,11 +19,11 @@ _SKETCHES: LiteralString = """
                ORDER BY ordered_at DESC, commit_id DESC
                LIMIT %(last)s) of_series
         WHERE series.case_id = %(case)s AND series.metric = %(metric)s AND series.machine_id = ANY (%(machines)s))
-SELECT machine_id, variant, array_agg(place ORDER BY place), array_agg(value ORDER BY place),
-       array_agg(log_ratio ORDER BY place)
+SELECT machine_id, variant, string_agg(int8send(place) || float8send(value) || float8send(coalesce(log_ratio, 'NaN')), '' ORDER BY place)
   FROM newest
  GROUP BY id, machine_id, variant
 """
+_SENT: Final = np.dtype([("place", ">i8"), ("value", ">f8"), ("log_ratio", ">f8")])
 
 
 class Sketch(NamedTuple):
@@ -36,4 +39,9 @@ class Sketch(NamedTuple):
 def sketches_of(case_id: int, metric: str, machine_ids: Collection[int], *, last: int) -> Query[Sequence[Sketch]]:
     """The newest commits of a case in one metric on several machines. Index: ix_reading_series_history."""
     values = {"case": case_id, "metric": metric, "machines": list(machine_ids), "last": last}
-    return Query(_SKETCHES, values, lambda rows: [*map(Sketch._make, rows)])
+    return Query(_SKETCHES, values, lambda rows: [*starmap(_sketch, rows)], width=3)
+
+
+def _sketch(machine_id: int, variant: str, marks: bytes) -> Sketch:
+    sent = np.frombuffer(marks, _SENT)
+    return Sketch(machine_id, variant, sent["place"].tolist(), sent["value"].tolist(), numbers_sent(sent["log_ratio"]))

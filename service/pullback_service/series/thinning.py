@@ -7,8 +7,14 @@ keeps one point of a bucket, and of a spike up next to a spike down it drops one
 """
 
 from collections.abc import Collection, Sequence
+from itertools import pairwise
 
 FEWEST_MARKS = 16
+
+
+def thin_marks(values: Sequence[float], log_ratios: Sequence[float | None], at_most: int) -> list[int]:
+    """Places of at most so many marks of a series whose plots look like those of all: that of its values, and that of its ratios if it has any."""
+    return thin([values] if all(ratio is None for ratio in log_ratios) else [values, log_ratios], at_most)
 
 
 def thin(traces: Sequence[Sequence[float | None]], at_most: int, *, keep: Collection[int] = ()) -> list[int]:
@@ -30,11 +36,15 @@ def thin(traces: Sequence[Sequence[float | None]], at_most: int, *, keep: Collec
     if count <= at_most:
         return list(range(count))
     buckets = (at_most - len(kept)) // of_bucket
-    for bucket in range(buckets):
-        begin, end = bucket * count // buckets, (bucket + 1) * count // buckets
-        kept |= {begin, end - 1}
-        for trace in traces:
-            known = [value for value in trace[begin:end] if value is not None]
+    bounds = [bucket * count // buckets for bucket in range(buckets + 1)]
+    kept.update(bounds[:-1])
+    kept.update(end - 1 for end in bounds[1:])
+    for trace in traces:
+        has_all = None not in trace
+        for begin, end in pairwise(bounds):
+            part = trace[begin:end]
+            known: Sequence[float] = part if has_all else [value for value in part if value is not None]  # type: ignore[assignment]
             if known:
-                kept |= {trace.index(min(known), begin, end), trace.index(max(known), begin, end)}
+                kept.add(begin + part.index(min(known)))
+                kept.add(begin + part.index(max(known)))
     return sorted(kept)

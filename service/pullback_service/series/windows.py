@@ -18,8 +18,8 @@ from pullback_service.measured.queries import read_measured
 from pullback_service.quality import quality_of
 from pullback_service.ratio import Ratio
 from pullback_service.readings.queries import columns_of, reports_behind
-from pullback_service.readings.reading import COLUMNS, MARK_COLUMNS, WIDTH, Place, Reading
-from pullback_service.series.drawing import thinned
+from pullback_service.readings.reading import COLUMNS, WIDTH, Place, Reading
+from pullback_service.series.thinning import thin_marks
 
 MOST_IN_WINDOW = 50_000
 """Commits of a window that is thinned to marks: all of them are looked at."""
@@ -86,7 +86,7 @@ _OF_EACH: LiteralString = " FROM unnest(%(series)s::bigint[]) series (id)"
 _FOUND: LiteralString = "SELECT found.*" + _OF_EACH + " CROSS JOIN LATERAL ("
 _IN_ORDER: LiteralString = " ORDER BY found.series_id, found.ordered_at, found.commit_id LIMIT %(limit)s"
 _PLACES: LiteralString = "SELECT reading.ordered_at, reading.commit_id FROM reading"
-_MARKS: LiteralString = f"SELECT {MARK_COLUMNS} FROM reading"  # noqa: S608 - our own words
+_MARKS: LiteralString = "SELECT reading.commit_id, reading.value, reading.log_ratio FROM reading"
 _ON_BRANCH: LiteralString = """
   JOIN branch_commit ON branch_commit.branch_id = %(branch)s AND branch_commit.commit_id = reading.commit_id
 """
@@ -146,10 +146,11 @@ async def marks_in(
             "marks",
             f"This window has more than {MOST_IN_WINDOW} points: narrow it, for example with last={MOST_IN_WINDOW // 2}.",
         )
-    kept = thinned(found[::-1], at_most)
+    marks = found[::-1]
+    kept = [marks[place][0] for place in thin_marks([mark[1] for mark in marks], [mark[2] for mark in marks], at_most)]
     statement = _SELECT + _from(window) + _kept_to(window)
     statement += " AND reading.commit_id = ANY (%(commits)s::bigint[])" + _OLDEST_FIRST
-    values = _values(series_id, window) | {"commits": statements.array_of(mark.commit_id for mark in kept)}
+    values = _values(series_id, window) | {"commits": statements.array_of(kept)}
     rows = await statements.rows(session, statement, values, binary=True) if kept else []
     return await _points(session, rows, raw=raw), len(found)
 

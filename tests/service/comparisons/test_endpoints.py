@@ -2,15 +2,20 @@
 
 import csv
 import io
+from dataclasses import replace
 from uuid import uuid4
 
 import numpy as np
 import pytest
+from sqlalchemy import select
 
 from pullback_runners.report.document import counts_document
+from pullback_service import statements
 from pullback_service.comparisons import pairs, queries
 from pullback_service.comparisons.at_once import OUTCOMES
+from pullback_service.comparisons.columns import numbers_given, readings_at_two
 from pullback_service.ids import ProjectId
+from pullback_service.models.commits import Commit
 from pullback_service.series.filters import SeriesChoice
 
 pytestmark = pytest.mark.anyio
@@ -399,6 +404,16 @@ async def test_too_many_results_are_refused(upload, compare, reports, monkeypatc
     problem = await compare(status=422, base=reports.sha(1), head=reports.sha(2))
     assert "narrow the comparison" in problem["detail"]
     assert len((await compare(base=reports.sha(1), head=reports.sha(2), metric="time"))["items"]) == 2
+
+
+async def test_of_too_many_results_none_is_read(upload, session, reports, monkeypatch):
+    monkeypatch.setattr("pullback_service.comparisons.columns.MOST_COMPARED_READINGS", 7)
+    await upload(reports.report(1), reports.report(2))
+    ids = await session.scalars(select(Commit.id))
+    given = readings_at_two(*ids, [])
+    async with statements.together(session, **given) as ask:
+        number, readings = ask(replace(given["number"].given_as("number"), read=list)), ask(numbers_given(given["few"]))
+    assert (number.value, readings.value) == ([(8,)], {})
 
 
 async def test_an_unchanged_comparison_is_not_sent_again(client, upload, reports):
