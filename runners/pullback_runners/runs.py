@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pullback_runners.errors import UsageError
 from pullback_runners.measurement.device import MeasuredDevice, measured_device
-from pullback_runners.measurement.examination import examine
+from pullback_runners.measurement.examination import examine, start_examination
 from pullback_runners.measurement.instructions import count_instructions, refuse_without_valgrind
 from pullback_runners.measurement.lockstep import Group
 from pullback_runners.measurement.member import Member
@@ -35,6 +35,9 @@ from pullback_runners.report.run import Run
 from pullback_runners.suites import Suite, find_suite
 from pullback_runners.variants import TIERS, refuse_unknown_device, refuse_unknown_variants, why_no_form
 from pullback_runners.workloads import CPU, Case, find_workload
+
+if TYPE_CHECKING:
+    from pullback_runners.measurement.zygote_process import Zygotes
 
 
 def never_stop() -> bool:
@@ -157,14 +160,24 @@ def run_suite(
             steps = Steps(len(choice.cases) * (1 + chosen_suite.groups), on_progress)
             results: list[CaseResult] = []
             complete = True
+            coming = [
+                CaseResult(
+                    case,
+                    chosen[case],
+                    _baseline(case, choice, baseline),
+                    subject,
+                    with_twin=chosen_suite.twin,
+                    offer=choice.offers[case.workload],
+                )
+                for case in choice.cases
+            ]
+            examinations = _Examinations(coming, settings)
             try:
-                for case in choice.cases:
-                    offered = _baseline(case, choice, baseline)
-                    offer = choice.offers[case.workload]
-                    result = CaseResult(case, chosen[case], offered, subject, with_twin=chosen_suite.twin, offer=offer)
+                for result in coming:
                     results.append(result)
                     _measure_case(
                         result,
+                        examinations,
                         chosen_suite,
                         by_name=frozenset(variants),
                         with_instructions=with_instructions,
@@ -175,6 +188,8 @@ def run_suite(
                 complete = False
                 if len(results[-1].groups) < FEWEST_GROUPS:  # no interval can be made of it
                     results.pop()
+            finally:
+                examinations.end()
         measured_groups = [result.groups for result in results]
         harness = {
             "engine": measured.commit,
@@ -222,8 +237,38 @@ def list_cases(
     return [(case, choice.offers[case.workload].sentence) for case in choice.cases], choice.refused
 
 
+class _Examinations:
+    """The examinations of a run's cases, in order."""
+
+    def __init__(self, results: Sequence[CaseResult], settings: WorkerSettings) -> None:
+        self._coming = list(reversed(results))
+        self._settings = settings
+        self._started: Zygotes | None = None
+
+    def start_next(self) -> None:
+        """Start the next one beside turns, on the CPUs that are left, if it is not there yet; on a device it would compute there as well."""
+        if self._coming and self._started is None and self._settings.device is None:
+            result = self._coming[-1]
+            self._started = start_examination(result.case, _members(result), self._settings)
+
+    def examine_next(self) -> None:
+        """Fill in the results of the next one."""
+        result, (started, self._started) = self._coming.pop(), (self._started, None)
+        result.examinations, result.failures = examine(result.case, _members(result), self._settings, started=started)
+
+    def end(self) -> None:
+        """End the one that was started and nobody waits for."""
+        if self._started is not None:
+            self._started.end()
+
+
+def _members(result: CaseResult) -> list[Member]:
+    return [Member(variant, result.subject) for variant in result.variants]
+
+
 def _measure_case(
     result: CaseResult,
+    examinations: _Examinations,
     suite: Suite,
     *,
     by_name: frozenset[str],
@@ -238,8 +283,8 @@ def _measure_case(
     """
     case = result.case
     steps.say("examine", f"{case.name}: checking the gradient, counting memory", case.name)
-    members = [Member(variant, result.subject) for variant in result.variants]
-    result.examinations, result.failures = examine(case, members, settings)
+    members = _members(result)
+    examinations.examine_next()
     result.leave_out_unavailable(by_name)  # the baseline like others: where it is not to be had there are no ratios
     if with_instructions:
         steps.say("examine", f"{case.name}: counting instructions, which takes minutes", case.name)
@@ -262,6 +307,7 @@ def _measure_case(
         settings,
         is_ambiguous=lambda: result.is_ambiguous(may_say_same=suite.may_say_same),
         tell=group_steps.begin,
+        at_last=examinations.start_next,
     )
     members_left()
     group_steps.end()

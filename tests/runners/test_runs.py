@@ -5,8 +5,10 @@ import math
 import subprocess
 import sys
 
+import psutil
 import pytest
 
+from pullback_runners import runs
 from pullback_runners.errors import UsageError
 from pullback_runners.report import write_report
 from pullback_runners.runs import list_cases, run_suite
@@ -206,3 +208,24 @@ def test_given_commit_and_job_are_passed_on(tiny_suite, faulty_workloads):
 def test_listed_cases_say_what_they_are():
     described = {case.name: description for case, description in list_cases("quick")[0]}
     assert described["poly9_broadcast[n=1000,f8,cpu]"] == "sum(c0 + c1 x + ... + c9 x**9) with respect to c2."
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_the_next_case_is_examined_while_the_last_group_of_the_one_before_takes_its_turns(
+    monkeypatch, faulty_workloads, tiny_suite, tmp_path, is_stopped
+):
+    (file := tmp_path / "squares.py").write_text(SQUARES.replace("(5,)", "(5, 6)"))
+    seen = []
+    start = runs.start_examination
+    monkeypatch.setattr(runs, "start_examination", lambda *all_: seen.append("started") or start(*all_))
+    report = run_suite(
+        "quick",
+        ["squares"],
+        variants=["right"],
+        workload_files=[file],
+        on_progress=lambda step: seen.append(step.phase),
+        stop=lambda: is_stopped and "started" in seen,
+    )
+    assert len(report["cases"]) == (0 if is_stopped else 2)
+    assert seen[: seen.index("started") + 1] == ["preflight", "examine", "measure", "measure", "started"]
+    assert psutil.Process().children() == []

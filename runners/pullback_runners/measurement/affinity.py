@@ -1,8 +1,19 @@
-"""Selection of the CPUs that the coordinator uses."""
+"""Selection of the CPUs that processes use."""
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+
+
+def allowed_cpus() -> set[int]:
+    """The CPUs that this process may use; none where they cannot be chosen."""
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+
+
+def move(process_id: int, cpus: Collection[int]) -> None:
+    """Let a process, or with 0 this one, use these CPUs alone; without effect if there are none."""
+    if cpus:
+        os.sched_setaffinity(process_id, cpus)
 
 
 @contextlib.contextmanager
@@ -12,7 +23,7 @@ def off_the_measured_cpu(cpu: int | None) -> Iterator[bool]:
     This thread and the processes that it starts use the other CPUs that it may use; without effect, and False, where there are
     none, or where none can be chosen.
     """
-    allowed = os.sched_getaffinity(0) if cpu is not None and hasattr(os, "sched_getaffinity") else set()
+    allowed = set() if cpu is None else allowed_cpus()
     others = allowed - {cpu}
     if not others:
         yield False

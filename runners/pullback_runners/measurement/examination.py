@@ -39,15 +39,20 @@ class _ExaminationResults:
 
 
 def examine(
-    case: Case, members: Sequence[Member], settings: WorkerSettings, draw: Draw | None = None
+    case: Case,
+    members: Sequence[Member],
+    settings: WorkerSettings,
+    draw: Draw | None = None,
+    started: Zygotes | None = None,
 ) -> tuple[dict[str, Examination], dict[str, VariantError]]:
     """Examine all members for a case side by side; return what was found and what failed, by their names.
 
-    `draw` is the draw of all of them, where others are examined apart that are not to differ by it.
+    `draw` is the draw of all of them, where others are examined apart that are not to differ by it; `started` are their processes, where
+    they have been started (`start_examination`).
 
     Where one is right and the variant that it was compared with is wrong, the others are compared with that one once more.
     """
-    examined = _examine(case, members, settings, draw)
+    examined = _results(started or start_examination(case, members, settings, draw), settings)
     right = {
         member.subject: member
         for member in reversed(members)
@@ -65,7 +70,7 @@ def examine(
     refuted = [(subjects[name], *examined.refuted[name]) for name in by if name in examined.refuted]
     found, failures = examined.found, examined.failures
     if again:
-        once_more = _examine(case, again, settings, draw)
+        once_more = _results(start_examination(case, again, settings, draw), settings)
         names = {member.name for member in again}
         found = {name: each for name, each in found.items() if name not in names} | once_more.found
         failures = {name: each for name, each in failures.items() if name not in names} | once_more.failures
@@ -77,12 +82,18 @@ def examine(
     return found, failures
 
 
-def _examine(case: Case, members: Sequence[Member], settings: WorkerSettings, draw: Draw | None) -> _ExaminationResults:
+def start_examination(
+    case: Case, members: Sequence[Member], settings: WorkerSettings, draw: Draw | None = None
+) -> Zygotes:
+    """Start the processes of an examination, which need nothing more until they have answered."""
+    return Zygotes(case, members, settings, "examine", draw)
+
+
+def _results(zygotes: Zygotes, settings: WorkerSettings) -> _ExaminationResults:
     examined = _ExaminationResults()
     driver = None if settings.device is None else settings.device.driver
-    zygote = Zygotes(case, members, settings, "examine", draw)
     try:
-        for name, worker in zygote.workers.items():
+        for name, worker in zygotes.workers.items():
             try:
                 answer = worker.answer(is_examined)
                 gradient = worker.checked_outside() or answer["gradient"]
@@ -97,7 +108,7 @@ def _examine(case: Case, members: Sequence[Member], settings: WorkerSettings, dr
             if refuted:
                 examined.refuted[name] = tuple(refuted)
     finally:
-        zygote.end()
+        zygotes.end()
     if examined.failures and settings.device is not None:
         settings.device.refuse_lost()  # which is nobody's failure
     return examined

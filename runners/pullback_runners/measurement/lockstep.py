@@ -15,6 +15,7 @@ from typing import Any
 
 from pullback_runners.errors import VariantError
 from pullback_runners.machine.nvml import Clocks
+from pullback_runners.measurement.affinity import allowed_cpus
 from pullback_runners.measurement.answer_forms import is_beside, is_turn, is_warm
 from pullback_runners.measurement.clock_check import clock_complaint
 from pullback_runners.measurement.clocks import clock_of
@@ -279,10 +280,14 @@ def _renew(
     workers: Mapping[str, WorkerProcess],
     failures: dict[str, VariantError],
 ) -> None:
-    """Let a stretch of turns begin, in new forks where that can be; side by side, since on a busy machine they mostly wait."""
+    """Let a stretch of turns begin, in new forks where that can be; side by side, since on a busy machine they mostly wait.
+
+    The forks after these are made where this process runs.
+    """
+    apart = allowed_cpus()
     for name in _alive(order, failures):
         with _noting(failures, name):
-            workers[name].order({"do": "renew"})
+            workers[name].order({"do": "renew", "apart": sorted(apart)})
     for name in _alive(order, failures):
         with _noting(failures, name):
             workers[name].answer()
@@ -304,10 +309,10 @@ def calls_a_slice(filling: Mapping[str, float], names: Sequence[str]) -> dict[st
 
 def _turn_cpus(lineup: Lineup) -> list[int]:
     """The CPUs that turns are taken on: the measured one; all of them for several threads or a GPU's driver. Empty where none can be chosen."""
-    cpu = lineup.settings.cpu
-    if cpu is None or not hasattr(os, "sched_getaffinity"):
+    cpu, allowed = lineup.settings.cpu, allowed_cpus()
+    if cpu is None or not allowed:
         return []
-    return [cpu] if clock_of(lineup.case) == "cpu" else sorted(os.sched_getaffinity(0) | {cpu})
+    return [cpu] if clock_of(lineup.case) == "cpu" else sorted(allowed | {cpu})
 
 
 def _rotations(order: Sequence[str], rounds: int) -> Iterable[list[str]]:

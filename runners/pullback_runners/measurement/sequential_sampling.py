@@ -32,6 +32,7 @@ def collect_groups(
     tell: Callable[[int, int], None],
     deadline: float | None = None,
     is_plain: Callable[[], bool] = lambda: False,
+    at_last: Callable[[], None] = lambda: None,
 ) -> None:
     """Add groups to `groups` until the suite is satisfied, or no member is left to be timed.
 
@@ -40,7 +41,8 @@ def collect_groups(
 
     `members` are those of the next group, by what failed in `groups`. What has been measured is in `groups` at any moment, so that an interruption loses one group at most. `tell` gets the
     number of the group that begins and how many are wanted by then. While a group takes its turns on the CPU the processes of the next
-    one start; on a device they would compute there as well.
+    one start; on a device they would compute there as well. While the last one does, `at_last` may start others. It is called again
+    where more groups are wanted then.
 
     With a `deadline` (by the monotonic clock) the time left is shared among the groups wanted at first, so that a busy
     machine or a slow program makes turns fewer rather than groups. Turns go on while the next group's processes start on other
@@ -58,7 +60,9 @@ def collect_groups(
 
             def start_following() -> "Lineup | None":
                 nonlocal coming
-                if len(groups) + 1 < wanted and settings.device is None:
+                if len(groups) + 1 == wanted:
+                    at_last()
+                elif settings.device is None:
                     coming = Lineup(case, members(), settings)
                 return coming if apart else None
 

@@ -82,7 +82,10 @@ def _delays_ns() -> tuple[int, int] | None:
 def run_delay_ns() -> int | None:
     """Nanoseconds this process waited for a CPU while it could run, or None where the kernel does not say."""
     try:
-        with open("/proc/self/schedstat", encoding="ascii") as schedstat:  # noqa: PTH123 - one file read between slices
-            return int(schedstat.read().split()[1])
+        schedstat = os.open("/proc/self/schedstat", os.O_RDONLY)  # read between slices: open() takes four times as long
+        try:
+            return int(os.read(schedstat, 100).split()[1])
+        finally:
+            os.close(schedstat)
     except (OSError, IndexError, ValueError):
         return None

@@ -86,7 +86,8 @@ def main() -> int:
                 waited_ns = run_delay_ns()
                 for order in orders:
                     late_ns = _since(waited_ns) if order["do"] == "turn" else None
-                    done = renewal.renew() if order["do"] == "renew" else _obey(order, checked, clock, filling)
+                    renews = order["do"] == "renew"
+                    done = renewal.renew(order["apart"]) if renews else _obey(order, checked, clock, filling)
                     answer({**done, "late_ns": late_ns})
                     waited_ns = run_delay_ns()
     except VariantError as error:

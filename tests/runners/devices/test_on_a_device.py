@@ -432,7 +432,7 @@ def test_a_device_decides_clock_platform_and_forks():
     draw = Draw.of(WorkerSettings().rng)
     assert [worker_environment(case, INSTALLED, draw)["JAX_PLATFORMS"] for case in (on_cpu, SMALL)] == ["cpu", "cuda"]
     assert worker_environment(SMALL, INSTALLED, draw)["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
-    assert Renewal(lambda: pytest.fail("warmed a fork"), forks=False).renew()["renewed"] is False
+    assert Renewal(lambda: pytest.fail("warmed a fork"), forks=False).renew([])["renewed"] is False
 
 
 def test_who_has_a_form_for_a_device():

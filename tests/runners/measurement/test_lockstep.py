@@ -380,6 +380,14 @@ def forks_of(worker):
     return [fork.pid for fork in psutil.Process(worker._process.pid).children()]
 
 
+def wait_for_forks(worker):
+    """The fork that takes turns and the one after it, in the order of their making."""
+    deadline = time.monotonic() + 60
+    while len(forks := psutil.Process(worker._process.pid).children()) != 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return [fork.pid for fork in sorted(forks, key=psutil.Process.create_time)]
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="threads can be counted on Linux only")
 def test_renewed_a_worker_goes_on_in_another_fork_of_itself(faulty_workloads, sound_case):
     lineup = Lineup(sound_case, [Member("right"), Member("threaded")], WorkerSettings([faulty_workloads]))
@@ -388,17 +396,37 @@ def test_renewed_a_worker_goes_on_in_another_fork_of_itself(faulty_workloads, so
         seen = []
         worker.answer()
         for _ in range(2):
-            worker.ask({"do": "renew"})
+            worker.ask({"do": "renew", "apart": []})
             assert worker.ask({"do": "turn", "calls": 3})["cpu_ns"] > 0
-            seen.append(forks_of(worker))
-        assert [len(forks) for forks in seen] == [1, 1]
-        assert seen[0] != seen[1]
+            seen.append(wait_for_forks(worker))
+        (first, second), (next_one, third) = seen
+        assert second == next_one  # forked before its turns
+        assert len({first, second, third}) == 3
         threaded.answer()
-        assert threaded.ask({"do": "renew"})["renewed"] is False
+        assert threaded.ask({"do": "renew", "apart": []})["renewed"] is False
         assert forks_of(threaded) == []
     finally:
         lineup.end()
-    assert not any(psutil.pid_exists(fork) for forks in seen for fork in forks)
+    assert not any(map(psutil.pid_exists, {*seen[0], *seen[1]}))
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2, reason="there is one CPU to choose from"
+)
+def test_the_next_fork_waits_on_another_cpu_than_the_measured_one(faulty_workloads, sound_case):
+    measured, *others = sorted(os.sched_getaffinity(0))
+    lineup = Lineup(sound_case, [Member("right")], WorkerSettings([faulty_workloads]))
+    try:
+        worker = lineup.workers["right"]
+        worker.answer()
+        worker.ask({"do": "warm", "cpus": [measured]})
+        for _ in range(2):
+            worker.ask({"do": "renew", "apart": others})
+            turns, following = wait_for_forks(worker)
+            assert os.sched_getaffinity(turns) == {measured}
+            assert os.sched_getaffinity(following) == os.sched_getaffinity(worker._process.pid) == set(others)
+    finally:
+        lineup.end()
 
 
 def test_a_lineup_has_one_hash_seed_and_the_next_one_another(faulty_workloads, sound_case):

@@ -24,6 +24,7 @@ class Sessions:
         self.alive = []
         self.rounds = 100
         self.lineups = self.ended = 0
+        self.last = []
         monkeypatch.setattr(sequential_sampling.time, "monotonic", lambda: self.now)
         monkeypatch.setattr(sequential_sampling, "Lineup", self.lineup)
         monkeypatch.setattr(sequential_sampling, "run_group", self.run_group)
@@ -61,6 +62,7 @@ class Sessions:
             is_plain=is_plain,
             tell=lambda _number, _wanted: None,
             deadline=deadline,
+            at_last=lambda: self.last.append(len(groups) + 1),
         )
         assert self.ended == self.lineups  # none is left running
         return len(groups), self.now - 1000.0
@@ -72,6 +74,7 @@ def test_without_a_deadline_there_are_more_while_the_answer_is_ambiguous(monkeyp
     sessions = Sessions(monkeypatch, lambda _: 9.0)
     assert sessions.collect(sound_case, is_ambiguous=lambda: next(answers))[0] == 25
     assert set(sessions.shares_s) == {None}
+    assert sessions.last == [20, 25]
 
 
 @pytest.mark.parametrize(("length_s", "passed_s", "groups"), [(1.0, 0, 40), (2.0, 0, 30), (5.0, 0, 12), (5.0, 11, 9)])
