@@ -11,7 +11,7 @@ from typing import Any, Final
 import typer
 
 from pullback_cli.usage_errors import RefusalError
-from pullback_service import migrating, models  # noqa: F401 - every table
+from pullback_service import migrations, models  # noqa: F401 - every table
 from pullback_service.database import Database
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
@@ -29,7 +29,7 @@ Differences = Sequence[tuple[str, Difference]]
 
 def look(url: str, project: str | None) -> tuple[Differences, bool]:
     """The differences of one project or of all; and false where it was interrupted."""
-    revisions = migrating.revisions(url)
+    revisions = migrations.revisions(url)
     if not revisions.match:
         raise RefusalError(revisions.remedy.removesuffix("."))
     return asyncio.run(_look(url, project))

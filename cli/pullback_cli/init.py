@@ -53,7 +53,7 @@ def init(
 ) -> None:
     """Set up this repository: write pullback.toml and bench/gradients.py, and measure one case.
 
-    Nothing is asked. Each guess can be given by an option, or changed in the files afterwards.
+    Asks no questions. Each guess can be overridden by an option, or changed in the files afterwards.
 
     Exit status:
     0  written, and a case of each workload was measured

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pullback_cli.jobs.showing import show_json
+from pullback_cli.jobs.output import show_json
 from pullback_cli.service_commands import asks
 from pullback_cli.usage_errors import RefusalError
 
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 def rules(
     service: "Client",
     *,
-    project: Annotated[str | None, typer.Option(help="What the service calls it; default: the file's name.")] = None,
-    show: Annotated[bool, typer.Option("--show", help="Send nothing, and show the rules that hold.")] = False,
+    project: Annotated[
+        str | None, typer.Option(help="Name of the project in the service; default: the one in the file.")
+    ] = None,
+    show: Annotated[bool, typer.Option("--show", help="Send nothing; show the rules in force.")] = False,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -30,9 +32,9 @@ def rules(
     repository: Annotated[Path, typer.Option(help="Folder with pullback.toml; default: the current one.")] = Path(),
     as_json: bool,
 ) -> None:
-    """Send the rules of pullback.toml, and show those that hold.
+    """Send the rules of pullback.toml, or show those in force.
 
-    They take the place of all that held before: what is gone from the file is gone from the service. Needs a token of the scope
+    They replace all previous rules of the project: a rule removed from the file is removed from the service. Needs a token of the scope
     upload. `pullback upload` sends them from a checkout of the trunk.
 
     Exit status: 0; 2 where the file or a rule is refused, with its line: the previous rules remain in force.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pullback_cli.jobs.showing import show_json
+from pullback_cli.jobs.output import show_json
 from pullback_cli.options import AsJson, TokenFile
 from pullback_cli.server_option import DEFAULT_SERVER, Server
 from pullback_cli.usage_errors import needs

@@ -39,7 +39,7 @@ from pullback_dashboards.boards.page import router as boards_router
 from pullback_dashboards.case.page import router as case_router
 from pullback_dashboards.commit.page import router as commit_router
 from pullback_dashboards.compare.page import router as compare_router
-from pullback_dashboards.compressing import CompressionMiddleware
+from pullback_dashboards.compression import CompressionMiddleware
 from pullback_dashboards.explore.page import router as explore_router
 from pullback_dashboards.feed.page import router as feed_router
 from pullback_dashboards.fleet.page import router as fleet_router

@@ -16,7 +16,7 @@ from pullback_dashboards.history import (
     Result,
     variant_of_failures,
 )
-from pullback_dashboards.measuring_again import EXTERNAL
+from pullback_dashboards.rerun_commands import EXTERNAL
 from pullback_service import statements
 from pullback_service.comparisons.judging import Judgement
 from pullback_service.errors import Missing, NotFoundError

@@ -33,10 +33,10 @@ from pullback.core.kinds import Scalar
 from pullback.core.primitive import Trace, TracedValue, innermost_trace
 from pullback.core.types import type_of
 from pullback.errors import NeedsValueError
+from pullback.numpy_api.concrete_tracer import memory_of
 from pullback.numpy_api.traced_stores import assign
 from pullback.numpy_api.tracer import WritableArray
 from pullback.numpy_api.ufuncs import UFUNCS
-from pullback.numpy_api.valued import memory_of
 from pullback.rules.gemm import gemm_into
 from pullback.rules.inplace import Overwriting, copy, elementwise_into, matmul_into, may_overlap
 from pullback.tiers import current_tier

@@ -6,7 +6,7 @@ import numpy as np
 
 from pullback.core.primitive import TracedValue
 from pullback.errors import NeedsValueError
-from pullback.numpy_api.valued import ValuedTracer
+from pullback.numpy_api.concrete_tracer import ValuedTracer
 from pullback.rules import packing
 
 

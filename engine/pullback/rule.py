@@ -36,7 +36,7 @@ from pullback.core.types import ArrayType, Shape, dtype_of, is_array_like, shape
 from pullback.dataclass import dataclass
 from pullback.errors import DifferentiationError, NeedsValueError
 from pullback.traces.tape import Tape
-from pullback.transforms.linearizing import vjp
+from pullback.transforms.linearization import vjp
 
 __all__ = ["Rule", "Signature", "StatefulRule", "Visit", "stateful"]
 

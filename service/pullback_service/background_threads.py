@@ -17,7 +17,7 @@ from typing import Final, ParamSpec, TypeVar
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.errors import BusyError, TooManyRequestsError
-from pullback_service.work import counted, current
+from pullback_service.request_work import counted, current
 
 MOST_AT_ONCE: Final = 2
 MOST_WAITING: Final = 64

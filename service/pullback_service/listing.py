@@ -12,7 +12,7 @@ from fastapi import Depends, Response
 from pydantic import BaseModel
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.conditional_answers import UNCHANGED, AnswerForm, KnownAnswering
+from pullback_service.conditional_requests import UNCHANGED, AnswerForm, KnownAnswering
 from pullback_service.database import OpenSession
 from pullback_service.errors import InvalidInputError, NotAcceptableError
 from pullback_service.exports.media_types import EXPORTED, Format

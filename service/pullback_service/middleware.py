@@ -14,13 +14,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pullback_service.browsers import refusal
+from pullback_service.cross_site_requests import refusal
 from pullback_service.logs import logger
 from pullback_service.metrics import Metrics
 from pullback_service.problems import problem, unexpected
 from pullback_service.process_memory import collect_between_requests
-from pullback_service.turns import RequestTurns
-from pullback_service.work import Work, serve
+from pullback_service.request_turns import RequestTurns
+from pullback_service.request_work import Work, serve
 
 # For data: whatever a browser makes of it, it loads and runs nothing. Pages and charts say themselves what they need.
 SECURITY_HEADERS = (

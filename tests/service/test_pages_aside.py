@@ -14,8 +14,8 @@ from pullback_dashboards.report.page import CASES_OF_A_PAGE
 from pullback_service import background_threads as asides
 from pullback_service.background_threads import BackgroundThreads
 from pullback_service.errors import BusyError
+from pullback_service.request_work import Work, serve
 from pullback_service.settings import Settings
-from pullback_service.work import Work, serve
 
 pytestmark = pytest.mark.anyio
 

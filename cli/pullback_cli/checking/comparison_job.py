@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pullback_cli.measuring_commands import Interrupts
-from pullback_cli.uploading.gitlog import first_parents
+from pullback_cli.uploading.git_log import first_parents
 from pullback_cli.usage_errors import RefusalError
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from pullback_cli.checking.verdict import Verdict, has_changes
 from pullback_dashboards.wording.markdown import code, neutral
 from pullback_runners.report.words import bytes_in_words, duration_in_words
 from pullback_service.client.models import CheckAnswer, CheckFinding
-from pullback_service.visible import visible
+from pullback_service.visible_text import visible
 
 NAME = "pullback"
 MOST_ROWS = 50

@@ -22,7 +22,7 @@ from pullback_cli.supervision.supervisor import OF_THE_WORKER, ProcessKeepsDying
 from pullback_cli.supervision.up_database import UpDatabase
 from pullback_cli.usage_errors import RefusalError, note
 from pullback_runners.agent.process_mark import ProcessMark, end_trees
-from pullback_service import migrating
+from pullback_service import migrations
 from pullback_service.client import ClientError
 from pullback_service.settings import Settings
 
@@ -60,7 +60,7 @@ class _UpCommand:
         try:
             write_state(data, self._state)
             owner = self._database.start()
-            migrating.upgrade(owner)
+            migrations.upgrade(owner)
             if self._options.project is not None and self._database.is_embedded:
                 keep_repository(owner, self._options.project)
             url = self._database.service_url()

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from pullback_cli.supervision.plan import ProcessPlan
-from pullback_runners.agent.lifeline import PARENT_VARIABLE
+from pullback_runners.agent.parent_death import PARENT_VARIABLE
 from pullback_runners.agent.process_mark import ProcessMark, end_trees
 
 COMMAND = (sys.executable, "-P", "-m", "pullback_cli")

@@ -21,9 +21,9 @@ from pullback_service.models.reports import Report
 from pullback_service.reports.case_reports import CasePlace, CaseReport, StoredCase
 from pullback_service.reports.queries import file_parts
 from pullback_service.reports.stored_files import case_of, case_of_parts
+from pullback_service.request_work import in_thread
 from pullback_service.series.queries import CommitFacts
 from pullback_service.steps.queries import news_at, steps_of_case
-from pullback_service.work import in_thread
 
 
 async def case_at(

@@ -17,7 +17,6 @@ from pullback_dashboards.case.provenance import MeasuredFact, measured_facts
 from pullback_dashboards.charts.strip import Groups
 from pullback_dashboards.history import Claim, Commit, doubt_of_count, in_reading_order, metric_label
 from pullback_dashboards.incident_marks import IncidentMark
-from pullback_dashboards.measuring_again import reproduce_command
 from pullback_dashboards.report.view import (
     bigger_is_better,
     gradient_in_words,
@@ -26,6 +25,7 @@ from pullback_dashboards.report.view import (
     samples_in_words,
     value_of,
 )
+from pullback_dashboards.rerun_commands import reproduce_command
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.busyness import busy_words
 from pullback_service.claims import BASELINE, COUNTED_IN_ONE_SESSION

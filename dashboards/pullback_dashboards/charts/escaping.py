@@ -2,7 +2,7 @@
 
 import html
 
-from pullback_service.visible import visible
+from pullback_service.visible_text import visible
 
 
 def escape(text: str) -> str:

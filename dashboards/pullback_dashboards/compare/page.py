@@ -32,15 +32,15 @@ from pullback_dashboards.compare.view import (
 from pullback_dashboards.explore.view import Menu, MenuValue
 from pullback_dashboards.history import Commit, case_order, metric_label
 from pullback_dashboards.incident_marks import MOST_MARKS, marks_of
-from pullback_dashboards.measuring_again import compare_command
 from pullback_dashboards.news.sources import lately
 from pullback_dashboards.news.view import LATELY, moves
 from pullback_dashboards.page_state import Address, FormParameter
-from pullback_dashboards.projectless import elsewhere
+from pullback_dashboards.project_redirects import elsewhere
+from pullback_dashboards.projection_notice import note_unprojected
 from pullback_dashboards.rendering import csv_response, json_response, markdown_response, page, png_response
+from pullback_dashboards.rerun_commands import compare_command
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
-from pullback_dashboards.unprojected import note_unprojected
 from pullback_service import statements
 from pullback_service.commits.ref_names import names_to_choose
 from pullback_service.comparisons import queries

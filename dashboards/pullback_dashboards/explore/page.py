@@ -28,18 +28,18 @@ from pullback_dashboards.explore.view import (
 )
 from pullback_dashboards.history import Metric, better_above, case_order, metric_label
 from pullback_dashboards.page_state import Address
-from pullback_dashboards.projectless import elsewhere
+from pullback_dashboards.project_redirects import elsewhere
+from pullback_dashboards.projection_notice import note_unprojected
 from pullback_dashboards.rendering import Width, csv_response, page, page_at, png_response, svg_response
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
-from pullback_dashboards.unprojected import note_unprojected
 from pullback_dashboards.wording import factors
 from pullback_service.background_threads import aside
 from pullback_service.errors import refuse
 from pullback_service.ids import ProjectId, SeriesId
 from pullback_service.incidents.evidence import SeriesIncident, incidents_of_series
 from pullback_service.projects.queries import project_by_name
-from pullback_service.series.drawing import drawn_points
+from pullback_service.series.chart_marks import drawn_points
 from pullback_service.series.filters import PARAM
 from pullback_service.series.query_parameters import ChosenSeries
 from pullback_service.series.search import Facet, Facets, StoredSeries, facets, list_series

@@ -6,7 +6,7 @@ from fastapi import Depends, Request, Response
 
 from pullback_dashboards import links
 from pullback_dashboards.feed.view import feed
-from pullback_dashboards.incidents.narrowing import Narrowing
+from pullback_dashboards.incidents.filters import Narrowing
 from pullback_dashboards.incidents.view import line_of
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames

@@ -27,13 +27,13 @@ from pullback_dashboards.incident.view import (
 )
 from pullback_dashboards.incidents.triage import ANSWERS, incident_of, triage_for, verdict_of
 from pullback_dashboards.incidents.view import line_of
+from pullback_dashboards.projection_notice import note_unprojected
 from pullback_dashboards.rendering import add_formats, csv_response, page
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
-from pullback_dashboards.unprojected import note_unprojected
 from pullback_dashboards.wording import factors
 from pullback_service import statements
-from pullback_service.access.gate import KnownCaller
+from pullback_service.access.authentication import KnownCaller
 from pullback_service.commits.queries import commit_by_sha
 from pullback_service.endpoints import incidents as endpoints
 from pullback_service.errors import GoneError, NotFoundError

@@ -13,7 +13,7 @@ from pullback_dashboards.incident.event_text import EventLine
 from pullback_dashboards.incident.evidence import ChangeRow, Objection, SeriesChart, forest_of
 from pullback_dashboards.incidents.triage import Triage
 from pullback_dashboards.incidents.view import IncidentLine
-from pullback_dashboards.measuring_again import compare_command, measure_command
+from pullback_dashboards.rerun_commands import compare_command, measure_command
 from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.plurals import counted
 from pullback_service.incidents.evidence import Message

@@ -14,16 +14,16 @@ from pullback_dashboards.choices import EmptyPage, question
 from pullback_dashboards.forms import SEE_OTHER, Form
 from pullback_dashboards.incident_marks import KINDS
 from pullback_dashboards.incidents.badge import incidents_badge
-from pullback_dashboards.incidents.narrowing import Narrowing
+from pullback_dashboards.incidents.filters import Narrowing
 from pullback_dashboards.incidents.triage import ANSWERS, box_of, chosen_in, incident_of, triage_for, verdict_of
 from pullback_dashboards.incidents.view import IncidentsView, line_of
-from pullback_dashboards.projectless import elsewhere
+from pullback_dashboards.project_redirects import elsewhere
+from pullback_dashboards.projection_notice import note_unprojected
 from pullback_dashboards.rendering import add_formats, csv_response, page, svg_response
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
-from pullback_dashboards.unprojected import note_unprojected
 from pullback_dashboards.wording.plurals import noun
-from pullback_service.access.gate import KnownCaller
+from pullback_service.access.authentication import KnownCaller
 from pullback_service.audit.trail import note
 from pullback_service.caller import Caller
 from pullback_service.errors import Missing, NotFoundError

@@ -27,10 +27,10 @@ from pullback_dashboards.overview.sources import (
     present_of,
 )
 from pullback_dashboards.overview.view import Cell, HeatMap, Row, heat_map
+from pullback_dashboards.projection_notice import note_unprojected_of_listed, notice_of
 from pullback_dashboards.rendering import add_formats, csv_response, page
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
-from pullback_dashboards.unprojected import note_unprojected_of_listed, notice_of
 from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.plurals import counted
 from pullback_service import statements

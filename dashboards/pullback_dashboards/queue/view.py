@@ -8,7 +8,7 @@ from pullback_dashboards.fleet.view import Fleet, JobLine
 from pullback_dashboards.wording.moments import duration
 from pullback_service.jobs.forecast_inputs import Outlook
 from pullback_service.jobs.forecasting import Forecast
-from pullback_service.plain_rows import filled
+from pullback_service.rows_to_models import filled
 
 NO_ESTIMATE = "no estimate"
 

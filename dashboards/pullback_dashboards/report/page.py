@@ -11,7 +11,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
 from pullback_dashboards.history import Commit, short_of
-from pullback_dashboards.measuring_again import reproduce_command
 from pullback_dashboards.rendering import csv_file, csv_of, page, page_at
 from pullback_dashboards.report.view import (
     TABLE,
@@ -25,6 +24,7 @@ from pullback_dashboards.report.view import (
     metrics_of,
     table_of,
 )
+from pullback_dashboards.rerun_commands import reproduce_command
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.wording.busyness import busy_words
 from pullback_dashboards.wording.moments import read_instant
@@ -33,10 +33,10 @@ from pullback_service.background_threads import aside, aside_alone
 from pullback_service.errors import GoneError, Missing, NotFoundError
 from pullback_service.exports.comma_separated import tame
 from pullback_service.models.reports import Report
-from pullback_service.plain_rows import filled
 from pullback_service.reports.queries import StoredReport, outlines_of, report_by_id
 from pullback_service.reports.reconstruction import remains_of
 from pullback_service.reports.stored_files import LARGE_PACKED_BYTES, outline_of
+from pullback_service.rows_to_models import filled
 from pullback_service.sessions import ReadSession
 
 T = TypeVar("T")

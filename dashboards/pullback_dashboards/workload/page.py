@@ -15,10 +15,10 @@ from pullback_dashboards.charts.static_chart import WIDTH
 from pullback_dashboards.choices import Question, question, questions
 from pullback_dashboards.history import better_above
 from pullback_dashboards.overview.view import bracket
+from pullback_dashboards.projection_notice import note_unprojected
 from pullback_dashboards.rendering import Width, csv_response, json_response, page, page_at, png_response, svg_response
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
-from pullback_dashboards.unprojected import note_unprojected
 from pullback_dashboards.wording import factors
 from pullback_dashboards.workload.figure import heights, workload_figure
 from pullback_dashboards.workload.machines import Machines

@@ -33,7 +33,7 @@ from pullback_service.series import case_history as queries
 from pullback_service.series.case_history import CaseHistory, CaseSeries
 from pullback_service.series.overview_data import KnownCase
 from pullback_service.series.queries import MeasuringMachine, machines_of
-from pullback_service.series.sketching import Sketch, sketches_of
+from pullback_service.series.sketches import Sketch, sketches_of
 from pullback_service.statements import Query
 from pullback_service.steps.queries import KnownStep, news_of
 

@@ -16,7 +16,7 @@ from pullback.control.scanning import scan
 from pullback.core.primitive import TracedValue
 from pullback.errors import ControlFlowError
 from pullback.ir.graph import Var
-from pullback.numpy_api.valued import ValuedTracer
+from pullback.numpy_api.concrete_tracer import ValuedTracer
 
 
 def fori_loop(lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any) -> Any:

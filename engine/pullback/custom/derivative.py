@@ -15,7 +15,7 @@ from pullback.core.kinds import unbroadcast
 from pullback.core.primitive import TracedValue
 from pullback.core.types import dtype_of, shape_of
 from pullback.errors import DifferentiationError, NoRuleError, TracingError
-from pullback.transforms.linearizing import vjp, zero_like
+from pullback.transforms.linearization import vjp, zero_like
 
 Maps = dict[int, Callable[..., Any] | None]
 

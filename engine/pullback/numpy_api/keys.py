@@ -7,7 +7,7 @@ import numpy as np
 
 from pullback.core.primitive import TracedValue, current
 from pullback.errors import TracingError
-from pullback.numpy_api.creating import array as stacked
+from pullback.numpy_api.creation import array as stacked
 from pullback.numpy_api.operands import concrete
 from pullback.rules.gathering import ARRAY, gather
 from pullback.rules.indexing import index

@@ -14,8 +14,8 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
+from pullback.core.ignored_warnings import is_ours
 from pullback.core.primitive import Effect, Primitive, Trace, TracedValue, current, innermost_recorder, tracing
-from pullback.core.quiet import is_ours
 from pullback.core.types import ArrayType, is_array_like, type_of
 from pullback.errors import NeedsValueError, OverwrittenError, TracingError
 from pullback.ir.graph import Atom, Capture, Graph, Guard, Literal, Node, Var

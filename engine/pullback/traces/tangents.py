@@ -6,7 +6,7 @@ from typing import Any
 from pullback.core import counters
 from pullback.core.primitive import Effect, Primitive, Trace, current
 from pullback.errors import OverwrittenError
-from pullback.numpy_api.valued import (
+from pullback.numpy_api.concrete_tracer import (
     ValuedTracer,
     is_in_memory,
     kind_of,

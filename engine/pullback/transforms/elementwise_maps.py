@@ -18,7 +18,7 @@ from pullback.core.kinds import Scalar, cast, unbroadcast
 from pullback.core.primitive import Primitive, Trace, TracedValue, tracing
 from pullback.core.types import ArrayType, dtype_of
 from pullback.errors import TracingError
-from pullback.numpy_api.valued import ValuedTracer, kind_of
+from pullback.numpy_api.concrete_tracer import ValuedTracer, kind_of
 from pullback.tiers import current_tier
 
 

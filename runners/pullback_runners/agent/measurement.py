@@ -16,7 +16,7 @@ from typing import IO, Any, NamedTuple
 
 from pullback_runners.agent.client import Claim, Job
 from pullback_runners.agent.errors import FailureKind, JobFailedError
-from pullback_runners.agent.jobfolder import JobFolder
+from pullback_runners.agent.job_folder import JobFolder
 from pullback_runners.agent.process_mark import ProcessMark, end_trees
 from pullback_runners.git import git
 from pullback_runners.machine import HOST_VARIABLE

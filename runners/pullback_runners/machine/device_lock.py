@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
-from pullback_service.visible import visible
+from pullback_service.visible_text import visible
 
 VARIABLE = "PULLBACK_LOCKS"
 """Says another folder."""

@@ -8,7 +8,7 @@ import psycopg
 from fastapi import Request
 from sqlalchemy.exc import DBAPIError
 
-from pullback_service.access.gate import Gate, address_of
+from pullback_service.access.authentication import Gate, address_of
 from pullback_service.audit.trail import Line, write_lines
 from pullback_service.database import AWAY, Database
 from pullback_service.errors import AuthenticationError, ForbiddenError, NotFoundError

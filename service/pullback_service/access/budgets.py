@@ -15,7 +15,7 @@ from threading import Lock
 from typing import Final
 
 from pullback_service.errors import TooManyRequestsError
-from pullback_service.work import REQUEST_S, Work
+from pullback_service.request_work import REQUEST_S, Work
 
 MOST_BUCKETS: Final = 20_000
 BURST_S: Final = 60

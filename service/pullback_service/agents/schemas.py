@@ -6,11 +6,11 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pullback_service.characters import SentName
 from pullback_service.commits.schemas import CommitSummary
 from pullback_service.fields import Labels, Name, Number, Text
 from pullback_service.jobs.schemas import SpoolStatement, TrustLevel
 from pullback_service.machines.schemas import MachineStatement
+from pullback_service.name_characters import SentName
 
 
 class Enrolment(BaseModel):

@@ -8,9 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from pydantic_core import PydanticCustomError
 
 from pullback_service.boards.queries import MOST_CHARTS, StoredBoard, StoredChart
-from pullback_service.characters import ChosenName
 from pullback_service.fields import AS_WHOLE, LINE, Name
-from pullback_service.plain_rows import filled
+from pullback_service.name_characters import ChosenName
+from pullback_service.rows_to_models import filled
 
 Kind: TypeAlias = Literal["explore", "workload", "compare"]
 Value = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=LINE)]

@@ -33,10 +33,10 @@ from pullback_service.commits.queries import commit_by_sha, find_merge_base, par
 from pullback_service.commits.ref_names import NamedCommit, named_commit, nearest_measured
 from pullback_service.commits.trunk import trunk_of
 from pullback_service.comparisons import queries as comparing
-from pullback_service.comparisons.at_once import EVIDENCE, OUTCOMES
 from pullback_service.comparisons.judgements import NO_SERIES, Outcomes
 from pullback_service.comparisons.pairs import uncertainty
 from pullback_service.comparisons.queries import CommitComparison, Names, SeriesDetail
+from pullback_service.comparisons.vectorized_judging import EVIDENCE, OUTCOMES
 from pullback_service.errors import FieldError, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.jobs.labels import CPU, device_of, place_of

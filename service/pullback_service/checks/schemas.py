@@ -13,8 +13,8 @@ from pullback_service.comparisons.judging import Evidence, Outcome
 from pullback_service.jobs.labels import device_of
 from pullback_service.jobs.queries import StoredJob
 from pullback_service.jobs.schemas import JobState
-from pullback_service.plain_rows import filled, plain
 from pullback_service.ratio_fields import RatioFields, of_ratio
+from pullback_service.rows_to_models import filled, plain
 
 
 class CheckedCommit(BaseModel):

@@ -14,7 +14,7 @@ from pullback_service.background_threads import aside
 from pullback_service.commits import branches, timeline
 from pullback_service.commits.ancestry import MergeBase, merge_base
 from pullback_service.commits.graph_changes import note_graph_change
-from pullback_service.commits.placing import lock_graph, settle
+from pullback_service.commits.placement import lock_graph, settle
 from pullback_service.errors import Missing, NotFoundError
 from pullback_service.ids import CommitId, ProjectId
 from pullback_service.models.commits import Branch, BranchCommit, Commit, CommitParent

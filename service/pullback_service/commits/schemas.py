@@ -9,8 +9,8 @@ from pydantic_core import PydanticCustomError
 
 from pullback_service.fields import Name, Sha, Text, Time
 from pullback_service.models.commits import Commit
-from pullback_service.plain_rows import filled
 from pullback_service.projects.naming import ProjectName
+from pullback_service.rows_to_models import filled
 
 
 class CommitStatement(BaseModel):

@@ -12,9 +12,9 @@ from pullback_service.comparisons.queries import SeriesDetail
 from pullback_service.measured.schemas import MeasuredSummary, plain_measured
 from pullback_service.models.machines import Machine
 from pullback_service.paging import Page
-from pullback_service.plain_rows import filled, plain
 from pullback_service.ratio_fields import IntervalFields, RatioFields, of_ratio
 from pullback_service.readings.report_pooling import Spread
+from pullback_service.rows_to_models import filled, plain
 from pullback_service.series.schemas import OF_READING, CaseSummary, plain_case
 
 

@@ -5,7 +5,7 @@ import time
 from fastapi import Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.access.gate import KnownCaller, enrolment_code_of
+from pullback_service.access.authentication import KnownCaller, enrolment_code_of
 from pullback_service.addresses import API
 from pullback_service.agents import queries
 from pullback_service.agents.queries import SeenAgent, told_by
@@ -30,9 +30,9 @@ from pullback_service.listing import LISTED, KnownListing
 from pullback_service.machines.registration import MachineDescription, ensure_machine
 from pullback_service.models.projects import Project
 from pullback_service.paging import Page, id_in, page_of
-from pullback_service.plain_rows import filled
 from pullback_service.problems import documented
 from pullback_service.routers import api_router
+from pullback_service.rows_to_models import filled
 from pullback_service.sessions import KnownDatabase, WriteSession
 from pullback_service.settings import Settings
 from pullback_service.tokens.queries import redeem_code, refuse_ended

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service.addresses import API
 from pullback_service.background_threads import aside
 from pullback_service.commits.ref_names import branch_by_name
-from pullback_service.conditional_answers import UNCHANGED, KnownAnswering
+from pullback_service.conditional_requests import UNCHANGED, KnownAnswering
 from pullback_service.errors import InvalidInputError, NotAcceptableError, NotFoundError
 from pullback_service.exports.media_types import EXPORTED
 from pullback_service.exports.streaming import in_batches, send

@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from pullback_service.errors import FieldError, IncompleteRequestError
 from pullback_service.importers import naming
 from pullback_service.importers.contents import Source
-from pullback_service.importers.formats import Importer
+from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue, refuse, text_at
 from pullback_service.importers.limits import MOST_RESULTS
 from pullback_service.importers.naming import Scalar

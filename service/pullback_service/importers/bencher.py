@@ -7,7 +7,7 @@ measures (`unit=ns`) or for one each (`unit=latency:ns,throughput:ops/s`).
 
 from pullback_service.importers import naming
 from pullback_service.importers.contents import Source
-from pullback_service.importers.formats import Importer
+from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue
 from pullback_service.importers.results import FailedResult, Gathering, ImportedFile, Metric, Result, UploadOptions
 

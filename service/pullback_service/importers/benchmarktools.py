@@ -9,7 +9,7 @@ process: their median is its value. Keys of nested groups become the workload's 
 
 from pullback_service.importers import naming
 from pullback_service.importers.contents import Source
-from pullback_service.importers.formats import Importer
+from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue, text_at
 from pullback_service.importers.limits import DEEPEST_GROUP
 from pullback_service.importers.results import (

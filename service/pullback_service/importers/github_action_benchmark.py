@@ -10,7 +10,7 @@ is free text and is not read. In the history the tool stands beside each entry a
 from pullback_service.errors import FieldError, IncompleteRequestError
 from pullback_service.importers import naming
 from pullback_service.importers.contents import Source
-from pullback_service.importers.formats import Importer
+from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue, text_at
 from pullback_service.importers.results import (
     FailedResult,

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from pullback_service.importers import naming
 from pullback_service.importers.contents import Source
-from pullback_service.importers.formats import Importer
+from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue, text_at
 from pullback_service.importers.naming import Scalar
 from pullback_service.importers.results import (

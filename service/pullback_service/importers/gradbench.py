@@ -21,7 +21,7 @@ import orjson
 
 from pullback_service.importers import naming
 from pullback_service.importers.contents import Source, json_lines
-from pullback_service.importers.formats import Importer
+from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue, refuse, text_at
 from pullback_service.importers.limits import MOST_RESULTS, MOST_SAMPLES
 from pullback_service.importers.naming import Scalar

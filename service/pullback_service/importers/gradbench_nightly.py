@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 
 from pullback_service.importers import gradbench, naming
 from pullback_service.importers.contents import Source
-from pullback_service.importers.formats import Importer
+from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue, refuse, text_at
 from pullback_service.importers.results import (
     FailedResult,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from pullback_service.importers import naming
 from pullback_service.importers.contents import Source
-from pullback_service.importers.formats import Importer
+from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue
 from pullback_service.importers.naming import Scalar
 from pullback_service.importers.results import (

@@ -13,7 +13,7 @@ from typing import Any
 from pullback_service.fields import LONGEST_RUN_S
 from pullback_service.importers import naming
 from pullback_service.importers.contents import Source
-from pullback_service.importers.formats import Importer
+from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue, text_at
 from pullback_service.importers.results import (
     FailedResult,

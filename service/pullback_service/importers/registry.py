@@ -18,7 +18,7 @@ from pullback_service.importers import (
     pytest_benchmark,
 )
 from pullback_service.importers.contents import Source
-from pullback_service.importers.formats import Importer
+from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import refuse
 from pullback_service.importers.results import ImportedFile, UploadOptions
 

@@ -15,7 +15,7 @@ from typing import NoReturn
 from pullback_service.errors import FieldError, TooLargeError, UnreadableBodyError
 from pullback_service.importers import compression
 from pullback_service.importers.limits import MOST_FILES, MOST_JSON_CONTAINERS, MOST_JSON_VALUES, MOST_LAYERS
-from pullback_service.importers.weighing import refuse_long_strings
+from pullback_service.importers.memory_estimate import refuse_long_strings
 
 SEND_THE_FILE = "send the file itself, as with `curl --data-binary @FILE`"
 

@@ -35,8 +35,8 @@ from pullback_service.incidents.detection_inputs import (
     read_suspects,
     watched_at,
 )
-from pullback_service.incidents.discoveries import highest_chance
-from pullback_service.incidents.failing import failures_of
+from pullback_service.incidents.failing_variants import failures_of
+from pullback_service.incidents.false_discoveries import highest_chance
 from pullback_service.incidents.series_states import SeriesState, settled_before
 from pullback_service.incidents.trunk_changes import (
     Claim,

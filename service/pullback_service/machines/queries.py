@@ -8,7 +8,6 @@ from sqlalchemy import ColumnElement, exists, func, or_, select, true
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.caller import caller_of
-from pullback_service.characters import in_plain_sight
 from pullback_service.errors import ForbiddenError, Missing, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.job_channel import notify_waiting_agents
@@ -16,6 +15,7 @@ from pullback_service.machines.noise import CLAIMS, SelfComparison
 from pullback_service.models.machines import FactsChange, Machine
 from pullback_service.models.reports import Comparison, Report
 from pullback_service.models.series import Case
+from pullback_service.name_characters import in_plain_sight
 
 MOST_SELF_COMPARISONS = 5_000
 

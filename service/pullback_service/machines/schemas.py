@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pullback_service.characters import SentName
 from pullback_service.fields import JsonObject, Name
+from pullback_service.name_characters import SentName
 
 
 class MachineStatement(BaseModel):

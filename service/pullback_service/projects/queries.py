@@ -10,11 +10,11 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.caller import caller_of
-from pullback_service.characters import in_one_form
 from pullback_service.errors import ConflictError, ForbiddenError, Missing, NotFoundError, RequestError
 from pullback_service.ids import ProjectId
 from pullback_service.models.projects import Project
 from pullback_service.models.reports import Report
+from pullback_service.name_characters import in_one_form
 from pullback_service.projects.naming import refuse_unseen
 from pullback_service.projects.schemas import ProjectChange
 

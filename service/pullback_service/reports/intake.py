@@ -16,7 +16,7 @@ from pullback_service.audit.trail import Line, write_lines
 from pullback_service.caller import Caller, database_of
 from pullback_service.database import AWAY, Database
 from pullback_service.reports.storage import StorageResult, Upload, keep_together, try_out
-from pullback_service.work import Work, current, in_thread, serve
+from pullback_service.request_work import Work, current, in_thread, serve
 
 MOST_TOGETHER = 32
 LARGEST_TOGETHER_BYTES = 64 * 1024

@@ -14,8 +14,8 @@ import orjson
 from pullback_service.errors import FieldError, InvalidInputError, UnreadableBodyError
 from pullback_service.fields import MOST_CASES
 from pullback_service.importers.json_paths import refuse
+from pullback_service.importers.memory_estimate import refuse_heavy
 from pullback_service.importers.unpacking import SEND_THE_FILE, refuse_too_many_values
-from pullback_service.importers.weighing import refuse_heavy
 from pullback_service.problems import json_path
 from pullback_service.reports.case_stream import DoesNotHoldError, NestedTooDeeplyError, Parts, gather
 from pullback_service.reports.schemas import FORMAT, VERSION, ReportHead

@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.deferring import defer_follow_up
+from pullback_service.deferred_chores import defer_follow_up
 from pullback_service.errors import ConflictError, DamagedError
 from pullback_service.ids import ProjectId
 from pullback_service.models.reports import Report

@@ -5,9 +5,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pullback_service.characters import SentName
 from pullback_service.errors import FieldError, InvalidInputError
 from pullback_service.fields import Name, Sha, Time
+from pullback_service.name_characters import SentName
 from pullback_service.projects.naming import ProjectName
 from pullback_service.reports.parsing import ReadReport
 from pullback_service.reports.schemas import ReportHead

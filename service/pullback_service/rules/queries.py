@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.background_threads import BackgroundThreads, aside, aside_alone
 from pullback_service.commits.trunk import trunk_of
-from pullback_service.deferring import defer_detection
+from pullback_service.deferred_chores import defer_detection
 from pullback_service.errors import FieldError, InvalidInputError
 from pullback_service.ids import ProjectId
 from pullback_service.models.notifications import Channel

@@ -8,9 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pullback_service.measured.schemas import MeasuredSummary, plain_measured
 from pullback_service.paging import Page
-from pullback_service.plain_rows import plain
 from pullback_service.ratio_fields import RatioFields, of_ratio
 from pullback_service.readings.report_pooling import Spread
+from pullback_service.rows_to_models import plain
 from pullback_service.series.search import Facets
 
 

@@ -19,7 +19,7 @@ from pullback_service.quality import quality_of
 from pullback_service.ratio import Ratio
 from pullback_service.readings.queries import columns_of, reports_behind
 from pullback_service.readings.reading import COLUMNS, MARK_COLUMNS, WIDTH, Place, Reading
-from pullback_service.series.drawing import thinned
+from pullback_service.series.chart_marks import thinned
 
 MOST_IN_WINDOW = 50_000
 """Commits of a window that is thinned to marks: all of them are looked at."""

@@ -19,12 +19,12 @@ from pullback.backends.native.emission import Emission
 from pullback.backends.native.kernel_passes import Grouping
 from pullback.backends.native.kernels.nests import emit_nest
 from pullback.backends.native.linking import host_target, load
-from pullback.backends.nests.fusing import FusedNodes, fuse, kept_values
+from pullback.backends.nests.array_selections import PICKS, why_not_picked
+from pullback.backends.nests.fusion import FusedNodes, fuse, kept_values
 from pullback.backends.nests.joins_in_place import join_of, joined_in_place
 from pullback.backends.nests.merging import merged
 from pullback.backends.nests.nest import Nest, NestRead, NestWrite
-from pullback.backends.nests.nesting import nest_of
-from pullback.backends.nests.picking import PICKS, why_not_picked
+from pullback.backends.nests.nest_building import nest_of
 from pullback.backends.nests.sinking import sunk
 from pullback.ir.strides import contiguous_strides
 

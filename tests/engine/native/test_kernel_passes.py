@@ -8,7 +8,7 @@ import pytest
 import pullback as pb
 from pullback.backends.native import kernel_passes
 from pullback.backends.native.kernel_passes import Grouping
-from pullback.backends.nests.fusing import FusedNodes
+from pullback.backends.nests.fusion import FusedNodes
 from pullback.backends.nests.kernel_passes import check_kernels
 from pullback.errors import GraphError
 from pullback.passes.pipeline import KERNEL_PASSES, Stages, simplify

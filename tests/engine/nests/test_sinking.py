@@ -4,7 +4,7 @@ import numpy as np
 
 import pullback as pb
 from pullback.backends.native.memory import plan_memory
-from pullback.backends.nests.fusing import FusedNodes, fuse, kept_values, nodes_of
+from pullback.backends.nests.fusion import FusedNodes, fuse, kept_values, nodes_of
 from pullback.backends.nests.sinking import sunk
 from pullback.core.types import type_of
 from pullback.passes.pipeline import Stages, simplify

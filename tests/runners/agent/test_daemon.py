@@ -10,7 +10,7 @@ import pytest
 from pullback_runners.agent.client import Claim, Job, Lease, ServiceClient
 from pullback_runners.agent.daemon import AgentOptions, _Agent
 from pullback_runners.agent.errors import JobFailedError
-from pullback_runners.agent.jobfolder import JobFolder
+from pullback_runners.agent.job_folder import JobFolder
 from pullback_runners.sandbox.isolation import Isolation
 
 LEASE = Lease(job_id="7", attempt=1, token="00000000-0000-4000-8000-000000000007", heartbeat_s=15.0)  # noqa: S106

@@ -5,7 +5,7 @@ import pytest
 from pullback_service.access import budgets
 from pullback_service.access.budgets import Budgets
 from pullback_service.errors import TooManyRequestsError
-from pullback_service.work import Work
+from pullback_service.request_work import Work
 
 
 class Clock:

@@ -9,7 +9,7 @@ import pytest
 
 from pullback_runners.report.document import counts_document
 from pullback_service.comparisons import pairs, queries
-from pullback_service.comparisons.at_once import OUTCOMES
+from pullback_service.comparisons.vectorized_judging import OUTCOMES
 from pullback_service.ids import ProjectId
 from pullback_service.series.filters import SeriesChoice
 

@@ -6,12 +6,12 @@ from functools import partial
 from pullback.backends.cuda.kernels.grids import keeps_rows
 from pullback.backends.cuda.kernels.kernel_text import MOST_STEPS
 from pullback.backends.llvm.writing.lanes import DTYPES
-from pullback.backends.nests.fusing import FusedNodes, Kernel, Kernels, fuse, nodes_of, why_not_fused
+from pullback.backends.nests.data_movement import is_moved
+from pullback.backends.nests.fusion import FusedNodes, Kernel, Kernels, fuse, nodes_of, why_not_fused
 from pullback.backends.nests.joins_in_place import join_of, joined_in_place
 from pullback.backends.nests.kernel_passes import run_passes
 from pullback.backends.nests.merging import merged
-from pullback.backends.nests.moving import is_moved
-from pullback.backends.nests.nesting import nest_of
+from pullback.backends.nests.nest_building import nest_of
 from pullback.backends.nests.rows import rows_joined
 from pullback.backends.nests.sinking import sunk
 from pullback.backends.nests.views import Views

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pullback.backends.native.epilogues import epilogue_of
 from pullback.backends.native.kernel_passes import Grouping
 from pullback.backends.native.memory import Memory
-from pullback.backends.nests.fusing import ProductWithEpilogue, nest_in, nodes_of
+from pullback.backends.nests.fusion import ProductWithEpilogue, nest_in, nodes_of
 from pullback.backends.nests.kernel_listing import format_stages, format_statement
 from pullback.ir.graph import Graph, Node, Var
 from pullback.ir.printer import format_atom, value_names

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import field, replace
 from functools import partial
 
-from pullback.backends.native.arranging import arranged
+from pullback.backends.native.axis_orders import arranged
 from pullback.backends.native.epilogues import with_epilogues
-from pullback.backends.nests.fusing import Kernels, fuse, kept_values
+from pullback.backends.nests.fusion import Kernels, fuse, kept_values
 from pullback.backends.nests.joins_in_place import joined_in_place
 from pullback.backends.nests.kernel_passes import run_passes
 from pullback.backends.nests.merging import merged

@@ -11,7 +11,7 @@ from pullback.backends.native.emission import EMITTERS
 from pullback.backends.native.epilogues import epilogue_of
 from pullback.backends.native.kernel_passes import Grouping
 from pullback.backends.native.kernels.registers import pays
-from pullback.backends.nests.fusing import (
+from pullback.backends.nests.fusion import (
     Kernel,
     Kernels,
     ProductWithEpilogue,

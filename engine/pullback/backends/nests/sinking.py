@@ -13,7 +13,7 @@ place of the result.
 from collections import Counter, defaultdict
 from dataclasses import replace
 
-from pullback.backends.nests.fusing import (
+from pullback.backends.nests.fusion import (
     MOST_NODES,
     FusedNodes,
     Kernels,

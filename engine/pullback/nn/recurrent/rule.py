@@ -26,7 +26,7 @@ from pullback.layouts import Layout
 from pullback.nn.recurrent.cells import run_steps
 from pullback.nn.recurrent.reverse import Array, Reverse
 from pullback.nn.recurrent.weights import Weights
-from pullback.transforms.linearizing import jvp, vjp
+from pullback.transforms.linearization import jvp, vjp
 
 
 class Recurrence(Primitive):

@@ -18,7 +18,7 @@ The rules' own batched forms do it, so each example's product is the same sum of
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pullback.control.transformed import batched
+from pullback.control.body_transforms import batched
 from pullback.core.kinds import Bilinear, Linear, Scalar
 from pullback.core.primitive import Effect, Primitive
 from pullback.ir.graph import Atom, Graph, Node, Var

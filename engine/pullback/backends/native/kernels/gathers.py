@@ -16,8 +16,8 @@ from enum import Enum
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.backends.native.emission import Emission, Site, StoredArray, emits
-from pullback.backends.native.kernels.moving import add_into, copy_into, fill, part_of
-from pullback.backends.nests.picking import ArraySelection, picked_by, why_not_picked
+from pullback.backends.native.kernels.data_movement import add_into, copy_into, fill, part_of
+from pullback.backends.nests.array_selections import ArraySelection, picked_by, why_not_picked
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Node
 from pullback.ir.strides import contiguous_strides

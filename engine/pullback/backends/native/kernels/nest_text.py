@@ -21,9 +21,9 @@ from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
 from pullback.backends.native.kernels import tiling
 from pullback.backends.native.kernels.costs import is_long
+from pullback.backends.native.kernels.register_transpose import shuffled, transposed
 from pullback.backends.native.kernels.strided import load_strided
 from pullback.backends.native.kernels.tiling import Keeping, Span, Tiling, Walk, tile
-from pullback.backends.native.kernels.transposing import shuffled, transposed
 from pullback.backends.nests.nest import Constant, Nest, NestRead, NestWrite, Reduction, Step
 from pullback.dataclass import dataclass
 from pullback.rules.activations import identity

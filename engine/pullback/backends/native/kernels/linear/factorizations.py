@@ -7,7 +7,8 @@ import numpy as np
 from pullback.backends.llvm.writing.function import Function
 from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.backends.native.emission import Emission, Site, StoredArray, emits
-from pullback.backends.native.kernels.linear import pulling, small_matrices
+from pullback.backends.native.kernels.data_movement import copy_into
+from pullback.backends.native.kernels.linear import cholesky_pullback, small_matrices
 from pullback.backends.native.kernels.linear.lapack import Lapack, Matrix, one_thread
 from pullback.backends.native.kernels.linear.matrices import (
     SMALL,
@@ -19,7 +20,6 @@ from pullback.backends.native.kernels.linear.matrices import (
     why_not,
 )
 from pullback.backends.native.kernels.linear.stacks import Grouping, Place
-from pullback.backends.native.kernels.moving import copy_into
 from pullback.ir.graph import Node
 from pullback.rules.determinants import MOST_COFACTORS, adjugate
 from pullback.rules.factorizations import cholesky, cholesky_pull
@@ -154,7 +154,7 @@ def _emit_cholesky_pull(emission: Emission, _node: Node, site: Site) -> None:
             known, own = places
             matrix = in_lines(one, known, arguments[2], size)
             target = Matrix(own.pointer, size)
-            pulling.pull_cholesky(Lapack(function, factor.dtype), size, matrix, target, width)
+            cholesky_pullback.pull_cholesky(Lapack(function, factor.dtype), size, matrix, target, width)
             with function.loop(1, size) as i, function.loop(0, i, at_least_once=True) as j:
                 half = one.mul(one.constant(0.5), one.load(target.pointer, function.offset((i, size), (j, 1))))
                 one.store(half, target.pointer, function.offset((i, size), (j, 1)))

@@ -6,6 +6,7 @@ from typing import Any
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.backends.native.emission import Emission, Site, StoredArray, emits
+from pullback.backends.native.kernels.data_movement import copy_into
 from pullback.backends.native.kernels.linear import small_matrices
 from pullback.backends.native.kernels.linear.lapack import Lapack, Matrix, one_thread
 from pullback.backends.native.kernels.linear.matrices import (
@@ -18,7 +19,6 @@ from pullback.backends.native.kernels.linear.matrices import (
     why_not,
 )
 from pullback.backends.native.kernels.linear.stacks import Grouping, Place
-from pullback.backends.native.kernels.moving import copy_into
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Node
 from pullback.rules.lu_factors import ORDER_DTYPE, lu_solve
