@@ -77,8 +77,8 @@ def agent(
         bool,
         typer.Option(
             "--danger-unsandboxed",
-            help="Run commits of forks without a sandbox too, where an administrator lets this machine run them. Said at every start "
-            "and shown in the fleet.",
+            help="Run commits of forks without a sandbox too, where an administrator lets this machine run them. Logged at every start "
+            "and shown on the fleet page.",
         ),
     ] = False,
     name: Annotated[str | None, typer.Option(help="Name of the agent; default: the host's.")] = None,

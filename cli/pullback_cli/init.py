@@ -126,7 +126,7 @@ def _check_place(file: Path, *, force: bool) -> None:
         if not file.is_file():
             raise RefusalError(f"{file} is no file, nor a link to one; remove it")
         if not force:
-            raise RefusalError(f"{file} is there already; edit it, or overwrite it by --force")
+            raise RefusalError(f"{file} already exists; edit it, or overwrite it with --force")
 
 
 def _check_text(text: str) -> None:

@@ -59,7 +59,7 @@ Suite = Annotated[
 
 def _show_found(jobs: "Sequence[models.JobSummary]") -> None:
     if not jobs:
-        typer.echo("there are no such jobs: ask for one with `pullback job create`")
+        typer.echo("no jobs match; create one with `pullback job create`")
     show_jobs(jobs)
 
 

@@ -69,7 +69,7 @@ def _file(repository: Path) -> "ProjectFile":
     found = find_project(repository)
     if found is None:
         raise RefusalError(
-            f"there is no {FILE} in {repository.resolve()}: go to the repository, or see what holds with --show --project NAME"
+            f"there is no {FILE} in {repository.resolve()}: change to the repository, or show the rules in force with --show --project NAME"
         )
     return found
 

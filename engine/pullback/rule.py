@@ -180,7 +180,7 @@ class _VisitPrimitive(Primitive):
     def _fitting(self, place: int, cotangent: Any, value: Any) -> Any:
         if cotangent is None:
             raise DifferentiationError(
-                f"the pullback of {self.name} gave None for operand {place}, whose gradient is asked for; "
+                f"the pullback of {self.name} gave None for operand {place}, whose gradient is needed; "
                 "return zeros if it is zero"
             )
         got, expected = shape_of(cotangent), shape_of(value)

@@ -35,7 +35,7 @@ FIELD_WORDS: Final[Mapping[str, str]] = {
     "metric": "Name of the metric.",
     "n": "Number of groups behind the ratio.",
     "next": "Cursor of the next page; null on the last.",
-    "notes": "Sentences about what was done otherwise than asked.",
+    "notes": "Sentences about deviations from the request.",
     "ordered_at": "Place of the commit in history: never before its parents.",
     "outcome": "Outcome of the statistics, in a word.",
     "params": "Size parameters of the case.",

@@ -514,4 +514,4 @@ def test_a_job_that_is_forbidden_is_not_enough_data(pullback, upload, agent, mon
 
     monkeypatch.setattr(Client, "create_job", forbidden)
     done = pullback("--base", "main")
-    assert (done.returncode, "scope upload, or `--wait 0`" in done.stdout) == (1, True)
+    assert (done.returncode, "scope upload, or pass `--wait 0`" in done.stdout) == (1, True)

@@ -130,7 +130,7 @@ def measure(
             raise
         return (
             f"It was not measured in turns, because this token may not create jobs ({problem}): give a token with the "
-            "scope upload, or `--wait 0` to answer by what is stored."
+            "scope upload, or pass `--wait 0` to judge by stored results alone."
         )
     ends = [_wait_for(client, job_id, deadline, patience) for job_id in jobs.values()]
     return " ".join(filter(None, ends)) or None
@@ -157,7 +157,7 @@ def _wait_for(client: "Client", job_id: int, deadline: float, patience: Patience
             if is_over:
                 return f"Job {job_id}, which measures both in turns, is not done after {patience.wait}: {said}."
         patience.sleep(min(PAUSE_S, max(0.0, deadline - patience.clock())))
-    return f"Job {job_id}, which measures both in turns, was not waited for; it goes on."
+    return f"Job {job_id}, which measures both in turns, is still running."
 
 
 def _wanted(

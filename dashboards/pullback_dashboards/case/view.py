@@ -298,7 +298,7 @@ def _reasons(variants: Sequence[VariantBlock], judged: SeriesComparisons) -> Ite
     apart = sorted({amount.metric for amount in doubted if amount.metric in COUNTED_IN_ONE_SESSION})
     if apart:
         kinds = ", ".join(metric_label(name) for name in apart)
-        yield f"These counts vary between runs with what else the process does: {kinds}."
+        yield f"These counts vary between runs, because they depend on what else the process does: {kinds}."
 
 
 def _is_other_level(judged: SeriesComparison) -> bool:

@@ -35,10 +35,10 @@ _MEANINGS = {
     "merged": "It became a part of another incident.",
 }
 _CAUSES = {
-    "machine": "Cases that share nothing but the machine moved by alike factors. A slower machine does that, and so does a commit that "
-    "touches everything: only both commits measured in turns tell which.",
-    "baseline": "The other variants stood still by their own values: what moved is the baseline that their ratios are against.",
-    "tier": "The other variants of the same cases stood still: what moved is this variant.",
+    "machine": "Cases that share nothing but the machine moved by similar factors. A slower machine has that effect, and so has a commit that "
+    "changes everything: to tell them apart, measure both commits in turns.",
+    "baseline": "The values of the other variants did not change: the baseline of their ratios did.",
+    "tier": "The other variants of the same cases did not change: only this variant did.",
 }
 
 

@@ -434,7 +434,7 @@ class Plan:
                 self._last,
             )
         if self._last is None:
-            raise ValueError("this plan has not been called yet; call it once, then ask what it did")
+            raise ValueError("this plan has not been called yet; call it once first")
         return self._last
 
     def _programs(self) -> Iterator[Program]:

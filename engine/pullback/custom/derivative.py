@@ -122,7 +122,7 @@ class Derivative:
         if cotangent is None:
             operand = self.operands[place] if place < len(self.operands) else f"operand {place}"
             raise DifferentiationError(
-                f"{self.name} gave no cotangent for {operand}, whose gradient is asked for; return zeros if it is zero"
+                f"{self.name} gave no cotangent for {operand}, whose gradient is needed; return zeros if it is zero"
             )
         return cotangent
 

@@ -38,7 +38,7 @@ def parts_of(x: Any, key: Any) -> tuple[list[Any], list[Any]]:
     if _axes_before(given, parts, x):
         raise TracingError(
             "a store by a key with '...' of no axes between two arrays is not traced, since NumPy puts their axes first;"
-            " leave '...' out and turn what is stored"
+            " leave '...' out and transpose the stored array"
         )
     return parts, positions
 

@@ -49,7 +49,7 @@ def _refused(name: str, remedy: str) -> Callable[..., NoReturn]:
 
 
 _RETURN_IT = "return the value from the function first"
-_NO_MEMORY = "it may have no memory of its own; ask the arguments before they are traced"
+_NO_MEMORY = "it may have no memory of its own; inspect the arguments before they are traced"
 _NO_WRITING = "its memory cannot be accessed"
 
 #: Functions whose results NumPy gives as views of their first operand, or of each operand.
@@ -253,7 +253,7 @@ def class_of(shape: tuple[int, ...], dtype: np.dtype[Any]) -> type:
 #: Attributes of arrays and tensors of other libraries, and what to write here.
 _ELSEWHERE = {
     "at": "store into a copy, y = x.copy(); y[i] = v, or call pb.numpy.updated(x, i, v)",
-    "block_until_ready": "leave it out: a call returns when its results are there",
+    "block_until_ready": "leave it out: a call returns when its results are complete",
     "detach": "call pb.stop_gradient(x)",
     "backward": "call pb.grad(f)(x)",
 }

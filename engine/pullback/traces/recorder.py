@@ -303,7 +303,7 @@ class Recorder(Trace):
             if written_at is not None:
                 raise OverwrittenError(
                     f"{primitive.name} reads an array that pb.inplace overwrote at {written_at}; "
-                    "go on with what pb.inplace returned"
+                    "use the result of pb.inplace instead"
                 )
 
     def _follow_memory(self, primitive: Primitive, atoms: Sequence[Atom], outputs: Sequence[Var], source: str) -> None:

@@ -195,7 +195,7 @@ class Tape(Trace):
                 is_old = place is None or place < result_place
                 if is_old and may_share_memory(operand, target):
                     raise OverwrittenError(
-                        f"{primitive.name} reads an array that pb.inplace overwrote; go on with what pb.inplace returned"
+                        f"{primitive.name} reads an array that pb.inplace overwrote; use the result of pb.inplace instead"
                     )
 
     def _refuse_unread(self, outputs: Sequence[Any]) -> None:

@@ -45,11 +45,9 @@ def put_aside(folder: JobFolder, aside: Path, error: Exception) -> Delivery | No
     aside.mkdir(mode=0o700, exist_ok=True)
     place = aside / f"{folder.path.name}-{time.time_ns()}"
     folder.path.rename(place)
-    _log.error("what a job left cannot be settled; it was put aside", folder=str(place), reason=str(error))
+    _log.error("leftovers of a job could not be processed; they were moved aside", folder=str(place), reason=str(error))
     remembered = JobFolder(place).remembered()
     if remembered is None:
         return None
-    message = (
-        f"The agent was killed while it worked on this job, and put aside what cannot be settled of it ({place.name})."
-    )
+    message = f"The agent was killed while it worked on this job; its leftovers could not be processed and were moved aside ({place.name})."
     return failure_delivery(remembered[0], "infra", message, retryable=True, agent_ended=True)

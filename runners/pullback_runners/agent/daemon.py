@@ -291,7 +291,7 @@ class _Agent:
     def _deliver(self, delivery: Delivery, folder: JobFolder, *, wait_s: float) -> None:
         spooled = self._spooled(delivery, folder)
         if spooled is not None and not self._uploads.wait_for(spooled, wait_s):
-            _log.warning("the service has not taken it yet; it stays in the spool", file=spooled.name)
+            _log.warning("the service has not accepted it yet; it stays in the spool", file=spooled.name)
 
     def _spooled(self, delivery: Delivery, folder: JobFolder) -> Path | None:
         """Put a delivery into the spool and remove the folder of its job; None if the disk is full all the same."""

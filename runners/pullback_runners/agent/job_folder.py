@@ -115,7 +115,7 @@ def _read_written(path: Path, most_bytes: int, what: str, digest: str | None = N
     if len(content) > most_bytes:
         raise JobFailedError("workload", f"the job wrote more than {most_bytes >> 20} MiB of {what}")
     if digest is not None and sha256(content).hexdigest() != digest:
-        raise JobFailedError("workload", f"{path.name} of the job is not what the measuring process wrote")
+        raise JobFailedError("workload", f"{path.name} of the job was changed after the measuring process wrote it")
     try:
         found = json.loads(content)
     except (ValueError, RecursionError) as error:  # of lists in lists in lists

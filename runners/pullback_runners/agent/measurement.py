@@ -281,7 +281,7 @@ def _progress(line: bytes) -> Progress:
     try:
         return Progress.from_json(line)
     except ValueError as error:
-        raise JobFailedError("workload", f"the job wrote what is no progress ({error})") from error
+        raise JobFailedError("workload", f"the job wrote invalid progress ({error})") from error
 
 
 def _digest(line: bytes) -> str | None:

@@ -21,7 +21,7 @@ class Enrolment(BaseModel):
     name: SentName
     labels: Labels = Field(
         default={},
-        description="Properties that jobs may ask for. `device` says where the agent measures: the CPU, if left out.",
+        description="Properties that jobs can require. `device` is where the agent measures: the CPU, if left out.",
     )
     machine: MachineStatement
 
@@ -72,7 +72,7 @@ class ClaimedJob(BaseModel):
     kind: str
     requires: dict[str, Any] = Field(
         default={},
-        description="Properties that the job asks of the agent's labels. `device`, always there, is where to measure.",
+        description="Labels that the job requires of an agent. `device`, always there, is where to measure.",
     )
     timeout_s: float
     effort: int = Field(1, description="Of the kind `compare`: how many times as long as usual to measure.")

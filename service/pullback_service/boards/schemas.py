@@ -47,7 +47,7 @@ class ChartRequest(BaseModel):
     project: Name
     workload: Name | None = Field(None, description="Of which workload, where `kind` is that.")
     query: Query = Field(default={}, examples=[{"metric": ["time"], "variant": ["fused", "native"]}])
-    title: Name | None = Field(None, description="Left out, the dashboard says what it shows.")
+    title: Name | None = Field(None, description="If left out, the dashboard generates one.")
 
     @model_validator(mode="after")
     def _workload_belongs_to_its_kind(self) -> Self:

@@ -124,12 +124,14 @@ class CheckAnswer(BaseModel):
     against: str = Field(description="The base as it was named, or the branch that stands for it.", examples=["main"])
     head: CheckedCommit
     base: CheckedCommit | None
-    equal_code: bool = Field(description="Both have the same files of what is measured: no difference is the commit's.")
+    equal_code: bool = Field(
+        description="The measured files of both commits are equal: no difference is due to the commit."
+    )
     counts: CheckCounts
     findings: list[CheckFinding] = Field(description="The gravest first, 500 at most.")
     lacks: list[str]
     not_in_turns: int
-    can_measure: bool = Field(description="An agent is there that can measure commits of this project.")
+    can_measure: bool = Field(description="An agent is available that can measure commits of this project.")
     suite: str = Field(examples=["quick"])
     wants_job: bool
     wants_job_on: list[str] = Field([], examples=[["cpu"]])

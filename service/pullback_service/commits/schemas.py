@@ -36,8 +36,8 @@ class CommitSummary(BaseModel):
     title: str | None
     authored_at: datetime | None
     ordered_at: datetime
-    position: int | None = Field(None, description="Place among the first parents of the branch that was asked for.")
-    after_gap: bool | None = Field(None, description="On that branch: what lies right before it is not known.")
+    position: int | None = Field(None, description="Place among the first parents of the requested branch.")
+    after_gap: bool | None = Field(None, description="On that branch: the commit before it is not known.")
     unknown_parents: list[str] = Field([], description="Parents that no upload or log has named, in lists of commits.")
 
     @classmethod

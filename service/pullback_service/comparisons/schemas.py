@@ -91,7 +91,7 @@ class ComparedSeries(RatioFields):
     same_program: bool | None = Field(
         description="True if both ran the same program; then time differs by the machine."
     )
-    equal_code: bool = Field(description="Both commits have the same files of what is measured: nothing is claimed.")
+    equal_code: bool = Field(description="The measured files of both commits are equal: nothing is claimed.")
     reference: ComparedSide | None
     candidate: ComparedSide | None
 

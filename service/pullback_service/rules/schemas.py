@@ -45,7 +45,7 @@ class RuleStatement(BaseModel):
     @model_validator(mode="after")
     def _says_something(self) -> Self:
         if all(getattr(self, key) is None for key in KEYS):
-            raise PydanticCustomError("empty_rule", "A rule must say at_least, budget, watch or tell.")
+            raise PydanticCustomError("empty_rule", "A rule must set at_least, budget, watch or tell.")
         if self.budget is not None and (self.metric is None or {"*", "?"} & set(self.metric)):
             raise PydanticCustomError("budget", "A budget must name one metric, such as array_allocs.")
         if self.budget == 0 and self.metric == "time":

@@ -131,8 +131,8 @@ class PointSummary(RatioFields):
     commit: str = Field(examples=["c0ffee0000000000000000000000000000000001"])
     title: str | None = Field(examples=["Fuse the bias into the product"])
     ordered_at: datetime
-    position: int | None = Field(None, description="Place among the first parents of the branch that was asked for.")
-    after_gap: bool | None = Field(None, description="On that branch: what lies right before it is not known.")
+    position: int | None = Field(None, description="Place among the first parents of the requested branch.")
+    after_gap: bool | None = Field(None, description="On that branch: the commit before it is not known.")
     value: float = Field(examples=[0.00125])
     spread: Spread | None
     baseline: str | None = Field(examples=["unfused"])

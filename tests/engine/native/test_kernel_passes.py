@@ -61,7 +61,7 @@ def test_a_pass_that_breaks_a_type_is_named(monkeypatch):
 
     monkeypatch.setitem(kernel_passes.PASSES, "sunk nodes", broken)
     with pytest.raises(
-        GraphError, match=r"after the pass sunk nodes: sum at .* is said to give f8\[\], its rule gives"
+        GraphError, match=r"after the pass sunk nodes: sum at .* is declared to give f8\[\], its rule gives"
     ):
         grouped().kernels()
 

@@ -31,7 +31,9 @@ def test_what_a_job_wrote_is_read_where_it_is_a_file_of_its_own(folder, tmp_path
 def test_a_report_that_a_process_of_the_job_has_replaced_is_not_sent(folder):
     folder.report.write_text('{"id": "k", "time": 1e-9}')
     folder.mark_report(sha256(b'{"id": "k"}').hexdigest())
-    with pytest.raises(JobFailedError, match=r"^report\.json of the job is not what the measuring process wrote$"):
+    with pytest.raises(
+        JobFailedError, match=r"^report\.json of the job was changed after the measuring process wrote it$"
+    ):
         folder.finished_report()
 
 

@@ -311,7 +311,7 @@ def test_what_cannot_be_settled_is_put_aside_and_told_to_the_service(folder, tmp
     assert not folder.path.exists()
     assert (aside / "attempt.json").exists()
     assert delivery.path == "/api/v1/jobs/7/attempts/1/fail"
-    assert f"put aside what cannot be settled of it ({aside.name})" in delivery.body["message"]
+    assert f"its leftovers could not be processed and were moved aside ({aside.name})" in delivery.body["message"]
     assert delivery.body["agent_ended"]
 
 

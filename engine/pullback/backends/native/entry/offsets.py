@@ -30,7 +30,7 @@ def why_unknown() -> str | None:
     if hasattr(sys, "gettotalrefcount"):
         return "a debugging build of Python takes no type that is called natively and has no call of its own"
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
-        return "without the interpreter's lock nothing tells who else refers to an array"
+        return "without the interpreter's lock, other references to an array cannot be excluded"
     if ctypes.sizeof(ctypes.c_void_p) != 8 or sys.byteorder != "little":
         return "objects are read natively on 64-bit little-endian machines"
     for field, found in _look().items():
