@@ -181,9 +181,9 @@ def detect(
     """
     url = database_url(data)
 
-    from pullback_cli.db_detect import look, show
+    from pullback_cli.db_detect import detect, show
 
-    found, is_whole = look(url, project)
+    found, is_whole = detect(url, project)
     show(found, as_json=as_json)
     raise typer.Exit(130 if not is_whole else 1 if found else 0)
 

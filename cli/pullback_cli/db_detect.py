@@ -27,15 +27,15 @@ Differences = Sequence[tuple[str, Difference]]
 """Differences, each with the project it is of."""
 
 
-def look(url: str, project: str | None) -> tuple[Differences, bool]:
+def detect(url: str, project: str | None) -> tuple[Differences, bool]:
     """The differences of one project or of all; and false where it was interrupted."""
     revisions = migrations.revisions(url)
     if not revisions.match:
         raise RefusalError(revisions.remedy.removesuffix("."))
-    return asyncio.run(_look(url, project))
+    return asyncio.run(_detect(url, project))
 
 
-async def _look(url: str, project: str | None) -> tuple[Differences, bool]:
+async def _detect(url: str, project: str | None) -> tuple[Differences, bool]:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

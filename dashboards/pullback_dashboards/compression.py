@@ -16,7 +16,7 @@ from contextlib import suppress
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pullback_service.background_threads import aside
+from pullback_service.background_threads import in_background
 from pullback_service.errors import BusyError
 
 _NOT_OURS = ("/api/", "/static/")
@@ -53,7 +53,7 @@ class CompressionMiddleware:
                 if takes and not message.get("more_body", False) and len(message.get("body", b"")) >= _LEAST:
                     body = message["body"]
                     with suppress(BusyError):  # then it is sent as it is
-                        packed = await aside(_compressed, body) if len(body) >= _LONG else _compressed(body)
+                        packed = await in_background(_compressed, body) if len(body) >= _LONG else _compressed(body)
                         message = {**message, "body": packed}
                         headers["content-encoding"] = "gzip"
                         headers["content-length"] = str(len(packed))

@@ -14,7 +14,7 @@ from pullback_service.current_settings import base_of
 from pullback_service.projects.queries import project_by_name
 
 
-async def elsewhere(
+async def redirect_to_project(
     request: Request, session: AsyncSession, address: Callable[[str], str], *, title: str, nothing: str
 ) -> Response:
     """There, with everything else that was asked for; where there is no project, a page that says `nothing` and what to do."""

@@ -7,7 +7,7 @@ from importlib.metadata import version
 from fastapi import FastAPI
 
 from pullback_service import health, problems
-from pullback_service.access.authentication import Gate
+from pullback_service.access.authentication import Authenticator
 from pullback_service.access.budgets import Budgets
 from pullback_service.body_limits import Bodies
 from pullback_service.database import Database
@@ -31,7 +31,7 @@ from pullback_service.endpoints.series import router as series
 from pullback_service.endpoints.status import router as status
 from pullback_service.endpoints.tokens import router as tokens
 from pullback_service.exports.downloads import Downloads
-from pullback_service.head_requests import Heads
+from pullback_service.head_requests import HeadRequests
 from pullback_service.jobs.log_waits import LogWaits
 from pullback_service.jobs.wakeups import JobListener
 from pullback_service.machines.noise_cache import NoiseMemory
@@ -51,7 +51,7 @@ def create_service(settings: Settings | None = None) -> FastAPI:
     """The API on a database. Connections open with the application's lifespan and close with it."""
     settings = settings or load_settings()
     url = settings.require_database_url()
-    gate = Gate(
+    gate = Authenticator(
         required=settings.auth is not None,
         bootstrap=settings.token(),
         of_tokens=Budgets(settings.token_work, what="token"),
@@ -99,7 +99,7 @@ def create_service(settings: Settings | None = None) -> FastAPI:
         **EVERY_ROUTE,
     )
     app.add_middleware(RequestMiddleware, metrics=metrics, known=gate.known, local=settings.auth is None)
-    app.add_middleware(Heads)
+    app.add_middleware(HeadRequests)
     problems.install(app)
     for router in _ROUTERS:
         app.router.routes.extend(router.routes)

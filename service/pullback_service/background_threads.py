@@ -102,7 +102,7 @@ def _busy() -> BusyError:
     )
 
 
-aside: Final = BackgroundThreads(MOST_AT_ONCE, MOST_WAITING)
+in_background: Final = BackgroundThreads(MOST_AT_ONCE, MOST_WAITING)
 """Those of this process."""
-aside_alone: Final = BackgroundThreads(1, MOST_LARGE_WAITING)
+large_in_background: Final = BackgroundThreads(1, MOST_LARGE_WAITING)
 """One for what takes much memory and seconds: a second one of it would take as much again, and is no sooner done."""

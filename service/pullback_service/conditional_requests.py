@@ -28,7 +28,7 @@ UNCHANGED: dict[int | str, dict[str, Any]] = {
 }
 
 
-class AnswerForm:
+class ConditionalResponses:
     """The form of an answer. `known` are the tags of the answers that the client has."""
 
     def __init__(self, caller: Caller, known: frozenset[str]) -> None:
@@ -65,10 +65,10 @@ async def _answering(
     if_none_match: Annotated[
         str | None, Header(max_length=2_000, description="`ETag` of the answer that the client has.")
     ] = None,
-) -> AnswerForm:
+) -> ConditionalResponses:
     caller = request.state.caller
     assert isinstance(caller, Caller)  # noqa: S101 - the application's first dependency puts it there
-    return AnswerForm(caller, _tags(if_none_match))
+    return ConditionalResponses(caller, _tags(if_none_match))
 
 
-KnownAnswering = Annotated[AnswerForm, Depends(_answering)]
+KnownAnswering = Annotated[ConditionalResponses, Depends(_answering)]

@@ -3,7 +3,7 @@
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
-class Heads:
+class HeadRequests:
     """Answers HEAD wherever there is a GET."""
 
     def __init__(self, app: ASGIApp) -> None:

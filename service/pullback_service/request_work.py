@@ -24,7 +24,7 @@ T = TypeVar("T")
 Pay = Callable[[float], object]
 
 
-class Work:
+class RequestWork:
     """The work of one request, in seconds, as far as it is done."""
 
     __slots__ = ("_pay", "_unpaid_s", "payer", "refused", "seconds", "waited_s")
@@ -55,15 +55,15 @@ class Work:
             self._pay(seconds)
 
 
-_current: ContextVar[Work | None] = ContextVar("work", default=None)
+_current: ContextVar[RequestWork | None] = ContextVar("work", default=None)
 
 
-def current() -> Work | None:
+def current() -> RequestWork | None:
     """The work of the request that is being served; None in chores."""
     return _current.get()
 
 
-async def serve(work: Work, serving: Coroutine[Any, Any, T]) -> T:
+async def serve(work: RequestWork, serving: Coroutine[Any, Any, T]) -> T:
     """Run what serves a request, as work of its own."""
     before = _current.set(work)
     try:

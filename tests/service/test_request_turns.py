@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from sqlalchemy import text
 
-from pullback_service.access.authentication import Gate
+from pullback_service.access.authentication import Authenticator
 from pullback_service.endpoints import series
 from pullback_service.exports import downloads
 from pullback_service.exports.downloads import Downloads
@@ -26,13 +26,13 @@ async def client(start_service):
 @pytest.fixture
 def begun(monkeypatch):
     """Paths of the requests that have begun, in this order."""
-    paths, admit = [], Gate.admit
+    paths, admit = [], Authenticator.admit
 
     async def noted(gate, request, session):
         paths.append(request.url.path)
         return await admit(gate, request, session)
 
-    monkeypatch.setattr(Gate, "admit", noted)
+    monkeypatch.setattr(Authenticator, "admit", noted)
     return paths
 
 

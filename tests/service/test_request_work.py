@@ -10,7 +10,7 @@ from sqlalchemy import text
 from pullback_service import request_work as works
 from pullback_service.background_threads import BackgroundThreads
 from pullback_service.errors import TooManyRequestsError
-from pullback_service.request_work import Work, in_thread, serve
+from pullback_service.request_work import RequestWork, in_thread, serve
 
 pytestmark = pytest.mark.anyio
 BUSY_S = 0.1
@@ -30,7 +30,7 @@ async def test_processor_time_of_a_task_and_its_threads_is_counted_and_waits_are
         await BackgroundThreads(1, 0)(busy)
         return "done"
 
-    work = Work()
+    work = RequestWork()
     assert await serve(work, serving()) == "done"
     assert 3 * BUSY_S <= work.seconds < 5 * BUSY_S
 
@@ -42,7 +42,7 @@ async def test_what_others_do_meanwhile_is_not_counted():
     async def working():
         busy()
 
-    idle, active = Work(), Work()
+    idle, active = RequestWork(), RequestWork()
     await asyncio.gather(serve(idle, waiting()), serve(active, working()))
     assert idle.seconds < BUSY_S <= active.seconds
 
@@ -52,7 +52,7 @@ async def test_the_time_until_a_statement_is_answered_is_counted(database):
         async with database.reading() as session:
             await session.execute(text("SELECT pg_sleep(0.3)"))
 
-    work = Work()
+    work = RequestWork()
     await serve(work, asking())
     assert work.seconds >= 0.3
 
@@ -68,7 +68,7 @@ async def test_errors_and_cancellations_reach_what_is_served_and_its_work_is_cou
             seen.append("cancelled")
             raise
 
-    work = Work()
+    work = RequestWork()
     task = asyncio.create_task(serve(work, failing()))
     await asyncio.sleep(0)
     task.cancel()
@@ -83,7 +83,7 @@ async def test_errors_and_cancellations_reach_what_is_served_and_its_work_is_cou
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        await serve(Work(), wrong())
+        await serve(RequestWork(), wrong())
 
 
 async def test_a_thread_that_goes_on_when_its_caller_has_left_is_still_paid_for():
@@ -97,7 +97,7 @@ async def test_a_thread_that_goes_on_when_its_caller_has_left_is_still_paid_for(
         works.current().paid_by("somebody", paid.append)
         await in_thread(work)
 
-    task = asyncio.create_task(serve(Work(), serving()))
+    task = asyncio.create_task(serve(RequestWork(), serving()))
     assert await asyncio.to_thread(begun.wait, 30)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -114,11 +114,11 @@ async def test_one_caller_takes_some_of_the_places_and_leaves_the_others(monkeyp
         works.current().paid_by(payer, lambda _: None)
         return await turns(go_on.wait)
 
-    asked = [asyncio.create_task(serve(Work(), by(payer))) for payer in "aaaab"]
+    asked = [asyncio.create_task(serve(RequestWork(), by(payer))) for payer in "aaaab"]
     for refused in asked[2:4]:
         with pytest.raises(TooManyRequestsError) as error:
             await refused
         assert (error.value.kind, error.value.headers["Retry-After"]) == ("pages-of-one-caller", "5")
     go_on.set()
     assert await asyncio.gather(asked[0], asked[1], asked[4]) == [True] * 3
-    await serve(Work(), by("a"))  # places are given back
+    await serve(RequestWork(), by("a"))  # places are given back

@@ -53,7 +53,7 @@ class Supervisor:
             self._children.append(_Child(plan, process, mark))
             self._started(plan.name, mark)
 
-    def look(self, *, most_deaths: int = MOST_DEATHS) -> None:
+    def check(self, *, most_deaths: int = MOST_DEATHS) -> None:
         """Start again what has died, and say so; ProcessKeepsDyingError when that does not help."""
         for child in self._children:
             status = child.process.poll()

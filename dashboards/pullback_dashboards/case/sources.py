@@ -12,7 +12,7 @@ from pullback_dashboards.case.view import CaseView, ReportEntry, Step, case_view
 from pullback_dashboards.history import Commit
 from pullback_dashboards.incident_marks import marks_of
 from pullback_service import statements
-from pullback_service.errors import GoneError, Missing, NotFoundError
+from pullback_service.errors import GoneError, MissingObject, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.accuracy import resolutions_of
 from pullback_service.incidents.irregularities import newest_of_case
@@ -97,7 +97,8 @@ async def _told(
     found = await in_thread(case_of, stored, case.identity)
     if found is None:
         raise NotFoundError(
-            f"The file of report {report.report_id} has no case {case.label!r}.", missing=Missing("case", case.label)
+            f"The file of report {report.report_id} has no case {case.label!r}.",
+            missing=MissingObject("case", case.label),
         )
     return ReportEntry(*found)
 

@@ -26,7 +26,7 @@ from pullback_service import statements
 from pullback_service.commits.queries import parents_known
 from pullback_service.commits.ref_names import named_commit
 from pullback_service.current_settings import base_of
-from pullback_service.errors import Missing, NotFoundError
+from pullback_service.errors import MissingObject, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.incidents.queries import incidents_since
 from pullback_service.jobs.queries import jobs_at
@@ -189,7 +189,7 @@ def _chosen(machines: Sequence[MeasuringMachine], name: str | None, commit: Comm
     remedy = f"choose one of {others}" if others else "upload a report of it"
     raise NotFoundError(
         f"No machine {name!r} has measured commit {commit.short}: {remedy}.",
-        missing=Missing("machine", name),
+        missing=MissingObject("machine", name),
     )
 
 

@@ -11,7 +11,7 @@ SURE = ("confirmed", "likely")
 
 
 @dataclass(frozen=True)
-class Narrowing:
+class IncidentFilters:
     """The incidents that changed a workload, a case, a variant, were seen on a machine, and are of a kind; None is any."""
 
     workload: str | None = None
@@ -23,7 +23,7 @@ class Narrowing:
     @property
     def narrowed(self) -> dict[str, Any]:
         """These by name as an address has them, None where it says nothing."""
-        return {field.name: getattr(self, field.name) for field in fields(Narrowing)}
+        return {field.name: getattr(self, field.name) for field in fields(IncidentFilters)}
 
     @property
     def subject(self) -> str:

@@ -15,7 +15,7 @@ T = TypeVar("T")
 KEPT_FOR_S = 60.0
 
 
-class Keeping(Generic[T]):
+class TimedCache(Generic[T]):
     """The last few answers, by their keys. Nothing but the event loop of one process uses it."""
 
     def __init__(self, most: int, *, clock: Callable[[], float] = time.monotonic) -> None:

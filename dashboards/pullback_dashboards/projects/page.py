@@ -14,7 +14,7 @@ from pullback_dashboards.history import History
 from pullback_dashboards.incidents.view import IncidentLine
 from pullback_dashboards.news.sources import lately
 from pullback_dashboards.news.view import Extent, News, tell
-from pullback_dashboards.overview.cache import Keeping
+from pullback_dashboards.overview.cache import TimedCache
 from pullback_dashboards.overview.incidents import COUNTED, lines_of
 from pullback_dashboards.overview.sources import present_of
 from pullback_dashboards.projection_notice import note_unprojected, notice_of
@@ -43,7 +43,7 @@ COLUMNS = (
     "changes",
     "newest_change",
 )
-_LATELY: Keeping[History] = Keeping(MOST_TOLD)
+_LATELY: TimedCache[History] = TimedCache(MOST_TOLD)
 
 
 @dataclass(frozen=True)

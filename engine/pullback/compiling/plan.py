@@ -42,7 +42,7 @@ from pullback.compiling.plan_frames import template_of, template_of_graph
 from pullback.compiling.pullbacks import build_pullback
 from pullback.compiling.recordings import RECORDINGS_IN_VAIN, History
 from pullback.compiling.signatures import signature
-from pullback.compiling.specialization import Fallback, LooksFurtherError, Program, build, inner_function
+from pullback.compiling.specialization import Fallback, Program, UnanalysedCodeError, build, inner_function
 from pullback.core.primitive import innermost_recorder
 from pullback.dataclass import dataclass
 from pullback.devices import PRECISIONS, DeviceCall, carried, precision_in_force
@@ -501,7 +501,7 @@ class Plan:
             needed: Collection[int] = numbers if environment.asks_for_types else ()
             try:
                 program = None if needed else self._build(args, environment)
-            except LooksFurtherError as ran:
+            except UnanalysedCodeError as ran:
                 program, history.looked_into = None, history.looked_into | ran.codes
                 again += not ran.codes
                 if again == RECORDINGS_IN_VAIN:

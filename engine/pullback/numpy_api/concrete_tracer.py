@@ -11,7 +11,7 @@ from pullback.errors import TracingError
 from pullback.numpy_api.tracer import Tracer, lack
 
 
-class ValuedTracer(Tracer):
+class ConcreteTracer(Tracer):
     """A value under a trace. Python's control flow may look at it: the trace follows the branch that is taken."""
 
     __slots__ = ("value",)
@@ -51,7 +51,7 @@ class ValuedTracer(Tracer):
 def memory_of(value: Any) -> Any:
     """The array behind traced values that have theirs at hand; anything else is itself."""
     value = current(value)
-    while isinstance(value, ValuedTracer):
+    while isinstance(value, ConcreteTracer):
         value = current(value.value)
     return value
 

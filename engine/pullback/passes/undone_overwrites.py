@@ -15,7 +15,7 @@ from typing import Any
 
 from pullback.core.primitive import Effect, tracing
 from pullback.ir.graph import Atom, Capture, Graph, Literal, Node, Var, with_guards_of, with_guards_returned
-from pullback.rules.inplace import Overwriting, copy
+from pullback.rules.inplace import OverwritingPrimitive, copy
 from pullback.traces.recorder import GraphTracer, Recorder
 
 
@@ -47,7 +47,7 @@ def _written_elsewhere(node: Node, values: dict[Atom, Any], recorder: Recorder) 
         return operands
     if primitive.effect is Effect.RESTORES:
         return operands[1:]
-    if isinstance(primitive, Overwriting):
+    if isinstance(primitive, OverwritingPrimitive):
         target, *others, _ = operands
         computed = primitive.computed(target, *others, **params)
         return [computed if computed.dtype == target.dtype else computed.astype(target.dtype)]

@@ -305,7 +305,7 @@ class _MaxPool(Primitive):
         return types[0].size
 
 
-class _Choosing(Primitive):
+class _WindowSelection(Primitive):
     """Linear in its first operand; the others, x and y of the pooling, say which elements are meant and do not move it."""
 
     def __init__(self, name: str, into: Callable[..., Any], result: int, other: Callable[[], Primitive]) -> None:
@@ -346,8 +346,8 @@ class _Choosing(Primitive):
 
 
 max_pool = _MaxPool("max_pool")
-max_select: Primitive = _Choosing("max_select", _write_select, 2, lambda: max_spread)
-max_spread: Primitive = _Choosing("max_spread", _write_spread_max, 1, lambda: max_select)
+max_select: Primitive = _WindowSelection("max_select", _write_select, 2, lambda: max_spread)
+max_spread: Primitive = _WindowSelection("max_spread", _write_spread_max, 1, lambda: max_select)
 
 _OVERLAPPING: dict[str, Any] = {"window": (3, 2), "stride": (2, 1), "pad": ((1, 0), (0, 1))}
 for _pool in (mean_pool, max_pool):

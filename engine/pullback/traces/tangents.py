@@ -7,7 +7,7 @@ from pullback.core import counters
 from pullback.core.primitive import Effect, Primitive, Trace, current
 from pullback.errors import OverwrittenError
 from pullback.numpy_api.concrete_tracer import (
-    ValuedTracer,
+    ConcreteTracer,
     is_in_memory,
     kind_of,
     may_share_memory,
@@ -21,7 +21,7 @@ UNREAD = (
 )
 
 
-class DualTracer(ValuedTracer):
+class DualTracer(ConcreteTracer):
     """A value and its tangent."""
 
     __slots__ = ("tangent",)

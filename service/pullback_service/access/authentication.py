@@ -48,7 +48,7 @@ KNOWN_S: Final = 3600.0
 MOST_REMEMBERED: Final = 1_000
 
 
-class Gate:
+class Authenticator:
     """The authentication of requests. Of the bootstrap token only a digest stays in memory."""
 
     def __init__(self, *, required: bool, bootstrap: str | None, of_tokens: Budgets, of_addresses: Budgets) -> None:
@@ -239,7 +239,7 @@ async def _caller(request: Request) -> Caller:
 
 
 KnownCaller = Annotated[Caller, Depends(_caller)]
-KnownGate = Annotated[Gate, instance_of(Gate)]
+KnownGate = Annotated[Authenticator, instance_of(Authenticator)]
 
 
 def enrolment_code_of(request: Request) -> int | None:

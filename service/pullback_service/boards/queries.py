@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.caller import Caller
-from pullback_service.errors import ConflictError, ForbiddenError, Missing, NotFoundError
+from pullback_service.errors import ConflictError, ForbiddenError, MissingObject, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.models.boards import Board, BoardChart
 from pullback_service.models.projects import Project
@@ -94,7 +94,7 @@ async def board_by_id(session: AsyncSession, caller: Caller, board_id: UUID) -> 
     if row is None:
         raise NotFoundError(
             f"There is no board {board_id}: GET /api/v1/boards lists them.",
-            missing=Missing("board", str(board_id)),
+            missing=MissingObject("board", str(board_id)),
         )
     return _stored(row, caller)
 

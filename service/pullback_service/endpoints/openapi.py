@@ -4,7 +4,7 @@ import orjson
 from fastapi import Request, Response
 
 from pullback_service.addresses import OPENAPI
-from pullback_service.background_threads import aside
+from pullback_service.background_threads import in_background
 from pullback_service.conditional_requests import KnownAnswering
 from pullback_service.routers import api_router
 
@@ -16,5 +16,5 @@ async def describe_api(request: Request, answering: KnownAnswering) -> Response:
     """The OpenAPI document, with a tag by which a client asks whether it has changed."""
     state = request.app.state
     if not hasattr(state, "description"):  # 280 kB and seconds of a processor, the same until the process ends
-        state.description = await aside(lambda: orjson.dumps(request.app.openapi()))
+        state.description = await in_background(lambda: orjson.dumps(request.app.openapi()))
     return answering.written(state.description)

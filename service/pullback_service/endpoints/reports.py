@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service.access.authentication import KnownCaller, address_of
 from pullback_service.addresses import API
 from pullback_service.audit.trail import Line, note
-from pullback_service.background_threads import BackgroundThreads, aside, aside_alone
+from pullback_service.background_threads import BackgroundThreads, in_background, large_in_background
 from pullback_service.current_settings import KnownSettings
 from pullback_service.endpoints.tables import REPORTS
 from pullback_service.endpoints.upload_body import (
@@ -188,7 +188,7 @@ async def withdraw_report(session: WriteSession, report_id: UUID) -> ReportSumma
 def _apart(report: Report) -> BackgroundThreads:
     """The threads in which a report that was read with its files is unpacked."""
     packed_bytes = len(report.body or b"") + len(report.document or b"")
-    return aside_alone if packed_bytes > stored_files.LARGE_PACKED_BYTES else aside
+    return large_in_background if packed_bytes > stored_files.LARGE_PACKED_BYTES else in_background
 
 
 def receipt_of(report: Report, project: str, commit: str) -> ReportReceipt:

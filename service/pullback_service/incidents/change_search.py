@@ -110,7 +110,7 @@ async def search_changes(
             and {change.reference_id, change.commit_id} <= trunk.places.keys()
         ):
             known[change.series_id].append(change)
-    looking = _Looking(session, trunk, known, upload, least)
+    looking = _Search(session, trunk, known, upload, least)
     suspects = await read_suspects(session, project_id)
     changes: list[Change] = []
     seen: set[Pair] = set()
@@ -136,7 +136,7 @@ async def search_changes(
 
 
 @dataclass(slots=True)
-class _Looking:
+class _Search:
     """A search in the series of one project."""
 
     session: AsyncSession

@@ -16,7 +16,7 @@ from pullback.backends.llvm.writing.lanes import DTYPES
 from pullback.backends.llvm.writing.llvm_module import Module
 from pullback.backends.native import executable
 from pullback.backends.native.emission import Emission
-from pullback.backends.native.kernel_passes import Grouping
+from pullback.backends.native.kernel_passes import KernelInput
 from pullback.backends.native.kernels.nests import emit_nest
 from pullback.backends.native.linking import host_target, load
 from pullback.backends.nests.array_selections import PICKS, why_not_picked
@@ -80,7 +80,7 @@ def _graphs_of(subject):
 @contextmanager
 def _without_machine_code(graphs):
     declining = load("define i64 @program(ptr %table) {\n  ret i64 1\n}\n")
-    kernels = Grouping.kernels
+    kernels = KernelInput.kernels
 
     class Declining:
         is_from_cache = False
@@ -93,7 +93,7 @@ def _without_machine_code(graphs):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(executable, "load", lambda text, key="": Declining())
-        patch.setattr(Grouping, "kernels", noting)
+        patch.setattr(KernelInput, "kernels", noting)
         yield
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import pullback as pb
 from pullback.backends.native import kernel_passes
-from pullback.backends.native.kernel_passes import Grouping
+from pullback.backends.native.kernel_passes import KernelInput
 from pullback.backends.nests.fusion import FusedNodes
 from pullback.backends.nests.kernel_passes import check_kernels
 from pullback.errors import GraphError
@@ -18,7 +18,7 @@ X = np.ones((5, 4))
 
 def grouped():
     graph = pb.trace(lambda x: np.sum(np.sin(x.T @ x)))(X).graph
-    return Grouping(simplify(graph, Stages(), lowered=True), 256)
+    return KernelInput(simplify(graph, Stages(), lowered=True), 256)
 
 
 def test_the_pipeline_names_all_passes_over_kernels():

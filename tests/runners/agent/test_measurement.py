@@ -271,11 +271,11 @@ def test_the_measured_code_sees_no_secret(measured, folder, waves, monkeypatch, 
     ("written", "said"),
     [
         ("b'x' * 100_000", "a line of more than 65536 bytes"),
-        ("b'{garbage\\n'", "no progress"),
-        ("b'[]\\n'", "no progress"),
-        ("""b'{"phase": "x", "done": 1e9, "total": 1, "message": "", "case": null}\\n'""", "no progress"),
-        ("b'\\xff\\n'", "no progress"),
-        ("b'[' * 20_000 + b'\\n'", "no progress"),
+        ("b'{garbage\\n'", "invalid progress"),
+        ("b'[]\\n'", "invalid progress"),
+        ("""b'{"phase": "x", "done": 1e9, "total": 1, "message": "", "case": null}\\n'""", "invalid progress"),
+        ("b'\\xff\\n'", "invalid progress"),
+        ("b'[' * 20_000 + b'\\n'", "invalid progress"),
     ],
 )
 def test_a_process_that_writes_no_progress_fails_its_job_and_not_the_agent(written, said):

@@ -10,7 +10,7 @@ from psycopg import sql
 from sqlalchemy import select, text, update
 
 from pullback_service.access import budgets
-from pullback_service.access.authentication import Gate
+from pullback_service.access.authentication import Authenticator
 from pullback_service.caller import anonymous
 from pullback_service.jobs.wakeups import JobListener
 from pullback_service.logins.cookies import COOKIE, csrf_of, masked_csrf_of
@@ -397,7 +397,7 @@ async def test_what_an_answer_took_is_what_is_charged(start_service, tmp_path):
     (tmp_path / "token").write_text("open sesame\n")
     settings = {"auth": "token", "token_file": tmp_path / "token", "address_work": 0.02}
     async with start_service(**settings) as client:
-        gate = runtime_of(client.app).get(Gate)
+        gate = runtime_of(client.app).get(Authenticator)
         assert [(await client.get(f"{API}/whoami")).status_code for _ in range(3)] == [200] * 3
         slow = text("SELECT pg_sleep(1.5)")
 

@@ -67,10 +67,10 @@ def bounds_of(graph: Graph, there: Mapping[Var, bool]) -> Bounds:
     """Let nests read by positions where they can. Of what is `there`, on the device, that flagged False is put there by the host."""
     if not any(node.primitive in _BY_POSITIONS for node in graph.nodes):
         return Bounds(graph)
-    return _Bounding(graph, there).bounds()
+    return _BoundsSearch(graph, there).bounds()
 
 
-class _Bounding:
+class _BoundsSearch:
     def __init__(self, graph: Graph, there: Mapping[Var, bool]) -> None:
         self.graph = graph
         self.there = there

@@ -51,7 +51,7 @@ from pullback.backends.cuda.capture import (
     recording,
 )
 from pullback.backends.cuda.kernel_launch import KernelLoader, Loader, emulated, listing
-from pullback.backends.cuda.kernel_passes import Grouping
+from pullback.backends.cuda.kernel_passes import KernelInput
 from pullback.backends.cuda.kernels.kernel_text import write_kernels, write_together
 from pullback.backends.cuda.kernels.phases import Place
 from pullback.backends.cuda.loops import (
@@ -505,7 +505,7 @@ class _Writer:
                 if node.outputs[0] not in self.names:
                     self.step(node)
             return
-        grouping = Grouping(graph, self.there, self.bounds.by_nests, lambda node: self.row_into(node) is not None)
+        grouping = KernelInput(graph, self.there, self.bounds.by_nests, lambda node: self.row_into(node) is not None)
         self.stages.append(list(grouping.stages()))
         found = self.stages[-1][-1][1]
         self.found, kept = found, kept_values(found, graph)

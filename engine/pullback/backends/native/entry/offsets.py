@@ -33,13 +33,13 @@ def why_unknown() -> str | None:
         return "without the interpreter's lock, other references to an array cannot be excluded"
     if ctypes.sizeof(ctypes.c_void_p) != 8 or sys.byteorder != "little":
         return "objects are read natively on 64-bit little-endian machines"
-    for field, found in _look().items():
+    for field, found in _probe().items():
         if not found:
             return f"the {field} of an object is not where this Python and this NumPy are known to have it"
     return None
 
 
-def _look() -> dict[str, bool]:
+def _probe() -> dict[str, bool]:
     """For each field, True if it is where it is expected, on arrays of different kinds."""
     array = np.arange(24.0).reshape(2, 3, 4)
     view = np.zeros((4, 6), np.int32)[1:, ::2]
