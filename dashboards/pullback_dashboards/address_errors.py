@@ -232,6 +232,6 @@ def _shown(value: object) -> str:
 
 
 def _short(value: str) -> str:
-    """A value as it stands in an address, with what cannot be seen of it written out."""
+    """A value as the address has it, with invisible characters written out."""
     text = repr(value[:_LONGEST_SHOWN])[1:-1]
     return f"{text}…" if len(value) > _LONGEST_SHOWN else text

@@ -1,8 +1,8 @@
 """Pages and their formats are sent compressed; a page of 40 kB becomes 6 kB for 0.3 ms of work.
 
-What a compressed answer weighs can tell a secret in it to somebody who can have text of theirs put beside it and watches
-the wire (BREACH). Pages hold one secret, the proof of their forms, and that is masked anew for every answer
-(`logins/cookies.py`); a secret that is shown once is in an answer that nobody stores, and such answers are left as they are.
+The size of a compressed answer can reveal a secret in it to an attacker who controls other text in it and watches the
+wire (BREACH). Pages hold one secret, the proof of their forms, and that is masked anew for every answer
+(`logins/cookies.py`); a secret that is shown once is in an answer that must not be stored, and such answers are not compressed.
 What else a reader may see is hidden in a name of random length in gzip's header, as Django does ("Heal the BREACH").
 
 Streams are left alone, and so is the API, which answers programs.

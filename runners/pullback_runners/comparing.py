@@ -247,7 +247,7 @@ def _some(cases: Sequence[Case]) -> str:
 
 
 def is_equal_code(reference: BuiltCommit, candidate: BuiltCommit) -> bool:
-    """True if two commits have the same files of what is measured, or of what was installed of them, in one environment.
+    """True if two commits have equal measured files, or equal installed files, in one environment.
 
     A commit compared with itself is A/A.
     """

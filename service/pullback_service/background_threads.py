@@ -1,4 +1,4 @@
-"""Work that keeps a processor busy, done in a few threads: the event loop serves everybody else meanwhile.
+"""A few threads for work that keeps a processor busy, while the event loop serves other requests.
 
 Views and pages in all formats are made here, and long documents read. Two threads, for only one runs Python at a time, and the
 event loop has to wait for each of them before it may go on (`SWITCH_INTERVAL_S` of `pullback serve`).

@@ -1,6 +1,6 @@
 """Answers that a client may keep and ask about again, with `If-None-Match`.
 
-The tag is a digest of what is said. It cannot miss a change, whoever made it and in whichever order transactions ended
+The tag is a digest of the content. It cannot miss a change, whoever made it and in whichever order transactions ended
 (the newest id would: ids are taken before they can be seen), and two replicas give the same tag. What it saves is the
 sending and the reading; the answer itself is made anew, which every query here does in a few milliseconds.
 """

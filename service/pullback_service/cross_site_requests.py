@@ -1,4 +1,4 @@
-"""Protection of browsers: pages of other sites may not act through the browser of somebody who can reach this service.
+"""Protection against cross-site requests: pages of other sites must not act through the browser of a user who can reach this service.
 
 Two ways lead past a service that listens on loopback only: a page that writes across sites, and a page whose own name
 was pointed at 127.0.0.1 after it had loaded (DNS rebinding), which browsers take for one site with us. The first is

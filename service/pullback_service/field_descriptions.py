@@ -1,4 +1,4 @@
-"""Descriptions of fields that mean the same wherever they occur in the API, for those whose model describes none."""
+"""Descriptions of fields that mean the same wherever they occur in the API, for models that describe none of their own."""
 
 from collections.abc import Mapping
 from typing import Final

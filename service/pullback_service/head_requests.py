@@ -1,4 +1,4 @@
-"""HEAD as RFC 9110 has it: what GET would answer, without the content. Load balancers and link checkers ask so."""
+"""HEAD requests (RFC 9110): the headers that GET would send, without the content. Load balancers and link checkers send them."""
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 

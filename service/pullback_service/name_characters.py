@@ -1,4 +1,4 @@
-"""The letters of names that people read: each in one form, and none that nobody sees.
+"""Characters of names that people read: in normal form, and without invisible ones.
 
 Names that look the same should be the same. Compositions of letters count as one letter (NFC), whichever way they were
 typed. What is not seen is refused where a person chooses the name, and made visible where a program sends it, which nobody

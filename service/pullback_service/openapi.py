@@ -1,4 +1,4 @@
-"""The description of the API (OpenAPI): FastAPI's own, and what it cannot know.
+"""The OpenAPI description: FastAPI's own, with the parts that it cannot know.
 
 Added are the schemas of bodies and events it does not parse, who may ask (`access/scopes.py`), which writes are safe to repeat, the
 problems every operation may answer with, and examples: `examples.json`, recorded from a service by `make api`.

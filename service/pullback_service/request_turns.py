@@ -1,4 +1,4 @@
-"""Turns where many come at once: whoever asks for a thousand answers takes neither the event loop nor the connections from others."""
+"""Fair turns for requests: a caller that sends a thousand at once cannot keep others from the event loop or the connections."""
 
 import asyncio
 from collections import OrderedDict
@@ -14,8 +14,9 @@ ROUNDS: Final = 4
 class RequestTurns:
     """The turns of requests to begin: one each few times that the event loop looks at its connections, of one caller after the other.
 
-    A thousand that come at once would else all begin before anybody else is looked at, and what an upload asks of the database one
-    statement after the other would wait for as many of them. Of one caller the newest is first: it is still waited for, while of
+    Otherwise a thousand simultaneous requests would all begin before any other is considered, and each of the
+    statements that an upload sends one after another would wait for as many of them. Of one caller the newest is
+    first: it is still waited for, while of
     those that wait for long many have been given up.
     """
 

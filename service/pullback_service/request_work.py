@@ -41,7 +41,7 @@ class RequestWork:
         self._unpaid_s = 0.0
 
     def paid_by(self, payer: str, pay: Pay) -> None:
-        """Charge somebody from now on, and for what nobody was charged for yet."""
+        """Charge this payer from now on, and for the work that is not charged yet."""
         self.payer, self._pay = payer, pay
         pay(self._unpaid_s)
         self._unpaid_s = 0.0

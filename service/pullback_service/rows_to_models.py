@@ -1,4 +1,4 @@
-"""Rows as the fields of models: `filled` makes a model or a view, `plain` the values alone, since a thousand models take longer than their rows to read."""
+"""Models filled from rows: `filled` makes a model or a view, `plain` the values alone, since making a thousand models takes longer than reading their rows."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields as fields_of

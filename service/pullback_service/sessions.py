@@ -80,7 +80,7 @@ def _database(request: Request) -> Database:
 
 
 def _payer() -> str:
-    """The payer of the request; where nobody pays, everybody is one caller."""
+    """The payer of the request; without a payer, all requests count as one caller."""
     work = current()
     return (work and work.payer) or ""
 

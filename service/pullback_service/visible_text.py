@@ -1,7 +1,7 @@
-"""Characters that are not there to be seen, made to be seen: they would hide, move or turn what stands beside them.
+"""Invisible characters made visible: they would hide, move or reverse the text around them.
 
 Pages, Markdown, messages and tables of the command line pass what strangers wrote through here. JSON and CSV say exactly what was
-sent. `static/log.js` of the pages does the same for what is written while somebody looks on.
+sent. `static/log.js` of the pages does the same for lines that arrive while the page is open.
 """
 
 import re
@@ -32,7 +32,7 @@ _VIRAMA: Final = 9  # the combining class of the sign that takes a vowel away, i
 
 
 def visible(text: str) -> str:
-    """A text with pictures of its control characters (␛), and the numbers of what else nobody sees (⟨U+202E⟩)."""
+    """A text with pictures of its control characters (␛), and the code points of other invisible ones (⟨U+202E⟩)."""
     if text.isascii() and text.isprintable():
         return text
     return _LOOKED_FOR.sub(_picture, text)

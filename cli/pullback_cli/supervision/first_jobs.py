@@ -42,7 +42,7 @@ class FollowedJob:
 
 
 class MeasuredCheckout:
-    """The jobs of a checkout: what is there when `up` starts, and new commits as they are made."""
+    """The jobs of a checkout: those that exist when `up` starts, and new ones as they are made."""
 
     def __init__(self, api: ServiceApi, project: ProjectFile, suite: str) -> None:
         self._api = api

@@ -406,7 +406,7 @@ def _others(entry: Mapping[str, Any], judged: SeriesComparisons) -> Iterator[Amo
 
 
 def _amount(name: str, metric: Mapping[str, Any] | None, judged: SeriesComparison | None) -> Amount:
-    """An amount, and how it differs; of what is measured and not counted what is likely is told, for that always differs."""
+    """An amount, and how it differs; of times, which always differ, likely changes are included."""
     value, unit = value_of(metric or {}), (metric or {}).get("unit", "")
     amount = Amount(
         metric=name,

@@ -1,4 +1,4 @@
-"""Text of strangers in SVG and in figures."""
+"""Untrusted text in SVG and in figures."""
 
 import html
 
@@ -6,7 +6,7 @@ from pullback_service.visible_text import visible
 
 
 def escape(text: str) -> str:
-    """Text that is no markup, with what nobody sees made visible."""
+    """Escaped text, with invisible characters made visible."""
     return html.escape(visible(text))
 
 

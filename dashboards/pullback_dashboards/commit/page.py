@@ -85,7 +85,7 @@ class Parent:
 
 @dataclass(frozen=True)
 class CommitView:
-    """A commit with what changed at it, its uploads, its jobs, and what the fullest upload says."""
+    """A commit with its changes, its uploads, its jobs, and the content of the fullest upload."""
 
     project: str
     commit: Commit

@@ -163,7 +163,7 @@ async def judge_incident(
 async def assign_incident(
     request: Request, project: str, incident_id: KnownId, session: WriteSession, caller: KnownCaller
 ) -> Response:
-    """Put somebody in charge of an incident, or nobody, and show it again."""
+    """Set or clear the assignee of an incident, and show it again."""
     await _known(session, project, incident_id)
     form = await Form.of(request)
     form.needs("assignee")

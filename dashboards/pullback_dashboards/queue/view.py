@@ -73,7 +73,7 @@ class Filters:
 
 @dataclass(frozen=True)
 class QueueView:
-    """The queue: what runs, a page of what waits, a page of what was done."""
+    """The queue: running jobs, a page of waiting ones, a page of finished ones."""
 
     fleet: Fleet
     filters: Filters

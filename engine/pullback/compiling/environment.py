@@ -212,7 +212,7 @@ class Environment:
         return True
 
     def changes(self) -> list[tuple[str, Place, Any]]:
-        """The name and place of everything that is not what it was, and what was there."""
+        """The name and place of every object that was replaced, with the former object."""
         return [
             change
             for getter, value, name in self._remembered

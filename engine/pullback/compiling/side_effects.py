@@ -2,8 +2,8 @@
 
 The code tells only what a function may do: a class whose `__init__` draws its first weights may never be made, and a
 message below the level of its logger is not written. So where the code makes one suspicious, recording is watched through
-`sys.setprofile`, which reports each call, and what was not called is no reason to refuse. Generators of random numbers,
-whose methods Python does not tell of, are compared with what they were.
+`sys.setprofile`, which reports each call, and what was not called is no reason to refuse. Generators of random
+numbers, whose method calls cannot be observed, are compared with their former state.
 """
 
 import copy

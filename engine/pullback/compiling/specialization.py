@@ -205,8 +205,8 @@ def recorded(
 ) -> tuple[Graph, trees.Rebuild, frozenset[str]]:
     """The graph of the function, the tree of what it returns, and the floating-point warnings that it ignores.
 
-    The arrays and numbers around it are inputs after the leaves. Of a function whose gradient is wanted the value comes
-    first, and the tree is of what is returned beside it.
+    The arrays and numbers around it are inputs after the leaves. Of a function whose gradient is wanted the value
+    comes first; the tree is that of its other results.
     """
     if environment.compares_with_truth and any(type(leaf) is bool for leaf in leaves):
         raise CannotCompileError("the function asks whether an argument `is True` or `is False`; ask `if x:`")

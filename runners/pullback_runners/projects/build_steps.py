@@ -14,7 +14,7 @@ AGAIN_S: Final = 10.0
 
 
 class _Build(NamedTuple):
-    """The name of what is built, who is told, and what is done at it."""
+    """The name of the build, the function that is told its steps, and the current step."""
 
     name: str
     tell: Callable[[Progress], None]

@@ -335,7 +335,7 @@ def _time_metric(case: Case, timings: Sequence[Timing]) -> dict[str, Any]:
 
 
 def seconds(value: float) -> float:
-    """To six digits, a thousandth of what is looked for, so that a report is a third as long."""
+    """To six digits, a thousandth of the smallest change of interest, so that a report is a third as long."""
     return float(f"{value:.6g}")
 
 

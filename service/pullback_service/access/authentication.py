@@ -1,4 +1,4 @@
-"""Letting requests in: who asks, whether they may, and who pays for the work.
+"""Authentication and authorization of requests, and the caller that their work is charged to.
 
 Local mode (no PULLBACK_AUTH) needs no token; one that is sent must still be valid, so that a wrong one is noticed early.
 With PULLBACK_AUTH=token a request shows `Authorization: Bearer TOKEN` or a login's cookie, or is nobody's and reads

@@ -1,7 +1,7 @@
 """Making, finding and changing boards and what is pinned to them.
 
-Own boards are changed by whoever they belong to, a project's by whoever may upload to it, and all of them by an
-administrator of the whole service.
+A personal board can be changed by its owner, a project's board by callers who may upload to the project, and every
+board by an administrator of the whole service.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence

@@ -114,8 +114,9 @@ class CheckCounts(BaseModel):
 class CheckAnswer(BaseModel):
     """A commit against its merge base.
 
-    `base` is null where that is not known. `lacks` says why nothing, or too little, can be said, with what would change that, and is
-    empty where enough can. `not_in_turns` counts series that agents could measure in turns and nobody has; a job of the kind `compare` of
+    `base` is null where that is not known. `lacks` says why there are no or too few data for a verdict, with the
+    remedy; it is empty if there are enough. `not_in_turns` counts series that agents could measure in turns and nobody
+    has; a job of the kind `compare` of
     `suite`, `head` against `base`, would do that, and `wants_job` says that an agent can do it and nobody has asked for it: on
     the devices of `wants_job_on`, each of which takes a job of its own.
     """

@@ -398,10 +398,10 @@ class CheckJob(Answer):
 class CheckAnswer(Answer):
     """A commit against its merge base.
 
-    `base` is null where that is not known. `lacks` says why nothing, or too little, can be said, with what would change
-    that, and is empty where enough can. `not_in_turns` counts series that agents could measure in turns and nobody has;
-    a job of the kind `compare` of `suite`, `head` against `base`, would do that, and `wants_job` says that an agent can
-    do it and nobody has asked for it: on the devices of `wants_job_on`, each of which takes a job of its own.
+    `base` is null where that is not known. `lacks` says why there are no or too few data for a verdict, with the
+    remedy; it is empty if there are enough. `not_in_turns` counts series that agents could measure in turns and nobody
+    has; a job of the kind `compare` of `suite`, `head` against `base`, would do that, and `wants_job` says that an
+    agent can do it and nobody has asked for it: on the devices of `wants_job_on`, each of which takes a job of its own.
     """
 
     project: str
@@ -1491,7 +1491,7 @@ class ProjectRequest(Statement):
 
 
 class QueueStatus(Answer):
-    """Jobs by state, how long the oldest waiting one waits, and those that nobody will take as things are."""
+    """Jobs by state, the age of the oldest waiting one, and the jobs that no agent can take now."""
 
     by_state: dict[str, int]
     waiting_s: float | None

@@ -1,4 +1,4 @@
-"""Learning branches from a project's mirror: a clone on the workers' machine, which somebody else keeps up to date.
+"""Reading branches from a project's mirror: a clone on the workers' machine that is updated by other means.
 
 Only git's own reading commands run on it, and nothing that the repository brings is executed.
 """

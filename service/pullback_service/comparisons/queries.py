@@ -1,4 +1,4 @@
-"""Two commits, series by series: everything is judged by a few numbers, then one page of it is read in full."""
+"""Two commits, series by series: all series are judged by a few numbers, then one page of them is read in full."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

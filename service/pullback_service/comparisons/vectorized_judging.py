@@ -1,7 +1,7 @@
 """`judging.judge` for all usual series at once: arrays in, outcomes out.
 
-Usual is a series whose readings are of one method and one level, whose counts nobody doubts, of which no upload states how the commits
-compare and which did not fail: nearly all of them. `judge` is the rule and this its fast form: 2,000 series take 0.7 ms
+Usual is a series with readings of one method and one level, without doubtful counts, without uploaded comparisons and
+without failures: nearly all of them. `judge` is the rule and this its fast form: 2,000 series take 0.7 ms
 instead of 10. Both say the same of every usual series, to the last digit, and `urgencies` what `urgency` says
 (tests/service/comparisons/test_vectorized_judging.py); whatever is not usual is judged one by one.
 """

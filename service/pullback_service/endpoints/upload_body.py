@@ -1,4 +1,4 @@
-"""Taking the body of an upload off the wire."""
+"""Reading the body of an upload."""
 
 from difflib import get_close_matches
 from io import BytesIO

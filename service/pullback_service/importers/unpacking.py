@@ -1,4 +1,4 @@
-"""From what came over the wire to plain bytes, or to the files of an archive: bounded before, while and after.
+"""Decompression of an upload to plain bytes, or to the files of an archive: bounded before, during and after.
 
 Compression is told by the first bytes, so that `curl --data-binary @file.gz` works with and without a
 `Content-Encoding`. Archives are read in memory and never written anywhere: names that climb, links and devices are

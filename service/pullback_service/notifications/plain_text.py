@@ -1,4 +1,4 @@
-"""Strangers' text in messages: names of cases, titles of commits, answers of servers. Pure.
+"""Untrusted text in messages: names of cases, titles of commits, answers of servers. Pure.
 
 A message shows what it says and does nothing else: no mention, no link and no line break that its writer did not put there.
 """

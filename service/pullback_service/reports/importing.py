@@ -1,4 +1,4 @@
-"""Uploads of any format made into reports: what the address says and what the file says, put together. Pure."""
+"""Uploads of any format made into reports: what the address says is combined with what the file says. Pure."""
 
 import hashlib
 from collections.abc import Mapping

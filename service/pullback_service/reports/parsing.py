@@ -52,7 +52,7 @@ def read_report(body: bytes) -> ReadReport:
 
 
 def find_unread(body: bytes) -> dict[str, Any] | None:
-    """A long report of ours with each case still as bytes; None of what is no such report, or not told so easily.
+    """A long report of ours with each case still as bytes; None if it is no such report, or cannot be recognised that easily.
 
     None too of what would be refused before its cases are read: that they are no JSON is said first.
     """

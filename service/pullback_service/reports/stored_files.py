@@ -1,7 +1,7 @@
 """Reading a stored file: as it was uploaded, our document in it, or one case of that.
 
 What is stored was valid when it came. What cannot be read now, or lacks what readers count on, was changed where it is
-stored: readers get a DamagedError and go on with what rows say, and whoever keeps the database learns of it from the log.
+stored: readers get a DamagedError and use the rows instead, and the log tells the operator.
 """
 
 import re

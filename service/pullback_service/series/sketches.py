@@ -1,4 +1,4 @@
-"""A case in one metric on several machines, roughly: what is put side by side to be compared at a glance."""
+"""Sketches of a case in one metric on several machines, for small charts side by side."""
 
 from collections.abc import Collection, Sequence
 from typing import LiteralString, NamedTuple

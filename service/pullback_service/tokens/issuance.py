@@ -1,4 +1,4 @@
-"""Making and ending tokens and enrolment codes as somebody asks for it: within that one's own rights, and in the audit log."""
+"""Issuing and revoking tokens and enrolment codes on request: within the rights of the caller, and in the audit log."""
 
 from datetime import timedelta
 

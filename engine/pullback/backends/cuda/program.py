@@ -338,7 +338,7 @@ class _Writer:
         )
 
     def parameters(self) -> list[str]:
-        """The names of what a program is called with, and what is done with that first."""
+        """The names of a program's arguments, and the code that prepares them."""
         parameters = []
         for position, var in enumerate(self.graph.inputs):
             name = self.names[var] = f"in{position}"

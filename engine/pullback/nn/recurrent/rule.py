@@ -69,7 +69,7 @@ class Recurrence(Primitive):
         """The next states, in primitives."""
 
     def saved(self, steps: int, batch: int, hidden: int, params: dict[str, Any]) -> tuple[Shape, ...]:
-        """Shapes of what is saved beside the states."""
+        """Shapes of the saved arrays other than the states."""
         return ()
 
     def reference(self, params: dict[str, Any], x: Any, w: Any, *given: Any) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""Products of what comes in, for all steps at once.
+"""Products of the inputs of a loop, for all steps at once.
 
 What a step computes from constants and its own inputs alone, without the carry, can be computed for all steps before the
 loop. It is where a product is among it, with everything that feeds the product or follows from it: one large product

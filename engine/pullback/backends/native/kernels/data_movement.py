@@ -30,7 +30,7 @@ def _emit_scatter(emission: Emission, node: Node, site: Site) -> None:
 
 
 def add_into(emission: Emission, added: StoredArray, target: StoredArray) -> None:
-    """Add to what is there, broadcasting and converting as NumPy does."""
+    """Add to the stored elements, broadcasting and converting as NumPy does."""
     reads = (_read(target, target.shape, 0), _read(added, target.shape, 1))
     step = Step(add, (0, 1), (target.dtype, target.dtype), target.dtype)
     nest = Nest(target.shape, reads, (step,), (NestWrite(2, 0, target.strides, target.dtype),), ())

@@ -71,7 +71,7 @@ def _emit_store(emission: Emission, node: Node, site: Site) -> None:
 def _emit_stored(
     emission: Emission, node: Node, v: StoredArray, result: StoredArray, positions: Sequence[StoredArray], move: _Move
 ) -> None:
-    """Store by positions what is broadcast to what they select."""
+    """Store by positions a value that is broadcast to the selected elements."""
     picked = picked_by(node, result.shape, positions)
     missing = len(picked.space) - len(v.shape)
     strides = (*[0] * missing, *(0 if size == 1 else step for size, step in zip(v.shape, v.strides, strict=True)))

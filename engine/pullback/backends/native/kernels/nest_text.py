@@ -528,7 +528,7 @@ class _Writer:
             self._give(k, keeping, lanes.convert(total, lanes.as_dtype(reduction.dtype)), kept, scope)
 
     def _give(self, k: int, keeping: AccumulatorStorage, total: str, kept: _Key, scope: _Scope) -> None:
-        """Store the total of a copy in the result, or add it to what is there."""
+        """Store the total of a copy in the result, or add it to the stored value."""
         reduction = self.nest.reductions[k]
         pointer, offset = scope.pointers[f"result {k}"], self._offset(reduction, kept)
         in_lanes = bool(self.nest.space) and self.along not in reduction.axes

@@ -81,8 +81,8 @@ class AccumulatorStorage:
     """The storage of a reduction while the loops run; depths count the loops outside.
 
     In registers between `begins` and its end there; with a `block` what was added since that depth goes to a second
-    accumulator of more precision, which begins at `begins`. A reduction that `returns` comes by its result so many times
-    more than once and adds to what is there. One `on_stack` has an accumulator for every column of a strip.
+    accumulator of more precision, which begins at `begins`. A reduction with `returns` visits its result that many
+    more times and adds to it. One `on_stack` has an accumulator for every column of a strip.
     """
 
     begins: int
