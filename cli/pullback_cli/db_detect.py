@@ -1,4 +1,4 @@
-"""`pullback db detect`: all history, looked at by the detector of this release beside what is stored."""
+"""`pullback db detect`: the detector of this release over all history, compared with the stored findings."""
 
 import asyncio
 import json

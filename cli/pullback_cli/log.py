@@ -1,4 +1,4 @@
-"""`pullback log`: tell the service what a branch is, so that results stand where their commits do."""
+"""`pullback log`: send the history of a branch to the service, so that results are placed at their commits."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The end of a receipt: where the page is, and what the commit changed against the one before it."""
+"""The last lines of a receipt: the address of the page, and the changes of the commit since the one before it."""
 
 import math
 from collections.abc import Sequence

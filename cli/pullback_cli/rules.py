@@ -1,4 +1,4 @@
-"""`pullback rules`: what the repository's `pullback.toml` says of incidents, sent to a service."""
+"""`pullback rules`: send the rules of the repository's `pullback.toml` to a service."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

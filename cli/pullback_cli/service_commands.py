@@ -1,4 +1,4 @@
-"""Commands that ask a service: the options they share, its client, and the answer as JSON or in words."""
+"""Common parts of commands that talk to a service: options, client, and output as JSON or text."""
 
 import functools
 import inspect

@@ -1,4 +1,4 @@
-"""`pullback status`: what runs on a data folder, by the state file, the processes and the service's own word."""
+"""`pullback status`: what runs on a data folder, from the state file, the processes and the service's status."""
 
 import importlib.metadata
 import json

@@ -1,4 +1,4 @@
-"""Pages of errors in an address: one sentence that tells what is wrong and where, and links to go on.
+"""Error pages for invalid addresses: a sentence with the mistake and its place, and links to continue.
 
 Programs get the problem document (`problems.py` of the service), whose words are those of the API: `query.last`, `GET
 /api/v1/machines`. A page says the same about the address that stands in the browser, and keeps the API's words below.

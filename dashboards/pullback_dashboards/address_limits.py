@@ -1,4 +1,4 @@
-"""Limits of addresses: texts that a name may be, and their lengths.
+"""Limits of addresses: valid names, and their lengths.
 
 A page repeats its own address in every link that keeps what was chosen, sixty times and more. A text that Postgres cannot
 hold is refused here, with the name of its parameter.

@@ -1,4 +1,4 @@
-"""Pages and their formats are sent compressed; a page of 40 kB becomes 6 kB for 0.3 ms of work.
+"""Compression of pages and their formats: a page of 40 kB becomes 6 kB for 0.3 ms of work.
 
 The size of a compressed answer can reveal a secret in it to an attacker who controls other text in it and watches the
 wire (BREACH). Pages hold one secret, the proof of their forms, and that is masked anew for every answer

@@ -1,4 +1,4 @@
-"""Addresses without a project in their path lead to the same page of the project they ask for, or of the newest one."""
+"""Redirects from addresses without a project in their path to the same page of the requested project, or of the newest one."""
 
 from collections.abc import Callable
 from urllib.parse import urlencode

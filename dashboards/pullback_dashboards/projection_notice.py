@@ -1,4 +1,4 @@
-"""The notice of a page while something of its project is still to be computed: after an upgrade, or a parent told late."""
+"""The notice on a page while results of its project are still being computed: after an upgrade, or after a parent became known late."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The commands that measure again what a page shows. They take commits out of the clone and leave the working tree alone."""
+"""Commands that repeat the measurement of a page. They take commits out of the clone and leave the working tree alone."""
 
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""From the service's queries to the history that pages draw. Effects at the rim: this file asks, the views compute."""
+"""Reads the history that pages draw, by the service's queries. The only file here with effects; views compute."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Answers that a client may keep and ask about again, with `If-None-Match`.
+"""Conditional requests: responses with a tag that clients revalidate with `If-None-Match`.
 
 The tag is a digest of the content. It cannot miss a change, whoever made it and in whichever order transactions ended
 (the newest id would: ids are taken before they can be seen), and two replicas give the same tag. What it saves is the

@@ -1,4 +1,4 @@
-"""Computing again what is stored beside the raw values, with the code that computed it first.
+"""Recomputation of everything that is derived from the stored raw values, by the code that computed it first.
 
 For after a release that computes something differently, or a hand in the database. Values that were rolled up stay: what
 they were made of is gone.

@@ -1,4 +1,4 @@
-"""Deferring chores: inside the transaction that makes them necessary.
+"""Deferring chores, inside the transaction that makes them necessary.
 
 procrastinate's own SQL function defers, so its client is not needed here: the chore and its cause are stored both, or
 neither.

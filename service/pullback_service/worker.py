@@ -1,4 +1,4 @@
-"""`pullback worker`: runs chores until it is told to stop. Any number of them may run on one database."""
+"""`pullback worker`: runs chores until it is stopped. Any number of workers may run on one database."""
 
 import asyncio
 import signal

@@ -1,4 +1,4 @@
-"""A verdict in its forms: for a terminal, Markdown, a check run of GitHub, JUnit, JSON. Pure: values in, text out.
+"""A verdict in all formats: for a terminal, Markdown, a check run of GitHub, JUnit, JSON. Pure: values in, text out.
 
 Names, messages and titles are strangers' text. It is of one line here, without control characters, and in Markdown it is code, so that
 it mentions nobody, links nowhere and ends no cell.

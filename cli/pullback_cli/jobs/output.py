@@ -1,4 +1,4 @@
-"""Jobs in words, a line or some lines each, and any answer as JSON for programs."""
+"""Output of jobs: a line or some lines of text each, or JSON for programs."""
 
 import json
 from typing import TYPE_CHECKING, Any, TypeAlias

@@ -1,4 +1,4 @@
-"""The jobs `up` asks for: the commit that is checked out, a history for the first page, and new commits as they are made."""
+"""The jobs that `up` creates: the commit that is checked out, a history for the first page, and new commits as they are made."""
 
 import time
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Excerpts of `git log`: what the service is told of commits, and of a branch. Nothing in a clone is ever changed."""
+"""Excerpts of `git log` that are sent to the service, of commits and of a branch. The clone is never changed."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Reading a case at a commit: the files that tell of it, and what may be said since the commit before."""
+"""Reading a case at a commit: the reports that hold it, and its changes since the previous commit."""
 
 from asyncio import gather
 from collections.abc import Sequence

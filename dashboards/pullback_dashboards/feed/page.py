@@ -1,4 +1,4 @@
-"""`/projects/{project}/feed.atom`: the incidents that people were told of, for feed readers."""
+"""`/projects/{project}/feed.atom`: announced incidents, for feed readers."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Asks the service who measures what, and turns its rows into lines."""
+"""Queries of the fleet page: machines, agents and jobs as lines."""
 
 from collections.abc import Mapping, Sequence
 

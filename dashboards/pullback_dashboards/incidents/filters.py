@@ -1,4 +1,4 @@
-"""Narrowing of incidents by an address: the list, the feed and the badge of a project know the same names."""
+"""The query parameters that filter incidents, the same for the list, the feed and the badge of a project."""
 
 from dataclasses import dataclass, fields
 from typing import Any

@@ -1,4 +1,4 @@
-"""The page that `plan.explain()` and `pb.trace(f)(x).explain()` give: what came in, each pass, the program, its memory.
+"""The text of `plan.explain()` and `pb.trace(f)(x).explain()`: inputs, passes, program and memory.
 
 Sections begin with `# ` and their name, and are parted by an empty line.
 """

@@ -1,4 +1,4 @@
-"""Frames of plans: how calls of a plan with arguments of one kind are entered natively.
+"""Frames of plans: native entry of calls of a plan, for arguments of one kind.
 
 The native entry fetches the arguments and the arrays around the function, and looks whether everything else around it is as
 it was, step by step. A plan whose environment it cannot look at is called through Python.

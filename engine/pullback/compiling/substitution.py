@@ -1,4 +1,4 @@
-"""A function made again with other values in place of the arrays around it.
+"""A function rebuilt with other values in place of the arrays it captures.
 
 Recording must see what a function computes from arrays in its closure, its globals or the attributes of its objects,
 or the plan would keep using the values of the first call. So the function that is recorded is a copy: the same code,

@@ -1,4 +1,4 @@
-"""A body made into another body, by running its graph under a trace that a recorder watches.
+"""Transformations of a body: its graph is run under a trace, which a recorder records.
 
 Tangents, cotangents and batches of loops and branches all come from here; there is no rule in it.
 """

@@ -1,4 +1,4 @@
-"""Numbers as arrays that are there: to a ufunc a Python number is a new array each time.
+"""Constants as arrays that are made once: to a ufunc a Python number is a new array each time.
 
 A rule that writes into arrays of a plan takes its constants from here, and allocates nothing.
 """

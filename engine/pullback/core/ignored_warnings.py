@@ -1,4 +1,4 @@
-"""Floating-point warnings that mean nothing: a rule goes through infinity on its way to the right number."""
+"""Floating-point warnings that are ignored: a rule passes through infinity on its way to the right number."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

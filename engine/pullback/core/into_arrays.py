@@ -1,4 +1,4 @@
-"""Rules that are written once: into arrays that are there. Evaluating one makes the arrays first."""
+"""Rules whose only form writes into existing arrays. Evaluating one allocates the arrays first."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

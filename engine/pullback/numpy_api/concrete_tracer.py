@@ -1,4 +1,4 @@
-"""Traced values that have their value at hand: what the tape and the forward sweep have in common."""
+"""Traced values with a concrete value: the common part of the tape and the forward sweep."""
 
 from collections.abc import Iterable
 from typing import Any, ClassVar

@@ -1,4 +1,4 @@
-"""Array types of others among the operands: which are ours to compute with.
+"""Array types of other libraries among the operands, and which of them the engine computes with.
 
 NumPy's rule is that an operator leaves the operation to a type with an `__array_ufunc__` of its own (xarray, pint), which
 then comes back with the arrays inside. Two subclasses of ndarray change what an operation means, and are refused:

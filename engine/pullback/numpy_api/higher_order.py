@@ -1,4 +1,4 @@
-"""Functions that take functions."""
+"""Functions that take functions: `apply_along_axis`, `piecewise` and others."""
 
 from collections.abc import Callable
 from functools import reduce

@@ -1,4 +1,4 @@
-"""NumPy's functions that write into an array they are given: stores under other names."""
+"""NumPy's functions that write into an array argument: stores under other names."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""`x[mask]` where nobody knows yet how many elements the mask selects: in plans, bodies of loops, batches.
+"""`x[mask]` where the number of selected elements is not known yet: in plans, bodies of loops, batches.
 
 A plan has no arrays whose shapes depend on values. What is computed of selected elements one by one is computed for the whole array
 instead, sums and means count those that the mask selects, and a store by the same mask chooses by it. What needs the number of

@@ -1,4 +1,4 @@
-"""Checked results: one computed in another way is taken if it can be trusted, else it is computed as written.
+"""Checked results: a result computed in another way is used if it can be trusted, else it is computed as written.
 
     t = …;  ok = …    ->    s = t                  if ok
                             the nodes as written   else

@@ -1,4 +1,4 @@
-"""Arrays without elements, which native programs do not compute with, are left out of what has elements.
+"""Arrays without elements, which native programs do not compute with, are removed from expressions that have elements.
 
     c = matmul a b              of no columns and no rows      ->    c = broadcast_to 0.0
     y = concatenate a b         b without elements             ->    y = concatenate a

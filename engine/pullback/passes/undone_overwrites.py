@@ -1,4 +1,4 @@
-"""Overwriting that is undone, as values of their own.
+"""Overwrites that are undone, as values of their own.
 
     d = copy a                        e = matmul b c
     e = matmul_into a b c d           k = matmul e ...

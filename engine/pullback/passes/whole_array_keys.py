@@ -1,4 +1,4 @@
-"""Keys that select all of an array, in order: what is stored by them is the array in another shape.
+"""Keys that select a whole array, in order: a value stored by one is the array in another shape.
 
     b = scatter u {key=(:, :, None), shape=(20, 20)}    ->    b = reshape u
     c = add_at b v {key=(:, None, :)}                   ->    c = add b (reshape v)

@@ -1,4 +1,4 @@
-"""A function at a point, as the linear map it is there: pulled back, pushed forward, by rows and by columns."""
+"""Linearization: a function at a point as a linear map, pulled back, pushed forward, by rows and by columns."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

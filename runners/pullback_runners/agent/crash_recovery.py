@@ -1,4 +1,4 @@
-"""Leftovers of an agent that was killed: its processes are ended, its work is reported, its folder removed."""
+"""Recovery after an agent was killed: its processes are ended, its work is reported, its folder removed."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Deliveries: a report or a failure in the form the service takes it."""
+"""Deliveries: a report or a failure in the format that the service accepts."""
 
 import uuid
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""A child that ends when its parent ends, however the parent ends.
+"""Ending a child when its parent ends, however the parent ends.
 
 Linux sends a signal of our choice to a child whose parent died (prctl PR_SET_PDEATHSIG, see prctl(2)); it must be asked
 for by the child. Elsewhere nothing happens here, and what a killed parent left is cleaned at the next start from the

@@ -1,4 +1,4 @@
-"""The token an agent got for its enrolment code: the code works once, so the token must outlive the process."""
+"""The stored token of an agent, which it got for its enrolment code: the code works once, so the token must outlive the process."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Is there a device? Asked of the peers that could compute on it, in a process that ends before anything is measured.
+"""Detection of a device by the peers that could compute on it, in a process that ends before anything is measured.
 
 Run as `python -P -m pullback_runners.peers.devices DEVICE` it writes why each of them cannot, as JSON. A process of its own,
 since what an engine holds of a GPU it keeps for as long as it lives, and others are measured beside it.

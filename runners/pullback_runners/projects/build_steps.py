@@ -1,4 +1,4 @@
-"""The steps of a build, told to whoever waits for it: an environment takes minutes where no wheel is at hand."""
+"""Progress of a build, step by step: an environment takes minutes where no wheel is available."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Finding the commits that nobody has measured, and queueing jobs for them.
+"""Finding commits without results, and queueing jobs for them.
 
 A commit needs no job if there was one for the same measurement, however it ended (a commit that does not build is a
 result, a cancelled job was not wanted, a lost one is retried by a person), or if results of the suite were uploaded.

@@ -1,4 +1,4 @@
-"""Work that follows an upload, and the sweep that makes up for missed work."""
+"""The chore that follows an upload, and the sweep that catches up on missed ones."""
 
 from datetime import timedelta
 from uuid import UUID

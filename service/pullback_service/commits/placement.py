@@ -1,4 +1,4 @@
-"""Putting commits into their place in history, and everything measured at them along with them."""
+"""Placing commits in history, and moving everything measured at them along."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping

@@ -1,4 +1,4 @@
-"""The order of commits in history: the one place that says it.
+"""The order of commits in history, defined here alone.
 
 A commit stands at `ordered_at`, ties are broken by id. That is when it was authored, at most a day after it was first
 heard of, but always later than its first parent (`ancestry.py`): along the first parents of any branch this is exactly the

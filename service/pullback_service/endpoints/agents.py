@@ -1,4 +1,4 @@
-"""Agents introduce themselves and ask for work."""
+"""Registering agents, and claiming jobs for them."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Making and watching jobs; what agents say about the attempts they hold."""
+"""Creating and watching jobs; reports of agents about their attempts."""
 
 from contextlib import nullcontext
 from typing import Annotated

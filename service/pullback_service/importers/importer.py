@@ -1,4 +1,4 @@
-"""The formats that are read, and telling them apart by content."""
+"""An importer: a supported format and its two functions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The formats that are read, and how one is told from another: by content, or because the uploader says."""
+"""The supported formats, and their detection: by content, or by the name that the uploader gives."""
 
 from collections.abc import Sequence
 

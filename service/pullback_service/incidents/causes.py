@@ -1,4 +1,4 @@
-"""The cause of an incident as far as its evidence tells: the machine, the baseline or one tier. Pure: movements of series in, a word out.
+"""The cause of an incident, as far as its evidence shows one: the machine, the baseline or one tier. Pure: movements of series in, a cause out.
 
 A series moves by the median of its readings behind an incident over that before it, so that what nobody suspected is asked as well. A
 series tells of a size where that is far beyond its own scatter; what does not tell speaks neither for a cause nor against it.

@@ -1,4 +1,4 @@
-"""Search for the changes of some cases on some machines, in what is stored.
+"""Search for the changes of some cases on some machines, in stored readings.
 
 If an upload only adds readings at the end of a series, the detector continues from its stored state and reads no others. If it suspects
 something, or if an earlier reading changed, it reads the series again and its state goes back to before that change. The number of

@@ -1,4 +1,4 @@
-"""Comparing the first commit of a new level with the last before it, in turns.
+"""Comparisons in turns across a change of level: the first commit of the new level with the last before it.
 
 What another release of the harness, another text of the workload, another method or other facts of the machine measured does not
 compare with what came before, so whatever that commit changed would never be seen.

@@ -1,4 +1,4 @@
-"""Machines as reports and agents tell of them: found by their host and class, made where they are missing, described.
+"""Registration of machines from reports and agents: found by host and class, created where missing, described.
 
 A machine is one computer with its hardware: a host, and the fingerprint of its class. Who tells no host (an older runner, the
 file of another tool) speaks of the oldest machine of the class; and a machine without a host gets the first host

@@ -1,4 +1,4 @@
-"""Sending what waits for a channel, one message after the other: each is a transaction that ends when its answer is noted."""
+"""Delivery of the messages waiting for a channel, one after another: each is a transaction that ends when the answer is recorded."""
 
 from typing import Final
 

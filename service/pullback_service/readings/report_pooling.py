@@ -1,4 +1,4 @@
-"""Several reports of a series at one commit become one reading. Pure: points in, what they say together out.
+"""Pooling: the reports of a series at one commit become one reading. Pure: points in, a reading out.
 
 Process values of all reports are pooled, each report's weighed by the inverse square of its own scatter: reports of a
 busy machine have little weight beside those of a quiet one, and all of it where there are no others. A paired ratio

@@ -1,4 +1,4 @@
-"""The report, format `pullback-report` version 1, and what the API says about reports.
+"""The report, format `pullback-report` version 1, and the answers of the API about reports.
 
 History of the format: 1, the first. Keys that are not known here are kept: the body is stored as it came.
 """

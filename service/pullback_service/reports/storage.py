@@ -1,4 +1,4 @@
-"""Storing a report: one transaction, all of it or nothing, once whatever is repeated."""
+"""Storing a report in one transaction, completely or not at all, and only once if the upload is repeated."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The steps of readings: each judged against the one that it follows, and against whatever else an upload compared it with.
+"""The steps of readings: each judged against the one that it follows, and against commits that an upload compared it with.
 
 Nearly all are usual (`comparisons/vectorized_judging.py`), and many of them are judged at once; the others one by one, by the rule itself.
 """

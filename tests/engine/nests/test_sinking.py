@@ -1,4 +1,4 @@
-"""Values that are computed where they are read, instead of being written down."""
+"""Sinking: values that are computed where they are read, instead of being stored."""
 
 import numpy as np
 

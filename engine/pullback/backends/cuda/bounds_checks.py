@@ -1,4 +1,4 @@
-"""Positions that a program on a device reads by: nests take them as they are, and one look ends a call.
+"""Bounds checks of positions that a program on a device reads by: nests use them unchecked, and one check ends a call.
 
 A position out of bounds has to be an `IndexError`, and must not be read by. A nest keeps each position inside of its axis, so
 that it reads nothing that is not there; whether it had to is found beside it.

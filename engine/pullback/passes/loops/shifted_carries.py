@@ -1,4 +1,4 @@
-"""Shifting: what a carry was before each step is what it became in the step before.
+"""Shifted carries: the value of a carry before each step is its value after the step before.
 
     …, before, after = scan h0 … {…}           …, after = scan h0 … {…}
       body(…, h):                        ->      body(…, h):

@@ -1,4 +1,4 @@
-"""Taking in: what is added to an operand of every step, before the loop, is added in the step.
+"""Sunk additions: what is added to an operand of every step, before the loop, is added in the step.
 
     c = add a b                        scan b a … {…}
     scan c … {…}                ->       body(b, a, …):

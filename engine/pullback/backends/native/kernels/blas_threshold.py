@@ -1,4 +1,4 @@
-"""The size up to which products are tiles of our own; larger ones are for BLAS, where its interface can describe them.
+"""The size from which matrix products are left to BLAS, where its interface can describe them; smaller ones are tiles of our own.
 
 Where OpenBLAS overtakes depends on the machine, so it is found out once: before the first product that is large enough to
 matter, both are timed on cubes of three sizes, which takes about as long as importing SciPy does. What is found is kept

@@ -1,4 +1,4 @@
-"""Values that a native program declines, so that the interpreter refuses them."""
+"""Values that a native program declines, so that the interpreter raises the error."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Tiles that are in doubt, one by one and directly: the products of all channels and taps, lanes are results."""
+"""Tiles in doubt, computed directly, one by one: the products of all channels and taps, lanes are results."""
 
 from collections.abc import Sequence
 
