@@ -162,7 +162,9 @@ def _failing(text: str) -> "Sequence[FailureKind]":
     words = [word.strip() for word in text.split(",") if word.strip()]
     for word in words:
         if word not in STATUSES:
-            raise RefusalError(f"--fail-on {word!r} is no finding; give any of {', '.join(STATUSES)}, with commas")
+            raise RefusalError(
+                f"--fail-on {word!r} is not a kind of finding; give any of {', '.join(STATUSES)}, with commas"
+            )
     return [kind for kind in STATUSES if kind in words]
 
 

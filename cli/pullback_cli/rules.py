@@ -59,7 +59,7 @@ def rules(
         show_json(answer)
         return
     if answer.older:
-        typer.echo(f"nothing was changed: the rules that hold are of a later commit, {(answer.commit or '')[:10]}")
+        typer.echo(f"nothing was changed: the rules in force are of a later commit, {(answer.commit or '')[:10]}")
     _show(answer, dry_run=dry_run)
 
 

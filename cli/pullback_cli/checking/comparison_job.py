@@ -26,7 +26,7 @@ def duration_s(text: str) -> float:
     """Seconds of `20m`, `90s`, `1h`, or of a bare number."""
     found = _DURATION.fullmatch(text.strip())
     if found is None:
-        raise RefusalError(f"--wait {text!r} is no time; give it like 90s, 20m or 1h, or 0 to wait for nothing")
+        raise RefusalError(f"--wait {text!r} is not a duration; write it like 90s, 20m or 1h, or 0 not to wait")
     return float(found[1]) * _SECONDS[found[2] or "s"]
 
 

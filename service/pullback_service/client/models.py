@@ -1586,7 +1586,7 @@ class RulesStatement(Statement):
     """The commit of that tag. Left out where the clone does not have it: the commit sent before stays."""
     rules: list[RuleStatement] | None = None
     commit: str | None = None
-    """The commit of the file. Where the rules that hold are of a later commit of the trunk, nothing is changed."""
+    """The commit of the file. Where the rules in force are of a later commit of the trunk, nothing is changed."""
     branch: str | None = None
     """The branch that is checked out. Where that is not the trunk of the project, nothing is changed."""
 

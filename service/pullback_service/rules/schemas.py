@@ -76,7 +76,7 @@ class RulesStatement(BaseModel):
     rules: Annotated[list[RuleStatement], Field(max_length=MOST_RULES)] = []
     commit: Sha | None = Field(
         None,
-        description="The commit of the file. Where the rules that hold are of a later commit of the trunk, nothing is changed.",
+        description="The commit of the file. Where the rules in force are of a later commit of the trunk, nothing is changed.",
     )
     branch: Name | None = Field(
         None,

@@ -54,7 +54,7 @@ def test_a_job_on_a_slice_sees_the_capabilities_of_that_slice(nvml_answers, node
 
 def test_a_driver_that_does_not_number_its_devices_is_named(nvml_answers, nodes_of):
     nvml_answers("quiet")
-    with pytest.raises(DeviceError, match=r"^the driver does not tell which device node NVIDIA H200 \(GPU-1.*\) has"):
+    with pytest.raises(DeviceError, match=r"^the driver does not report which device node NVIDIA H200 \(GPU-1.*\) has"):
         nodes_of()
 
 
