@@ -31,7 +31,7 @@ import orjson
 from benchmarks.service_load.calling import Connection
 from benchmarks.service_load.processes import MIB, TOKEN, MemoryWatch, Service, serving
 
-from pullback_service import migrating
+from pullback_service import migrations
 from pullback_service.postgres import EmbeddedPostgres
 
 CASES = 20_000
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     figures: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="pullback-attacks-") as folder:
         server = EmbeddedPostgres(Path(folder) / "postgres")
-        migrating.upgrade(server.start())
+        migrations.upgrade(server.start())
         try:
             for part in given.parts or list(ATTACKS):
                 with serving(server, Path(folder) / part, with_worker=False) as service:

@@ -56,7 +56,7 @@ def deep(weights: Sequence[Any], x: Any) -> Any:
 @contextmanager
 def noting() -> Iterator[list[float]]:
     """The seconds of each kernel's text and PTX; what is launched runs nothing."""
-    from pullback.backends.cuda import positions, program  # noqa: PLC0415 - loads PyTorch
+    from pullback.backends.cuda import bounds_checks, program  # noqa: PLC0415 - loads PyTorch
     from pullback.backends.cuda.kernels.kernel_text import write_kernels, write_together  # noqa: PLC0415 - as above
     from pullback.backends.cuda.kernels.ptx import ptx_of  # noqa: PLC0415 - loads LLVM
 
@@ -77,7 +77,7 @@ def noting() -> Iterator[list[float]]:
         patch.object(program, "write_kernels", timed(write_kernels)),
         patch.object(program, "write_together", timed(write_together)),
         patch.object(program, "loader_for", lambda _: lambda _: lambda _: None),
-        patch.object(positions, "_is_set", lambda _: False),  # nothing has been computed
+        patch.object(bounds_checks, "_is_set", lambda _: False),  # nothing has been computed
     ):
         yield seconds
 

@@ -34,7 +34,7 @@ from benchmarks.service_load.processes import TOKEN, serving
 from benchmarks.service_load.thresholds import Figure, table
 from playwright.sync_api import BrowserContext, BrowserType, ViewportSize, sync_playwright
 
-from pullback_service import migrating
+from pullback_service import migrations
 from pullback_service.postgres import EmbeddedPostgres
 
 PAINT_MS, CHARTS_MS = 300.0, 1500.0
@@ -96,7 +96,7 @@ def _service(server: str | None, folder: Path | None) -> Iterator[tuple[str, str
         return
     postgres = EmbeddedPostgres(folder / "postgres")
     ours = not postgres.is_running()
-    migrating.upgrade(postgres.start())
+    migrations.upgrade(postgres.start())
     try:
         with serving(postgres, folder / "processes", with_worker=False) as service:
             shown = make(service.connect())

@@ -19,7 +19,7 @@ import psycopg
 import uvicorn
 
 from pullback_cli.app import create_app
-from pullback_service import migrating
+from pullback_service import migrations
 from pullback_service.postgres import EmbeddedPostgres
 from pullback_service.settings import Settings
 
@@ -82,7 +82,7 @@ def main() -> None:
     postgres = EmbeddedPostgres(folder / "data")
     url = postgres.start()
     try:
-        migrating.upgrade(url)
+        migrations.upgrade(url)
         with psycopg.connect(url, autocommit=True) as connection:
             for statement in _FILL.split(";\n"):
                 connection.execute(statement.encode())

@@ -24,7 +24,7 @@ import httpx
 import psutil
 from benchmarks.service_load.processes import TOKEN, serving
 
-from pullback_service import migrating
+from pullback_service import migrations
 from pullback_service.postgres import EmbeddedPostgres
 
 USER = "61987"
@@ -210,7 +210,7 @@ class _Range:
             (self._repository / name).write_text(text)
         self._git("init", "-q", "-b", "main")
         server = EmbeddedPostgres(self._folder / "postgres")
-        migrating.upgrade(server.start())
+        migrations.upgrade(server.start())
         try:
             with (
                 serving(server, self._folder / "service", variables=NO_PAUSE) as service,

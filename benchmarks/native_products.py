@@ -28,8 +28,8 @@ from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.backends.llvm.writing.llvm_module import Module
 from pullback.backends.native.emission import StoredArray
 from pullback.backends.native.kernels import blas
-from pullback.backends.native.kernels.multiplying import write_tiles
 from pullback.backends.native.kernels.product import Product, described
+from pullback.backends.native.kernels.product_loops import write_tiles
 from pullback.backends.native.kernels.tile_choice import choose
 from pullback.backends.native.linking import LoadedProgram, forced_width, host_target, load
 

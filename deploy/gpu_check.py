@@ -1114,7 +1114,7 @@ def _report_of_job(check: Check) -> Any:
     """The report of an agent's job that compares the latest commit with itself; None without a clone."""
     from pullback_runners.agent.claims import Claim, Job, Lease  # noqa: PLC0415 - where runners are installed
     from pullback_runners.agent.device import AgentDevice  # noqa: PLC0415 - as above
-    from pullback_runners.agent.jobfolder import JobFolder  # noqa: PLC0415 - as above
+    from pullback_runners.agent.job_folder import JobFolder  # noqa: PLC0415 - as above
     from pullback_runners.agent.measurement import measure  # noqa: PLC0415 - as above
     from pullback_runners.git import git, is_clone  # noqa: PLC0415 - as above
 

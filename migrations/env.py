@@ -1,4 +1,4 @@
-"""Alembic's environment: run by `pullback_service.migrating`, and by the `alembic` command for new migrations."""
+"""Alembic's environment: run by `pullback_service.migrations`, and by the `alembic` command for new migrations."""
 
 import time
 
@@ -6,7 +6,7 @@ from alembic import context
 from sqlalchemy import Connection
 
 from pullback_service.database import sync_engine
-from pullback_service.migrating import say_oldest_served
+from pullback_service.migrations import say_oldest_served
 from pullback_service.models import Base
 from pullback_service.row_security import grant_tables, make_roles
 from pullback_service.settings import load_settings

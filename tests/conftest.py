@@ -249,7 +249,7 @@ def administration(postgres_server):
 @pytest.fixture(scope="session")
 def migrated_template(postgres_server, administration):
     """Name of a migrated database nobody connects to."""
-    from pullback_service import migrating
+    from pullback_service import migrations
 
     with (Path(os.environ[FOLDER_VARIABLE]) / "template.lock").open("a") as lock:
         flock(lock, LOCK_EX)
@@ -258,7 +258,7 @@ def migrated_template(postgres_server, administration):
         draft = f"{TEMPLATE}_draft"  # half-migrated ones never get the name
         administration.execute(f'DROP DATABASE IF EXISTS "{draft}"')
         administration.execute(f'CREATE DATABASE "{draft}"')
-        migrating.upgrade(postgres_server.url(draft))
+        migrations.upgrade(postgres_server.url(draft))
         administration.execute(f'ALTER DATABASE "{draft}" RENAME TO "{TEMPLATE}"')
     return TEMPLATE
 

@@ -17,8 +17,8 @@ READERS_OF_POINTS = {
     "reports/retention.py": "takes process values away after the time for which they are kept",
     "reports/reconstruction.py": "puts a document together whose file is gone",
     "reports/withdrawing.py": "removes what a report measured",
-    "checking.py": "checks the database",
-    "rebuilding.py": "mends the database",
+    "database_checks.py": "checks the database",
+    "database_rebuild.py": "mends the database",
     **dict.fromkeys(
         (
             "checks/queries.py",

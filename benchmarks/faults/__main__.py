@@ -35,7 +35,7 @@ import psycopg
 from benchmarks.faults.database import kill_and_start, wrong_in
 from benchmarks.service_load.processes import TOKEN, serving
 
-from pullback_service import migrating
+from pullback_service import migrations
 from pullback_service.errors import PostgresError
 from pullback_service.postgres import EmbeddedPostgres
 
@@ -309,7 +309,7 @@ def _ground(folder: Path, agents: int) -> Iterator[Sequence[_Lane]]:
     source = Path(__file__).with_name("faulting.c")
     subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"], check=True)  # noqa: S603, S607 - our own source
     server = EmbeddedPostgres(folder / "postgres")
-    migrating.upgrade(server.start())
+    migrations.upgrade(server.start())
     try:
         with (
             serving(server, folder / "service", variables=VARIABLES) as service,

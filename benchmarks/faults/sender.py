@@ -18,10 +18,10 @@ import stamina
 from pullback_runners.agent.claims import Claim
 from pullback_runners.agent.client import ServiceClient
 from pullback_runners.agent.daemon import AgentOptions, _Agent
+from pullback_runners.agent.deliveries import report_delivery
 from pullback_runners.agent.errors import TransientError
 from pullback_runners.agent.heartbeat import Heartbeat
-from pullback_runners.agent.jobfolder import JobFolder
-from pullback_runners.agent.packaging import report_delivery
+from pullback_runners.agent.job_folder import JobFolder
 from pullback_runners.agent.signals import StopSignals
 from pullback_runners.agent.spool import Delivery
 from pullback_runners.sandbox.isolation import Isolation

@@ -27,7 +27,7 @@ from benchmarks.incidents.tables import table
 from benchmarks.incidents.truth import Truth
 from benchmarks.service_load.processes import Service, serving
 
-from pullback_service import migrating
+from pullback_service import migrations
 from pullback_service.postgres import EmbeddedPostgres
 
 PAGE = Path(__file__).parents[2] / "docs" / "detection.md"
@@ -86,7 +86,7 @@ def _service(folder: Path | None) -> Iterator[tuple[Service, "psycopg.Connection
         server = EmbeddedPostgres((folder or Path(scratch)) / "postgres", settings=FORGETFUL)
         url = server.start()
         try:
-            migrating.upgrade(url)
+            migrations.upgrade(url)
             with (
                 serving(server, (folder or Path(scratch)) / "processes") as service,
                 psycopg.connect(url, autocommit=True) as database,

@@ -23,9 +23,9 @@ from benchmarks.large_project import shape
 from benchmarks.large_project.filling import fill
 
 from pullback_cli.app import create_app
-from pullback_service import migrating
+from pullback_service import migrations
+from pullback_service.database_rebuild import project_all
 from pullback_service.postgres import EmbeddedPostgres
-from pullback_service.rebuilding import project_all
 from pullback_service.settings import Settings
 
 TIMES = 9
@@ -60,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
     server = EmbeddedPostgres(options.folder / "postgres")
     try:
         url = server.start()
-        migrating.upgrade(url)
+        migrations.upgrade(url)
         if not _is_filled(url):
             began = time.monotonic()
             points = fill(url, shape.Shape(options.workloads, options.machines, options.commits))

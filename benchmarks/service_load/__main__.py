@@ -24,9 +24,9 @@ from benchmarks.service_load.processes import Service, serving
 from benchmarks.service_load.thresholds import Figure, table
 from benchmarks.service_load.warming import read_once
 
-from pullback_service import migrating
+from pullback_service import migrations
+from pullback_service.database_rebuild import project_all
 from pullback_service.postgres import EmbeddedPostgres
-from pullback_service.rebuilding import project_all
 
 PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
 PARTS = ("queries", "matrix", "pages", "large", "small", "agents", "detection", "renewal")
@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     ours = not server.is_running()
     url = server.start()
     try:
-        migrating.upgrade(url)
+        migrations.upgrade(url)
         _fill(url, options.points)
         if options.fill_only:
             return 0

@@ -26,7 +26,7 @@ def agent(
         Path | None,
         typer.Option(
             envvar="PULLBACK_REPOSITORY",
-            help="Clone of the projects of which the service does not name the repository; default: the one of this folder.",
+            help="Clone to use for projects whose repository the service does not name; default: the one of this folder.",
         ),
     ] = None,
     allow: Annotated[
@@ -58,11 +58,11 @@ def agent(
         typer.Option(
             metavar="HOST[:PORT]",
             envvar="PULLBACK_BUILD_HOST",
-            help="Host that builds in the sandbox reach by the same proxy, on ports 80 and 443 unless one is given; repeatable.",
+            help="Host that builds in the sandbox can reach through the same proxy, on ports 80 and 443 unless one is given; repeatable.",
         ),
     ] = None,
     build_gib: Annotated[
-        float, typer.Option(min=0, help="The most that the builds of one job send and receive.")
+        float, typer.Option(min=0, help="Limit on what the builds of one job send and receive, in GiB.")
     ] = 8.0,
     build_user: Annotated[
         str | None,
@@ -77,8 +77,8 @@ def agent(
         bool,
         typer.Option(
             "--danger-unsandboxed",
-            help="Run commits of forks without a sandbox too, where an administrator lets this machine run them. Said at every start "
-            "and shown in the fleet.",
+            help="Run commits of forks without a sandbox too, where an administrator lets this machine run them. Logged at every start "
+            "and shown on the fleet page.",
         ),
     ] = False,
     name: Annotated[str | None, typer.Option(help="Name of the agent; default: the host's.")] = None,
@@ -93,16 +93,17 @@ def agent(
     ] = None,
     label: Annotated[
         list[str] | None,
-        typer.Option(envvar="PULLBACK_LABELS", help="name=value that jobs may ask for; repeatable."),
+        typer.Option(envvar="PULLBACK_LABELS", help="Label name=value that jobs can require; repeatable."),
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="Do one job, or look once for one, then end.")] = False,
-    least_free_gib: Annotated[float, typer.Option(min=0, help="Claim nothing with less free disk than this.")] = 5.0,
+    once: Annotated[bool, typer.Option("--once", help="Run at most one job, then exit.")] = False,
+    least_free_gib: Annotated[
+        float, typer.Option(min=0, help="Claim no job while less disk space than this is free.")
+    ] = 5.0,
 ) -> None:
     """Measure on this machine for a service: claim jobs, build their commits, send reports.
 
     A build is code of the repository: only those that --repository and --allow name are built. With --build-user or
-    --isolation sandbox it can read neither the agent's token nor its unsent reports. A level that cannot be had here is refused
-    with exit status 2.
+    --isolation sandbox it can read neither the agent's token nor its unsent reports. If this machine does not support the level, the command ends with exit status 2.
 
     SIGTERM finishes the job at hand; Ctrl-C, or a second SIGTERM, gives it back at once.
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pullback_cli.measuring_commands import Interrupts
     from pullback_runners.progress import Progress
     from pullback_runners.projects.configuration import ProjectFile
-    from pullback_service.incidents.bisecting import Answer, Culprit, KnownAnswer, Probe
+    from pullback_service.incidents.bisection import Answer, Culprit, KnownAnswer, Probe
 
 NOTHING = 1
 SKIPPED = 125
@@ -28,7 +28,7 @@ SHORT_HASH = 10
 
 @needs("runner")
 def bisect(
-    good: Annotated[str, typer.Option("--good", metavar="REV", help="A commit that is as it should be.")],
+    good: Annotated[str, typer.Option("--good", metavar="REV", help="A commit without the regression.")],
     bad: Annotated[str, typer.Option("--bad", metavar="REV", help="A later commit that is worse.")] = "HEAD",
     suite: Annotated[
         str,
@@ -171,7 +171,7 @@ class _Search:
         return change
 
     def _search(self, change: _Change) -> "Culprit":
-        from pullback_service.incidents.bisecting import Culprit, KnownAnswer, next_step
+        from pullback_service.incidents.bisection import Culprit, KnownAnswer, next_step
 
         while not isinstance(step := next_step(len(self.commits) - 1, self.answers), Culprit):
             said = self._ask(step, change)
@@ -256,7 +256,7 @@ class _Search:
             self.say(f"{commit['sha'][:SHORT_HASH]} {said}{f', {why}' if why else ''}")
 
     def _found(self, change: _Change, found: "Culprit") -> dict[str, Any]:
-        from pullback_service.incidents.bisecting import EXPLAINED
+        from pullback_service.incidents.bisection import EXPLAINED
 
         suspects = self.commits[found.first : found.last + 1]
         share = self._share(change, found)
@@ -277,7 +277,7 @@ class _Search:
         return self._answer(change, found, 0, sentence, share)
 
     def _share(self, change: _Change, found: "Culprit") -> float | None:
-        from pullback_service.incidents.bisecting import share_of
+        from pullback_service.incidents.bisection import share_of
 
         got = self.measured.get((found.first - 1, found.last))
         if got is None:
@@ -320,7 +320,7 @@ class _Search:
 
 def _side(change: _Change, got: _Change, *, is_parent: bool) -> "Answer":
     """The side of a change on which a measurement against the good end lies; against the parent, whether it shows the change."""
-    from pullback_service.incidents.bisecting import shown_by, side_of
+    from pullback_service.incidents.bisection import shown_by, side_of
 
     if change.values is not None and got.values is not None:
         before, after = change.values

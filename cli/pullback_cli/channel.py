@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pullback_cli.jobs.showing import show_json
+from pullback_cli.jobs.output import show_json
 from pullback_cli.service_commands import asks
 from pullback_cli.usage_errors import RefusalError, note
 
@@ -45,14 +45,18 @@ def _show_made(made: "models.NewChannel") -> None:
 def add(
     service: "Client",
     *,
-    name: Annotated[str, typer.Argument(help="What the channel is called.")],
+    name: Annotated[str, typer.Argument(help="Name of the channel.")],
     project: Annotated[str, typer.Option(help="Project whose notifications it gets.")],
     webhook: Annotated[
-        str | None, typer.Option(metavar="URL", help="Send signed JSON there; -: read the address from standard input.")
+        str | None,
+        typer.Option(metavar="URL", help="Send signed JSON to this address; -: read it from standard input."),
     ] = None,
     slack: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="An incoming webhook of Slack or of what takes the same; -: as above."),
+        typer.Option(
+            metavar="URL",
+            help="Incoming webhook of Slack, or of a service that accepts the same messages; -: as above.",
+        ),
     ] = None,
     email: Annotated[list[str] | None, typer.Option(metavar="ADDRESS", help="Send e-mails there; repeatable.")] = None,
     event: Annotated[

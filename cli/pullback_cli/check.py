@@ -75,9 +75,9 @@ def check(
     token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what a commit changed against its merge base, and fail for what is worse.
+    """Compare a commit with its merge base, and fail on regressions.
 
-    What was not measured in turns is asked for and waited for, where an agent can measure the project. With GITHUB_TOKEN it writes
+    If an agent can measure the project, missing comparisons in turns are requested and awaited. With GITHUB_TOKEN it writes
     the comment and the check run itself.
 
     Exit status, of several the first one:
@@ -162,7 +162,9 @@ def _failing(text: str) -> "Sequence[FailureKind]":
     words = [word.strip() for word in text.split(",") if word.strip()]
     for word in words:
         if word not in STATUSES:
-            raise RefusalError(f"--fail-on {word!r} is no finding; give any of {', '.join(STATUSES)}, with commas")
+            raise RefusalError(
+                f"--fail-on {word!r} is not a kind of finding; give any of {', '.join(STATUSES)}, with commas"
+            )
     return [kind for kind in STATUSES if kind in words]
 
 

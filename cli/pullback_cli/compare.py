@@ -156,7 +156,7 @@ def _candidate(
     from pullback_runners.revisions import find_commit, uncommitted_changes
 
     if dirty and revision is not None:
-        raise RefusalError("--dirty judges the files as they are, which are those of no --candidate; give one of them")
+        raise RefusalError("--dirty judges the files as they are, and --candidate a commit; give only one of them")
     commit = find_commit(project.top, revision or "HEAD")
     changed = uncommitted_changes(project) if revision is None else []
     if dirty:

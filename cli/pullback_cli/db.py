@@ -33,7 +33,7 @@ def backup(
     data: DataFolder = DEFAULT_DATA,
     as_json: AsJson = False,
 ) -> None:
-    """Write everything into one file, from one snapshot, while the service goes on.
+    """Back up the database to one file, from one snapshot; the service can keep running.
 
     Examples:
     pullback db backup nightly.backup --overwrite
@@ -88,10 +88,10 @@ def upgrade(*, data: DataFolder = DEFAULT_DATA, as_json: AsJson = False) -> None
     """
     url = database_url(data)
 
-    from pullback_service import migrating
+    from pullback_service import migrations
 
-    before = migrating.revisions(url)
-    migrating.upgrade(url)
+    before = migrations.revisions(url)
+    migrations.upgrade(url)
     if as_json:
         typer.echo(json.dumps({"migration": before.head, "was": before.current}))
         return
@@ -103,7 +103,7 @@ def upgrade(*, data: DataFolder = DEFAULT_DATA, as_json: AsJson = False) -> None
 @app.command()
 @needs("service", "db check")
 def check(*, data: DataFolder = DEFAULT_DATA, as_json: AsJson = False) -> None:
-    """Say what is wrong with the database, and what to do; exit code 1 when something is. Reads every point once.
+    """Check the database and print problems with their remedies; exit code 1 if there are any. Reads every point once.
 
     Examples:
     pullback db check
@@ -112,9 +112,9 @@ def check(*, data: DataFolder = DEFAULT_DATA, as_json: AsJson = False) -> None:
     """
     url = database_url(data)
 
-    from pullback_service import checking
+    from pullback_service import database_checks
 
-    findings = checking.check(url)
+    findings = database_checks.check(url)
     if as_json:
         typer.echo(json.dumps({"ok": not findings, "findings": findings}, indent=2))
     else:
@@ -132,8 +132,8 @@ def rebuild(
 ) -> None:
     """Compute what is stored beside the raw values again: medians, readings, steps, counts of projects.
 
-    For after a release that says so. It works in batches while the service goes on, and may be interrupted and repeated;
-    values whose raw ones are kept no longer stay as they are.
+    Run it after an upgrade whose release notes ask for it. It works in batches while the service goes on, and may be interrupted and repeated;
+    values whose raw data was deleted are left unchanged.
 
     Examples:
     pullback db rebuild --dry-run
@@ -145,7 +145,7 @@ def rebuild(
     import asyncio
 
     from pullback_service import models  # noqa: F401 - heavy, and an extra; every table
-    from pullback_service.rebuilding import rebuild_everything
+    from pullback_service.database_rebuild import rebuild_everything
 
     found = asyncio.run(rebuild_everything(url, write=not dry_run))
     parts = {"values": found.values, "readings": found.readings, "steps": found.steps}
@@ -167,9 +167,9 @@ def detect(
     data: DataFolder = DEFAULT_DATA,
     as_json: AsJson = False,
 ) -> None:
-    """Look for changes in all stored history with the detector of this release, and list what it finds otherwise than is stored.
+    """Run the detector of this release over all stored history, and list where its findings differ from the stored ones.
 
-    For after `pullback db upgrade`, before workers run: nothing is written or announced. New (+) is what only this release finds, gone (-)
+    Run it after `pullback db upgrade` and before the workers start. Nothing is written or announced. New (+) is what only this release finds, gone (-)
     what only an earlier one did, moved (~) what begins at other commits. It may be interrupted: what was looked at so far is listed.
 
     Exit status: 0 where nothing differs, 1 where something does, 130 where it was interrupted.
@@ -181,9 +181,9 @@ def detect(
     """
     url = database_url(data)
 
-    from pullback_cli.db_detect import look, show
+    from pullback_cli.db_detect import detect, show
 
-    found, is_whole = look(url, project)
+    found, is_whole = detect(url, project)
     show(found, as_json=as_json)
     raise typer.Exit(130 if not is_whole else 1 if found else 0)
 

@@ -1,4 +1,4 @@
-"""`pullback db detect`: all history, looked at by the detector of this release beside what is stored."""
+"""`pullback db detect`: the detector of this release over all history, compared with the stored findings."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from typing import Any, Final
 import typer
 
 from pullback_cli.usage_errors import RefusalError
-from pullback_service import migrating, models  # noqa: F401 - every table
+from pullback_service import migrations, models  # noqa: F401 - every table
 from pullback_service.database import Database
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
@@ -27,15 +27,15 @@ Differences = Sequence[tuple[str, Difference]]
 """Differences, each with the project it is of."""
 
 
-def look(url: str, project: str | None) -> tuple[Differences, bool]:
+def detect(url: str, project: str | None) -> tuple[Differences, bool]:
     """The differences of one project or of all; and false where it was interrupted."""
-    revisions = migrating.revisions(url)
+    revisions = migrations.revisions(url)
     if not revisions.match:
         raise RefusalError(revisions.remedy.removesuffix("."))
-    return asyncio.run(_look(url, project))
+    return asyncio.run(_detect(url, project))
 
 
-async def _look(url: str, project: str | None) -> tuple[Differences, bool]:
+async def _detect(url: str, project: str | None) -> tuple[Differences, bool]:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -53,7 +53,7 @@ def init(
 ) -> None:
     """Set up this repository: write pullback.toml and bench/gradients.py, and measure one case.
 
-    Nothing is asked. Each guess can be given by an option, or changed in the files afterwards.
+    Asks no questions. Each guess can be overridden by an option, or changed in the files afterwards.
 
     Exit status:
     0  written, and a case of each workload was measured
@@ -126,7 +126,7 @@ def _check_place(file: Path, *, force: bool) -> None:
         if not file.is_file():
             raise RefusalError(f"{file} is no file, nor a link to one; remove it")
         if not force:
-            raise RefusalError(f"{file} is there already; edit it, or overwrite it by --force")
+            raise RefusalError(f"{file} already exists; edit it, or overwrite it with --force")
 
 
 def _check_text(text: str) -> None:

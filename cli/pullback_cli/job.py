@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pullback_cli.completions import suites
-from pullback_cli.jobs.completing import ids_that
-from pullback_cli.jobs.showing import show_job, show_jobs, show_json, show_whole
+from pullback_cli.jobs.id_completion import ids_that
+from pullback_cli.jobs.output import show_job, show_jobs, show_json, show_whole
 from pullback_cli.options import AsJson, TokenFile
 from pullback_cli.server_option import DEFAULT_SERVER, Server
 from pullback_cli.service_commands import asks
 from pullback_cli.suites import refuse_unknown_suite
-from pullback_cli.uploading.gitlog import first_parents, reason_of
+from pullback_cli.uploading.git_log import first_parents, reason_of
 from pullback_cli.usage_errors import RefusalError, needs, note
 from pullback_cli.wording import in_options
 
@@ -59,7 +59,7 @@ Suite = Annotated[
 
 def _show_found(jobs: "Sequence[models.JobSummary]") -> None:
     if not jobs:
-        typer.echo("there are no such jobs: ask for one with `pullback job create`")
+        typer.echo("no jobs match; create one with `pullback job create`")
     show_jobs(jobs)
 
 

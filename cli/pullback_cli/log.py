@@ -1,4 +1,4 @@
-"""`pullback log`: tell the service what a branch is, so that results stand where their commits do."""
+"""`pullback log`: send the history of a branch to the service, so that results are placed at their commits."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import typer
 
 from pullback_cli.options import AsJson
 from pullback_cli.server_option import DEFAULT_SERVER, Server
-from pullback_cli.uploading.gitlog import first_parents, reason_of
+from pullback_cli.uploading.git_log import first_parents, reason_of
 from pullback_cli.usage_errors import RefusalError, needs
 from pullback_cli.wording import in_options
 from pullback_runners.git import output_of
@@ -41,7 +41,7 @@ def log(
     """Send the history of a branch to a service: parents, authors, times and titles of commits, no content.
 
     Results that were or will be uploaded stand at their commits' places; a branch that lost commits is shown as pushed
-    by force. Telling the same again changes nothing.
+    by force. Sending the same log again changes nothing.
 
     Examples:
     pullback log --project demo

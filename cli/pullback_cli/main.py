@@ -36,7 +36,7 @@ from pullback_cli import (
     workloads,
 )
 from pullback_cli.usage_errors import note, sentence_of
-from pullback_runners.agent.lifeline import die_with_named_parent
+from pullback_runners.agent.parent_death import die_with_named_parent
 
 app = typer.Typer(
     name="pullback",

@@ -18,10 +18,10 @@ def migrate() -> None:
 
     url = load_settings().require_database_url()  # what is wrong with it is said before anything heavy is loaded
 
-    from pullback_service import migrating
+    from pullback_service import migrations
 
-    before = migrating.revisions(url)
-    migrating.upgrade(url)
+    before = migrations.revisions(url)
+    migrations.upgrade(url)
     typer.echo(
         f"database at {before.head}" + (" already" if before.match else f", was at {before.current or 'nothing'}")
     )

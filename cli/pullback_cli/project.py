@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True)
 
-PublicRead = Annotated[
-    bool | None, typer.Option("--public/--private", help="Whether anybody may read it without a token.")
-]
+PublicRead = Annotated[bool | None, typer.Option("--public/--private", help="Allow reading without a token.")]
 
 
 @app.callback()
@@ -41,7 +39,7 @@ def project() -> None:
 @needs("service", "project create")
 def create(
     *,
-    name: Annotated[str, typer.Argument(help="What uploads name.")],
+    name: Annotated[str, typer.Argument(help="Name that uploads refer to.")],
     public: PublicRead = None,
     data: DataFolder = DEFAULT_DATA,
     as_json: AsJson = False,
@@ -162,7 +160,7 @@ def set_(
     url = database_url(data)
 
     from pullback_service.audit.trail import note
-    from pullback_service.deferring import defer_detection
+    from pullback_service.deferred_chores import defer_detection
     from pullback_service.ids import ProjectId
     from pullback_service.projects import queries
     from pullback_service.projects.schemas import BackfillPolicy, ProjectSummary

@@ -1,11 +1,11 @@
-"""`pullback rules`: what the repository's `pullback.toml` says of incidents, sent to a service."""
+"""`pullback rules`: send the rules of the repository's `pullback.toml` to a service."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pullback_cli.jobs.showing import show_json
+from pullback_cli.jobs.output import show_json
 from pullback_cli.service_commands import asks
 from pullback_cli.usage_errors import RefusalError
 
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 def rules(
     service: "Client",
     *,
-    project: Annotated[str | None, typer.Option(help="What the service calls it; default: the file's name.")] = None,
-    show: Annotated[bool, typer.Option("--show", help="Send nothing, and show the rules that hold.")] = False,
+    project: Annotated[
+        str | None, typer.Option(help="Name of the project in the service; default: the one in the file.")
+    ] = None,
+    show: Annotated[bool, typer.Option("--show", help="Send nothing; show the rules in force.")] = False,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -30,9 +32,9 @@ def rules(
     repository: Annotated[Path, typer.Option(help="Folder with pullback.toml; default: the current one.")] = Path(),
     as_json: bool,
 ) -> None:
-    """Send the rules of pullback.toml, and show those that hold.
+    """Send the rules of pullback.toml, or show those in force.
 
-    They take the place of all that held before: what is gone from the file is gone from the service. Needs a token of the scope
+    They replace all previous rules of the project: a rule removed from the file is removed from the service. Needs a token of the scope
     upload. `pullback upload` sends them from a checkout of the trunk.
 
     Exit status: 0; 2 where the file or a rule is refused, with its line: the previous rules remain in force.
@@ -57,7 +59,7 @@ def rules(
         show_json(answer)
         return
     if answer.older:
-        typer.echo(f"nothing was changed: the rules that hold are of a later commit, {(answer.commit or '')[:10]}")
+        typer.echo(f"nothing was changed: the rules in force are of a later commit, {(answer.commit or '')[:10]}")
     _show(answer, dry_run=dry_run)
 
 
@@ -67,7 +69,7 @@ def _file(repository: Path) -> "ProjectFile":
     found = find_project(repository)
     if found is None:
         raise RefusalError(
-            f"there is no {FILE} in {repository.resolve()}: go to the repository, or see what holds with --show --project NAME"
+            f"there is no {FILE} in {repository.resolve()}: change to the repository, or show the rules in force with --show --project NAME"
         )
     return found
 

@@ -66,7 +66,7 @@ def run(
 ) -> None:
     """Measure gradients against their baseline: time, memory and correctness.
 
-    In a repository with a pullback.toml these are its own; elsewhere the workloads that Pullback brings.
+    In a repository with a pullback.toml these are its own workloads, elsewhere those that come with Pullback.
 
     Exit status:
     0  all cases measured

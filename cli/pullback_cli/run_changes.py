@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from pullback_cli.receipts import WORDS, changes_line, series_in_words
+from pullback_cli.receipt_text import WORDS, changes_line, series_in_words
 from pullback_runners.workloads import Case
 from pullback_service.claims import BESIDE, COUNTED_IN_ONE_SESSION, EXACT_METRICS
 from pullback_service.comparisons.judging import Judgement, judge, of_equal_code, trend, urgency

@@ -61,7 +61,7 @@ def serve(
     from pullback_service.application import let_go
     from pullback_service.logs import configure_logs
     from pullback_service.metrics import Metrics
-    from pullback_service.migrating import warn_unless_fit
+    from pullback_service.migrations import warn_unless_fit
     from pullback_service.runtime import runtime_of
 
     configure_logs(settings)

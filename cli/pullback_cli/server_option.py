@@ -1,4 +1,4 @@
-"""`--server`: the service that a command asks."""
+"""`--server`: the service that a command talks to."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Commands that ask a service: the options they share, its client, and the answer as JSON or in words."""
+"""Common parts of commands that talk to a service: options, client, and output as JSON or text."""
 
 import functools
 import inspect
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pullback_cli.jobs.showing import show_json
+from pullback_cli.jobs.output import show_json
 from pullback_cli.options import AsJson, TokenFile
 from pullback_cli.server_option import DEFAULT_SERVER, Server
 from pullback_cli.usage_errors import needs

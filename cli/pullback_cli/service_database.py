@@ -43,10 +43,10 @@ def in_database(url: str, action: str, work: "Callable[[AsyncSession], Awaitable
     """Do some work in one transaction, with a line in the audit log when something was `note`d."""
     import asyncio
 
-    from pullback_service import migrating, models  # noqa: F401 - heavy, and an extra; every table
+    from pullback_service import migrations, models  # noqa: F401 - heavy, and an extra; every table
     from pullback_service.errors import RequestError
 
-    revisions = migrating.revisions(url)
+    revisions = migrations.revisions(url)
     if not revisions.match:
         raise RefusalError(revisions.remedy.removesuffix("."))
     try:

@@ -1,4 +1,4 @@
-"""`pullback status`: what runs on a data folder, by the state file, the processes and the service's own word."""
+"""`pullback status`: what runs on a data folder, from the state file, the processes and the service's status."""
 
 import importlib.metadata
 import json
@@ -42,7 +42,7 @@ def status(
     if server is not None and not _typed_only_data(context):
         raise typer.Exit(_of_service(server, token_file, as_json=as_json))
     folder = data.expanduser().absolute()
-    found = _look(folder, read_state(folder))
+    found = _state_of(folder, read_state(folder))
     if as_json:
         typer.echo(json.dumps(found, indent=2))
     else:
@@ -89,7 +89,7 @@ def _of_service(server: str, token_file: Path | None, *, as_json: bool) -> int:
     return 1 if said.findings else 0
 
 
-def _look(folder: Path, state: "UpState | None") -> dict[str, Any]:
+def _state_of(folder: Path, state: "UpState | None") -> dict[str, Any]:
     from pullback_cli.supervision.state_file import find_up
     from pullback_service.postgres import EmbeddedPostgres
 

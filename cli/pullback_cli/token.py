@@ -197,7 +197,7 @@ def _scope(given: str) -> "Scope":
 def _chosen(name: str) -> str:
     from pydantic import TypeAdapter, ValidationError
 
-    from pullback_service.characters import ChosenName
+    from pullback_service.name_characters import ChosenName
     from pullback_service.validation_errors import message_of
 
     try:

@@ -36,7 +36,7 @@ def up(
 ) -> None:
     """Start a service and an agent for this repository, and measure its commits as they are made.
 
-    In a folder without a pullback.toml nothing is measured here, and uploads are shown. The database is an embedded Postgres in the data folder, or the one of DATABASE_URL. Ctrl-C stops everything.
+    Without a pullback.toml in the folder, nothing is measured and only uploads are shown. The database is an embedded Postgres in the data folder, or the one of DATABASE_URL. Ctrl-C stops everything.
 
     Examples:
     pullback up

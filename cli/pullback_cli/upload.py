@@ -9,10 +9,10 @@ import typer
 
 from pullback_cli.log import learnt_in_words
 from pullback_cli.options import AsJson, TokenFile
-from pullback_cli.receipts import changes_in_words, commit_page
+from pullback_cli.receipt_text import changes_in_words, commit_page
 from pullback_cli.server_option import DEFAULT_SERVER, Server
 from pullback_cli.uploading import checkout
-from pullback_cli.uploading.gitlog import first_parents
+from pullback_cli.uploading.git_log import first_parents
 from pullback_cli.uploading.rules import send_rules
 from pullback_cli.usage_errors import RefusalError, needs
 
@@ -33,7 +33,9 @@ def upload(
     machine: Annotated[
         str | None, typer.Option(help="A name that is the same in every run; default: the file's.")
     ] = None,
-    format_name: Annotated[str | None, typer.Option("--format", help="If it cannot be detected.")] = None,
+    format_name: Annotated[
+        str | None, typer.Option("--format", help="Format of the file, if it cannot be detected.")
+    ] = None,
     variant: Annotated[str | None, typer.Option(help="How it was executed; default: external.")] = None,
     unit: Annotated[
         str | None, typer.Option(help="ns, or latency:ns,throughput:ops/s; for files without units.")

@@ -1,4 +1,4 @@
-"""The service's sentences in the words of the command line: the API speaks of parameters, a person types options."""
+"""The service's messages in terms of the command line: parameters of the API become options."""
 
 import re
 

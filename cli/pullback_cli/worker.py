@@ -23,7 +23,7 @@ def worker() -> None:
 
     from pullback_service import worker as chores
     from pullback_service.logs import configure_logs
-    from pullback_service.notifications.sending import outside_of
+    from pullback_service.notifications.transport import outside_of
 
     configure_logs(settings)
     collect_seldom()

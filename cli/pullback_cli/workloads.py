@@ -35,7 +35,7 @@ def workloads(
 
     Exit status:
     0  all shown
-    2  wrong usage; a file that cannot be loaded hides no other
+    2  wrong usage, or a file that cannot be loaded; the others are still shown
 
     Examples:
     pullback workloads

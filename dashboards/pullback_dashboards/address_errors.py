@@ -1,4 +1,4 @@
-"""Pages of errors in an address: one sentence that tells what is wrong and where, and links to go on.
+"""Error pages for invalid addresses: a sentence with the mistake and its place, and links to continue.
 
 Programs get the problem document (`problems.py` of the service), whose words are those of the API: `query.last`, `GET
 /api/v1/machines`. A page says the same about the address that stands in the browser, and keeps the API's words below.
@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from pullback_dashboards import links
 from pullback_dashboards.page_state import Address
 from pullback_dashboards.rendering import address_of
-from pullback_service.errors import Missing, RequestError, Thing
+from pullback_service.errors import MissingObject, RequestError, Thing
 
 _QUERY, _PATH = "query.", "path."
 _SHORT = 9
@@ -99,15 +99,15 @@ def _instead(listed: object) -> Iterator[OnwardLink]:
             yield OnwardLink(text, address)
 
 
-def _missing(request: Request, listed: list[dict[str, object]]) -> Missing | None:
+def _missing(request: Request, listed: list[dict[str, object]]) -> MissingObject | None:
     """The name in the path that is no number or no id."""
     for name, thing in _NUMBERED.items():
         if any(one["path"] == f"{_PATH}{name}" for one in listed):
-            return Missing(thing, str(request.path_params.get(name)))
+            return MissingObject(thing, str(request.path_params.get(name)))
     return None
 
 
-def _project(request: Request, status: int, error: Exception | None, missing: Missing | None) -> str | None:
+def _project(request: Request, status: int, error: Exception | None, missing: MissingObject | None) -> str | None:
     """Whatever else is missing was looked for in the project, which was there."""
     if missing is None or missing.thing == "project" or not isinstance(error, RequestError):
         return None
@@ -135,12 +135,12 @@ def _impossible(request: Request, listed: list[dict[str, object]], detail: str) 
             yield f"The address lacks “{name}=”, which this page needs."
 
 
-def _title(missing: Missing) -> str:
+def _title(missing: MissingObject) -> str:
     titles: Mapping[Thing, str] = {"branch": "No such commit or branch", "results": "No results yet"}
     return titles.get(missing.thing, f"No such {missing.thing}")
 
 
-def _sentence(request: Request, status: int, missing: Missing | None, project: str | None, detail: str) -> str:
+def _sentence(request: Request, status: int, missing: MissingObject | None, project: str | None, detail: str) -> str:
     if missing is None or status != HTTPStatus.NOT_FOUND:
         return detail.replace(f"{request.method} {request.url.path}", "this page")
     name, of = _shown(missing.name), f"Project {_shown(project)}" if project else "This project"
@@ -158,17 +158,17 @@ def _sentence(request: Request, status: int, missing: Missing | None, project: s
     return sentences.get(missing.thing) or (_not_there(missing) if missing.thing in _NUMBERED.values() else detail)
 
 
-def _not_there(missing: Missing) -> str:
+def _not_there(missing: MissingObject) -> str:
     where = "find it at its commit or its machine" if missing.thing == "report" else "choose an existing one"
     return f"There is no {missing.thing} {_identified(missing)}: check the address, or {where}."
 
 
-def _identified(missing: Missing) -> str:
+def _identified(missing: MissingObject) -> str:
     return missing.name if missing.name.isdecimal() else _shown(missing.name)
 
 
 def _onward(
-    request: Request, status: int, listed: list[dict[str, object]], missing: Missing | None, project: str | None
+    request: Request, status: int, listed: list[dict[str, object]], missing: MissingObject | None, project: str | None
 ) -> Iterator[OnwardLink]:
     """Links to go on: this page without what is wrong, the page that lists what exists, the overview."""
     asked = [pair for pair in request.query_params.multi_items() if pair[0] not in _NEEDED]
@@ -183,20 +183,20 @@ def _onward(
     yield OnwardLink("Back to the overview", links.overview(project or _named(request, missing)))
 
 
-def _named(request: Request, missing: Missing | None) -> str | None:
+def _named(request: Request, missing: MissingObject | None) -> str | None:
     """The project in the address; None if the error is that this project does not exist."""
     name = request.path_params.get("project")
     return name if isinstance(name, str) and (missing is None or missing.thing != "project") else None
 
 
-def _is_wrong(name: str, value: str, listed: list[dict[str, object]], missing: Missing | None) -> bool:
+def _is_wrong(name: str, value: str, listed: list[dict[str, object]], missing: MissingObject | None) -> bool:
     if missing is not None and missing.name == value and name in _NAMED_BY.get(missing.thing, ()):
         return True
     # Parameters of cases are written param=name=value or param.name=value, and told of by the first word.
     return any(one["path"] in {f"{_QUERY}{part}" for part in (name, name.partition(".")[0], "*")} for one in listed)
 
 
-def _listing(request: Request, status: int, missing: Missing, project: str | None) -> Iterator[OnwardLink]:
+def _listing(request: Request, status: int, missing: MissingObject, project: str | None) -> Iterator[OnwardLink]:
     """Pages that list what there is of such things."""
     match missing.thing:
         case "project":
@@ -232,6 +232,6 @@ def _shown(value: object) -> str:
 
 
 def _short(value: str) -> str:
-    """A value as it stands in an address, with what cannot be seen of it written out."""
+    """A value as the address has it, with invisible characters written out."""
     text = repr(value[:_LONGEST_SHOWN])[1:-1]
     return f"{text}…" if len(value) > _LONGEST_SHOWN else text

@@ -1,4 +1,4 @@
-"""Questions a page asks its reader: each answer is a link to the same page in another state."""
+"""Choices on a page: each option is a link to the same page in another state."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

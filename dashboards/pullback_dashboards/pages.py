@@ -6,28 +6,28 @@
     /projects/{project}/workloads/{workload}    one workload across commits
     /projects/{project}/commits/{sha}           what was measured at a commit
     /projects/{project}/commits/{sha}/cases/{case}
-                                                one case at a commit, against the commit measured before
+                                                one case at a commit, compared with the previous measured commit
     /projects/{project}/compare                 two commits, series by series
     /projects/{project}/explore                 series by what they are, drawn side by side
-    /projects/{project}/incidents               what changed since which commit, open incidents first
-    /projects/{project}/incidents/{id}          one incident: its evidence, what became of it
+    /projects/{project}/incidents               incidents, open ones first
+    /projects/{project}/incidents/{id}          one incident: its evidence and its history
     /projects/{project}/feed.atom               incidents, for feed readers
-    /projects/{project}/accuracy                how often what was told was right, by verdicts
+    /projects/{project}/accuracy                how often incidents were right, by verdicts
     /reports/{id}                               one upload
     /boards, /boards/{id}                       pages of pinned charts
     /boards/pin                                 choosing the board for a chart
-    /settings, /settings/projects/{project}     what may be changed, and by whom
-    /settings/tokens, /settings/audit           who may what, and who wrote what
-    /fleet                                      machines and their agents, and how the service is doing
-    /machines/{id}                              one machine: its noise, how it changed, what it did
-    /jobs, /jobs/{id}                           the queue, a job with its log
+    /settings, /settings/projects/{project}     settings of machines and projects
+    /settings/tokens, /settings/audit           tokens, and the audit log
+    /fleet                                      machines, agents, and the state of the service
+    /machines/{id}                              one machine: its noise, changes and jobs
+    /jobs, /jobs/{id}                           the queue; one job with its log
     /login, /logout                             signing in with a token, and out
-    /help                                       reading, uploading, the words
+    /help                                       how to read charts, how to upload, glossary
     /static/{hash}/{name}                       style sheet, scripts, Plotly
 
-Every page is JSON at the same address with `.json`, and Markdown of what it shows with `.md`; tables are CSV with `.csv`;
- a workload and explore have a chart with `.svg`, a workload and the incidents a badge with `.badge.svg`, for READMEs and boards. Addresses without a project lead to the one that
-was uploaded to last.
+Every page is JSON at the same address with `.json` and Markdown with `.md`; tables are CSV with `.csv`. A workload and explore
+have a chart with `.svg`, a workload and the incidents a badge with `.badge.svg`, for READMEs and boards. Addresses without a
+project lead to the project of the newest upload.
 """
 
 from fastapi import FastAPI, Request, Response
@@ -39,7 +39,7 @@ from pullback_dashboards.boards.page import router as boards_router
 from pullback_dashboards.case.page import router as case_router
 from pullback_dashboards.commit.page import router as commit_router
 from pullback_dashboards.compare.page import router as compare_router
-from pullback_dashboards.compressing import CompressionMiddleware
+from pullback_dashboards.compression import CompressionMiddleware
 from pullback_dashboards.explore.page import router as explore_router
 from pullback_dashboards.feed.page import router as feed_router
 from pullback_dashboards.fleet.page import router as fleet_router

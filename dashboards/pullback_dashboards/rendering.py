@@ -26,8 +26,8 @@ from pullback_dashboards.charts.static_chart import COLOURS_HASH, NARROWEST, WID
 from pullback_dashboards.charts.strip import Groups, strip
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.markdown_pages import markdown_of
+from pullback_dashboards.projection_notice import notice_of
 from pullback_dashboards.threaded_response import ThreadedResponse
-from pullback_dashboards.unprojected import notice_of
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.facts import Fact, ReadableFact, in_groups
 from pullback_dashboards.wording.markdown import markdown_text
@@ -36,7 +36,7 @@ from pullback_dashboards.wording.plurals import counted, noun
 from pullback_service.current_settings import base_of
 from pullback_service.exports.comma_separated import tame
 from pullback_service.logins.cookies import COOKIE, masked_csrf_of
-from pullback_service.visible import visible
+from pullback_service.visible_text import visible
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 Width = Annotated[int, Query(ge=NARROWEST, le=WIDEST, description="Of the chart; text keeps its size.")]

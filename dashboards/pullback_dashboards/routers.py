@@ -5,7 +5,7 @@ from typing import Any
 
 from fastapi import APIRouter, Depends
 
-from pullback_dashboards.bounds import bounded
+from pullback_dashboards.address_limits import bounded
 from pullback_service.routers import EVERY_ROUTE, LateRoute
 
 

@@ -1,4 +1,4 @@
-"""Routes of pages that have names in their address, whatever those names are.
+"""Routes of pages with names in their address, which may contain slashes.
 
 A name may hold a slash, which an address has as %2F; servers undo that before anything is routed, and a workload called
 `a/compare` would be taken for another page. So these routes look at the address as it was sent. An address that somebody

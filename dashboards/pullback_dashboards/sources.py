@@ -1,4 +1,4 @@
-"""From the service's queries to the history that pages draw. Effects at the rim: this file asks, the views compute."""
+"""Reads the history that pages draw, by the service's queries. The only file here with effects; views compute."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -16,10 +16,10 @@ from pullback_dashboards.history import (
     Result,
     variant_of_failures,
 )
-from pullback_dashboards.measuring_again import EXTERNAL
+from pullback_dashboards.rerun_commands import EXTERNAL
 from pullback_service import statements
 from pullback_service.comparisons.judging import Judgement
-from pullback_service.errors import Missing, NotFoundError
+from pullback_service.errors import MissingObject, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.models.projects import Project
 from pullback_service.models.reports import WRONG_GRADIENT
@@ -195,5 +195,5 @@ def chosen(machines: Sequence[MeasuringMachine], name: str | None) -> MeasuringM
             return machine
     known = ", ".join(machine.name for machine in machines)
     raise NotFoundError(
-        f"No machine {name!r} has measured this project: choose one of {known}.", missing=Missing("machine", name)
+        f"No machine {name!r} has measured this project: choose one of {known}.", missing=MissingObject("machine", name)
     )

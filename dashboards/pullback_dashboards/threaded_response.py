@@ -6,7 +6,7 @@ from typing import Self
 from fastapi import Response
 from starlette.types import Receive, Scope, Send
 
-from pullback_service.background_threads import aside
+from pullback_service.background_threads import in_background
 
 
 class ThreadedResponse(Response):
@@ -32,7 +32,7 @@ class ThreadedResponse(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Make it, then send it."""
         if not self._is_made:
-            self._take(await aside(self.made))
+            self._take(await in_background(self.made))
         await super().__call__(scope, receive, send)
 
     def _take(self, body: bytes) -> None:

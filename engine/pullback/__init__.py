@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pullback.transforms.constants import cut, stop_gradient, uncut
     from pullback.transforms.elementwise_maps import elementwise
     from pullback.transforms.jacobians import hessian, hvp, jacobian
-    from pullback.transforms.linearizing import jvp, linearize, vjp
+    from pullback.transforms.linearization import jvp, linearize, vjp
     from pullback.trees import register_pytree_node, tree_map
 
 __all__ = [
@@ -97,8 +97,8 @@ _HOMES = {
     "hvp": "pullback.transforms.jacobians:hvp",
     "inplace": "pullback.inplace",
     "jacobian": "pullback.transforms.jacobians:jacobian",
-    "jvp": "pullback.transforms.linearizing:jvp",
-    "linearize": "pullback.transforms.linearizing:linearize",
+    "jvp": "pullback.transforms.linearization:jvp",
+    "linearize": "pullback.transforms.linearization:linearize",
     "nn": "pullback.nn",
     "numpy": "pullback.numpy",
     "optim": "pullback.optim",
@@ -119,7 +119,7 @@ _HOMES = {
     "tree_map": "pullback.trees:tree_map",
     "uncut": "pullback.transforms.constants:uncut",
     "value_and_grad": "pullback.compiling.tiered:value_and_grad",
-    "vjp": "pullback.transforms.linearizing:vjp",
+    "vjp": "pullback.transforms.linearization:vjp",
     "vmap": "pullback.transforms.batching:vmap",
     "while_loop": "pullback.control.looping:while_loop",
 }

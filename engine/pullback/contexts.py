@@ -57,7 +57,7 @@ class Frame:
     def array(self) -> np.ndarray[Any, Any]:
         """The memory; an error once it has been released."""
         if not self._stack.holds(self, self._depth):
-            raise StateError("what a rule saved was asked for again after its pullback; a visit has one pullback")
+            raise StateError("saved values were read again after the pullback ran; a visit has one pullback")
         return self._array
 
     def release(self) -> None:
@@ -201,7 +201,7 @@ class Run:
         """The stack of this run, taken from the context at the first need."""
         if self._stack is None:
             if self._give_back is not None:
-                raise StateError("what this run kept has been given back; run the function again for another pullback")
+                raise StateError("the memory of this run was released; run the function again for another pullback")
             self._stack = self._context.take()
             # Also when the pullback is dropped uncalled: the run dies with it.
             self._give_back = weakref.finalize(self, self._context.give_back, self._stack)

@@ -1,4 +1,4 @@
-"""Looking at the engine at work: which rules ran, whether a plan reads dead memory, whether a saved array changed.
+"""Debugging of the engine: which rules ran, whether a plan reads dead memory, whether a saved array changed.
 
 >>> w, x = np.ones((2, 3)), np.ones(3)
 >>> with pb.debug.counting() as counts:

@@ -1,4 +1,4 @@
-"""Attributes of dataclasses that are no fields, and those of them that `__post_init__` computes from the fields.
+"""Attributes of dataclasses other than fields, and those that `__post_init__` computes from the fields.
 
 A copy with other fields, traced ones say, would keep what was computed from the old ones, and have no derivative by it. So
 `__post_init__` runs again on such a copy, as `dataclasses.replace` runs it, or an `__init__` that is not made by `dataclass` and

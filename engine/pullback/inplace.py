@@ -33,12 +33,12 @@ from pullback.core.kinds import Scalar
 from pullback.core.primitive import Trace, TracedValue, innermost_trace
 from pullback.core.types import type_of
 from pullback.errors import NeedsValueError
+from pullback.numpy_api.concrete_tracer import memory_of
 from pullback.numpy_api.traced_stores import assign
 from pullback.numpy_api.tracer import WritableArray
 from pullback.numpy_api.ufuncs import UFUNCS
-from pullback.numpy_api.valued import memory_of
 from pullback.rules.gemm import gemm_into
-from pullback.rules.inplace import Overwriting, copy, elementwise_into, matmul_into, may_overlap
+from pullback.rules.inplace import OverwritingPrimitive, copy, elementwise_into, matmul_into, may_overlap
 from pullback.tiers import current_tier
 from pullback.traces.recorder import Recorder
 from pullback.traces.tape import Tape
@@ -87,7 +87,7 @@ def _elementwise(rule: Scalar, name: str) -> Callable[..., Any]:
     return overwriting
 
 
-def _overwrite(rule: Overwriting, target: Any, /, *others: Any, **params: Any) -> Any:
+def _overwrite(rule: OverwritingPrimitive, target: Any, /, *others: Any, **params: Any) -> Any:
     if type(target) is WritableArray:  # made while the function is traced: what is written there is seen under any name
         kept = type_of(target)
         rule.infer(kept, *map(type_of, others), kept, **params)  # says what does not fit

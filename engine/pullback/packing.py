@@ -6,7 +6,7 @@ import numpy as np
 
 from pullback.core.primitive import TracedValue
 from pullback.errors import NeedsValueError
-from pullback.numpy_api.valued import ValuedTracer
+from pullback.numpy_api.concrete_tracer import ConcreteTracer
 from pullback.rules import packing
 
 
@@ -37,6 +37,6 @@ def pack(*views: Any, copy: bool | None = None) -> Any:
 def _concrete(view: Any) -> Any:
     """The array that a traced value stands for, if it has that one at hand."""
     value = view
-    while isinstance(value, ValuedTracer):
+    while isinstance(value, ConcreteTracer):
         value = value.value
     return value if np.shape(value) == np.shape(view) else None

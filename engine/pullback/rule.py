@@ -36,7 +36,7 @@ from pullback.core.types import ArrayType, Shape, dtype_of, is_array_like, shape
 from pullback.dataclass import dataclass
 from pullback.errors import DifferentiationError, NeedsValueError
 from pullback.traces.tape import Tape
-from pullback.transforms.linearizing import vjp
+from pullback.transforms.linearization import vjp
 
 __all__ = ["Rule", "Signature", "StatefulRule", "Visit", "stateful"]
 
@@ -180,7 +180,7 @@ class _VisitPrimitive(Primitive):
     def _fitting(self, place: int, cotangent: Any, value: Any) -> Any:
         if cotangent is None:
             raise DifferentiationError(
-                f"the pullback of {self.name} gave None for operand {place}, whose gradient is asked for; "
+                f"the pullback of {self.name} gave None for operand {place}, whose gradient is needed; "
                 "return zeros if it is zero"
             )
         got, expected = shape_of(cotangent), shape_of(value)

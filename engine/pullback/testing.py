@@ -25,7 +25,7 @@ from pullback import trees
 from pullback.core.primitive import TracedValue
 from pullback.core.types import dtype_of, is_array_like
 from pullback.dataclass import dataclass
-from pullback.transforms.linearizing import jvp, vjp
+from pullback.transforms.linearization import jvp, vjp
 
 Leaves = list[Any]
 

@@ -1,4 +1,4 @@
-"""The commit that was measured, as its checkout's git tells it."""
+"""The commit that was measured, read from its checkout by git."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -110,7 +110,7 @@ def compare_commits(
             raise max(no_room, key=lambda error: error.may_pass)
         if complete and not variants and comparisons and all(each.absent() for each in comparisons):
             reasons = [absence["message"] for each in comparisons if (absence := each.failure()) is not None]
-            raise UsageError(f"no variant is there at both commits: {reasons[0]}")
+            raise UsageError(f"no variant exists at both commits: {reasons[0]}")
         sentences = [] if variants else absences((each.case, each.absent()) for each in comparisons)
         comparisons = [each for each in comparisons if variants or not each.absent()]
         harness = {
@@ -204,7 +204,7 @@ def _choose_for_both(
         older = choose_for(reference.subject, suite, patterns, files, device)
     except UsageError as error:
         said = _told(str(error), candidate).replace(FIX_IT, "")  # the candidate could load it
-        told = f"the reference {_sha(reference)} has none of the workloads: {said}; give some that both can run by --workloads"
+        told = f"the reference {_sha(reference)} has none of the workloads: {said}; pass --workloads with a file that both commits can run"
         raise (LoadError(told, error.log) if isinstance(error, LoadError) else UsageError(told)) from error
     for remark in choice.remarks(candidate.subject):
         raise UsageError(remark)
@@ -219,8 +219,8 @@ def _choose_for_both(
     cases = [case for case in choice.cases if case.name in names]
     if not cases:
         raise UsageError(
-            f"no case is there at both commits: {_sha(reference)} has {_some(older.cases)}, "
-            f"{_sha(candidate)} has {_some(choice.cases)}; give workloads that both can run by --workloads"
+            f"no case exists at both commits: {_sha(reference)} has {_some(older.cases)}, "
+            f"{_sha(candidate)} has {_some(choice.cases)}; pass --workloads with a file that both commits can run"
         )
     return (
         replace(choice, cases=cases),
@@ -247,7 +247,7 @@ def _some(cases: Sequence[Case]) -> str:
 
 
 def is_equal_code(reference: BuiltCommit, candidate: BuiltCommit) -> bool:
-    """True if two commits have the same files of what is measured, or of what was installed of them, in one environment.
+    """True if two commits have equal measured files, or equal installed files, in one environment.
 
     A commit compared with itself is A/A.
     """

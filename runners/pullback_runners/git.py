@@ -53,9 +53,9 @@ def git(
 
 
 def watched_git(
-    repository: Path, *arguments: str, look: Callable[[], None], timeout_s: float
+    repository: Path, *arguments: str, watch: Callable[[], None], timeout_s: float
 ) -> "subprocess.CompletedProcess[bytes]":
-    """Run git as `git` does, and call `look` now and then; what that raises ends git and all it has started.
+    """Run git as `git` does, and call `watch` now and then; what that raises ends git and all it has started.
 
     Of what it writes the end of standard error is returned.
     """
@@ -69,19 +69,19 @@ def watched_git(
             start_new_session=True,
         )
         try:
-            status = _wait(process, look, timeout_s)
+            status = _wait(process, watch, timeout_s)
         except BaseException:
             _end(process)
             raise
         return subprocess.CompletedProcess(process.args, status, b"", tail_of(errors))
 
 
-def _wait(process: "subprocess.Popen[bytes]", look: Callable[[], None], timeout_s: float) -> int:
+def _wait(process: "subprocess.Popen[bytes]", watch: Callable[[], None], timeout_s: float) -> int:
     deadline = time.monotonic() + timeout_s
     while True:
         with suppress(subprocess.TimeoutExpired):
             return process.wait(min(_LOOK_S, timeout_s))
-        look()
+        watch()
         if time.monotonic() > deadline:
             raise subprocess.TimeoutExpired(process.args, timeout_s)
 

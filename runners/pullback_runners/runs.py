@@ -115,8 +115,8 @@ def run_suite(
     no ratios; `engine_dir` is a checkout whose engine
     is measured instead of the installed one; `commit` is the report's commit object. Where neither is given and workloads
     of a file of somebody's own are measured, project and commit are those of the repository that the file lies in, else
-    the engine's. `with_instructions` adds the metric `instructions`, counted by valgrind. `partial`: the variants are a
-    part of what is usually measured, and reports say so, as they do of `cases`. `holds_device`: the caller has the lock of the
+    the engine's. `with_instructions` adds the metric `instructions`, counted by valgrind. `partial`: the variants are
+    a part of the usual ones, and reports say so, as for `cases`. `holds_device`: the caller has the lock of the
     device, which is taken otherwise. `stop` is asked often: once it
     answers true the run ends within a slice, and the report holds the cases finished so far, with `harness.complete`
     false. A case that fails is in the report with its reason. Names and files that cannot be had are sentences in

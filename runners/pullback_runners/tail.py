@@ -1,4 +1,4 @@
-"""The end of what a process wrote to a file."""
+"""The end of a process's output in a file."""
 
 import os
 from typing import IO

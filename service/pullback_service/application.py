@@ -7,11 +7,10 @@ from importlib.metadata import version
 from fastapi import FastAPI
 
 from pullback_service import health, problems
+from pullback_service.access.authentication import Authenticator
 from pullback_service.access.budgets import Budgets
-from pullback_service.access.gate import Gate
-from pullback_service.bodies import Bodies
+from pullback_service.body_limits import Bodies
 from pullback_service.database import Database
-from pullback_service.description import describe
 from pullback_service.endpoints.agents import router as agents
 from pullback_service.endpoints.audit import router as audit
 from pullback_service.endpoints.backfills import router as backfills
@@ -20,11 +19,11 @@ from pullback_service.endpoints.channels import router as channels
 from pullback_service.endpoints.checks import router as checks
 from pullback_service.endpoints.commits import router as commits
 from pullback_service.endpoints.comparisons import router as comparisons
-from pullback_service.endpoints.description import router as description
 from pullback_service.endpoints.incidents import router as incidents
 from pullback_service.endpoints.jobs import router as jobs
 from pullback_service.endpoints.machines import router as machines
 from pullback_service.endpoints.matrix import router as matrix
+from pullback_service.endpoints.openapi import router as description
 from pullback_service.endpoints.projects import router as projects
 from pullback_service.endpoints.reports import router as reports
 from pullback_service.endpoints.rules import router as rules
@@ -32,26 +31,27 @@ from pullback_service.endpoints.series import router as series
 from pullback_service.endpoints.status import router as status
 from pullback_service.endpoints.tokens import router as tokens
 from pullback_service.exports.downloads import Downloads
-from pullback_service.heads import Heads
+from pullback_service.head_requests import HeadRequests
 from pullback_service.jobs.log_waits import LogWaits
 from pullback_service.jobs.wakeups import JobListener
 from pullback_service.machines.noise_cache import NoiseMemory
 from pullback_service.metrics import Metrics
 from pullback_service.middleware import RequestMiddleware
+from pullback_service.openapi import describe
 from pullback_service.readiness import Readiness
 from pullback_service.reports.intake import Intake
+from pullback_service.request_turns import FileTurns, ReadingTurns
 from pullback_service.roles import ALL_PROJECTS
 from pullback_service.routers import EVERY_ROUTE
 from pullback_service.runtime import Runtime, runtime_of
 from pullback_service.settings import Settings, load_settings
-from pullback_service.turns import FileTurns, ReadingTurns
 
 
 def create_service(settings: Settings | None = None) -> FastAPI:
     """The API on a database. Connections open with the application's lifespan and close with it."""
     settings = settings or load_settings()
     url = settings.require_database_url()
-    gate = Gate(
+    gate = Authenticator(
         required=settings.auth is not None,
         bootstrap=settings.token(),
         of_tokens=Budgets(settings.token_work, what="token"),
@@ -99,7 +99,7 @@ def create_service(settings: Settings | None = None) -> FastAPI:
         **EVERY_ROUTE,
     )
     app.add_middleware(RequestMiddleware, metrics=metrics, known=gate.known, local=settings.auth is None)
-    app.add_middleware(Heads)
+    app.add_middleware(HeadRequests)
     problems.install(app)
     for router in _ROUTERS:
         app.router.routes.extend(router.routes)

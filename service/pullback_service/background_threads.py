@@ -1,4 +1,4 @@
-"""Work that keeps a processor busy, done in a few threads: the event loop serves everybody else meanwhile.
+"""A few threads for work that keeps a processor busy, while the event loop serves other requests.
 
 Views and pages in all formats are made here, and long documents read. Two threads, for only one runs Python at a time, and the
 event loop has to wait for each of them before it may go on (`SWITCH_INTERVAL_S` of `pullback serve`).
@@ -17,7 +17,7 @@ from typing import Final, ParamSpec, TypeVar
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.errors import BusyError, TooManyRequestsError
-from pullback_service.work import counted, current
+from pullback_service.request_work import counted, current
 
 MOST_AT_ONCE: Final = 2
 MOST_WAITING: Final = 64
@@ -102,7 +102,7 @@ def _busy() -> BusyError:
     )
 
 
-aside: Final = BackgroundThreads(MOST_AT_ONCE, MOST_WAITING)
+in_background: Final = BackgroundThreads(MOST_AT_ONCE, MOST_WAITING)
 """Those of this process."""
-aside_alone: Final = BackgroundThreads(1, MOST_LARGE_WAITING)
+large_in_background: Final = BackgroundThreads(1, MOST_LARGE_WAITING)
 """One for what takes much memory and seconds: a second one of it would take as much again, and is no sooner done."""

@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pullback_service.database import sync_engine
 from pullback_service.errors import SetupError
-from pullback_service.migrating import Revisions, refuse_old_server, revisions
+from pullback_service.migrations import Revisions, refuse_old_server, revisions
 from pullback_service.postgres import client_programs
 from pullback_service.roles import ALL_PROJECTS
 from pullback_service.row_security import grant_tables, make_roles

@@ -17,8 +17,8 @@ from sqlalchemy.orm import Session, SessionTransaction
 from sqlalchemy.util import await_only
 
 from pullback_service.ids import ProjectId
+from pullback_service.request_work import waiting_for_database
 from pullback_service.roles import ALL_PROJECTS, SERVICE_ROLE
-from pullback_service.work import waiting_for_database
 
 # Longer waits than these mean that something is wrong; the request fails instead of piling up behind it.
 CONNECT_TIMEOUT_S = 5

@@ -1,4 +1,4 @@
-"""Addresses that the service, or an agent on its behalf, may connect to because somebody who is no operator named them.
+"""Addresses named by users that the service, or an agent on its behalf, is allowed to connect to.
 
 Public ones only: whoever may change a project must not reach what is inside of the network of a server. The operator may
 allow networks that are not public.

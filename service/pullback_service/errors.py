@@ -45,7 +45,7 @@ Thing: TypeAlias = Literal[
 ]
 
 
-class Missing(NamedTuple):
+class MissingObject(NamedTuple):
     """A missing object, with the name by which it was asked for. Answers of the API name it in their sentence alone."""
 
     thing: Thing
@@ -91,7 +91,7 @@ class RequestError(ServiceError):
         errors: Sequence[FieldError] = (),
         members: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
-        missing: Missing | None = None,
+        missing: MissingObject | None = None,
         kind: str | None = None,
     ) -> None:
         super().__init__(detail)

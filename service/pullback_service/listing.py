@@ -12,7 +12,7 @@ from fastapi import Depends, Response
 from pydantic import BaseModel
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.conditional_answers import UNCHANGED, AnswerForm, KnownAnswering
+from pullback_service.conditional_requests import UNCHANGED, ConditionalResponses, KnownAnswering
 from pullback_service.database import OpenSession
 from pullback_service.errors import InvalidInputError, NotAcceptableError
 from pullback_service.exports.media_types import EXPORTED, Format
@@ -40,12 +40,12 @@ LISTED: dict[int | str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ListRequest:
     """The request of a list."""
 
     session: AsyncSession
     opened: OpenSession
-    answer: AnswerForm
+    answer: ConditionalResponses
     form: Format | None
     limit: int
     cursor: str | None
@@ -70,8 +70,8 @@ async def _listing(
     opened: OpenedFile,
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
-) -> Listing:
-    return Listing(session, opened, answer, form, limit, cursor)
+) -> ListRequest:
+    return ListRequest(session, opened, answer, form, limit, cursor)
 
 
-KnownListing = Annotated[Listing, Depends(_listing)]
+KnownListing = Annotated[ListRequest, Depends(_listing)]

@@ -3,7 +3,7 @@
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.process_collector import ProcessCollector
 
-from pullback_service.work import Work
+from pullback_service.request_work import RequestWork
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
@@ -32,7 +32,7 @@ class Metrics:
         self.streams = Gauge("pullback_log_streams", "Requests for logs that wait for more.", registry=self.registry)
         self.jobs = Gauge("pullback_jobs", "Jobs by state.", ["state"], registry=self.registry)
 
-    def count(self, method: str, route: str, status: int, duration_s: float, work: Work) -> None:
+    def count(self, method: str, route: str, status: int, duration_s: float, work: RequestWork) -> None:
         """A request that was answered. Anybody may send any word as a method, which must not make a series each."""
         named = method if method in METHODS else "other"
         self.requests.labels(named, route, str(status)).inc()

@@ -14,13 +14,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pullback_service.browsers import refusal
+from pullback_service.cross_site_requests import refusal
 from pullback_service.logs import logger
 from pullback_service.metrics import Metrics
 from pullback_service.problems import problem, unexpected
 from pullback_service.process_memory import collect_between_requests
-from pullback_service.turns import RequestTurns
-from pullback_service.work import Work, serve
+from pullback_service.request_turns import RequestTurns
+from pullback_service.request_work import RequestWork, serve
 
 # For data: whatever a browser makes of it, it loads and runs nothing. Pages and charts say themselves what they need.
 SECURITY_HEADERS = (
@@ -58,7 +58,7 @@ class RequestMiddleware:
         structlog.contextvars.bind_contextvars(request_id=request_id)
         started = time.perf_counter()
         status = 0  # until an answer has begun
-        work = Work()
+        work = RequestWork()
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status

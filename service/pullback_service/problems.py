@@ -17,14 +17,14 @@ from sqlalchemy.exc import DBAPIError
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from pullback_service.browsers import SAFE_METHODS
+from pullback_service.cross_site_requests import SAFE_METHODS
 from pullback_service.database import AWAY, Database, is_read_only, lacks_role
 from pullback_service.errors import FieldError, InvalidInputError, RequestError, UnreadableBodyError
 from pullback_service.logs import logger, request_id
-from pullback_service.migrating import revisions_now
+from pullback_service.migrations import revisions_now
+from pullback_service.request_work import current
 from pullback_service.runtime import runtime_of
 from pullback_service.validation_errors import message_of
-from pullback_service.work import current
 
 MEDIA_TYPE = "application/problem+json"
 MOST_FIELD_ERRORS = 20

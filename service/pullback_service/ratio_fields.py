@@ -40,5 +40,5 @@ class RatioEntry(BaseModel, Generic[Number, Count]):
 
 
 def of_ratio(path: str) -> dict[str, str]:
-    """The sources of these fields for `plain_rows`, of rows with a ratio at a path."""
+    """The sources of these fields for `rows_to_models`, of rows with a ratio at a path."""
     return {name: f"{path}.{name}" for name in Ratio._fields}

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from pullback_service.database import Database
-from pullback_service.migrating import Revisions, revisions_now
+from pullback_service.migrations import Revisions, revisions_now
 
 HOLDS_S = 1.0
 

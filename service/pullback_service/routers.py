@@ -14,7 +14,7 @@ from starlette.routing import compile_path, get_name
 
 from pullback_service import problems
 from pullback_service.access.admission import authenticated
-from pullback_service.bodies import MOST_BYTES, Bodies
+from pullback_service.body_limits import MOST_BYTES, Bodies
 from pullback_service.importers.unpacking import refuse_too_many_values
 from pullback_service.runtime import runtime_of
 

@@ -1,4 +1,4 @@
-"""Row-level security: which rows of which project a transaction sees, as Postgres enforces it.
+"""Row-level security: Postgres decides which projects' rows a transaction sees.
 
 Every table whose rows belong to a project has two policies, and FORCE. For `SERVICE_ROLE`, as which every session begins,
 a row exists where its project is in the setting `pullback.projects` of the transaction: without the setting, no row does.

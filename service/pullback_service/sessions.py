@@ -11,17 +11,17 @@ from typing import Annotated
 from fastapi import Depends, Request
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.access.gate import address_of
+from pullback_service.access.authentication import address_of
 from pullback_service.access.scopes import need_of
 from pullback_service.audit.trail import write_line
-from pullback_service.browsers import SAFE_METHODS
 from pullback_service.caller import database_of
+from pullback_service.cross_site_requests import SAFE_METHODS
 from pullback_service.database import Database, OpenSession
 from pullback_service.exports.downloads import Downloads
 from pullback_service.exports.media_types import Format, WantedFormat
+from pullback_service.request_turns import FileTurns, ReadingTurns
+from pullback_service.request_work import current
 from pullback_service.runtime import instance_of, runtime_of
-from pullback_service.turns import FileTurns, ReadingTurns
-from pullback_service.work import current
 
 
 async def _read_session(request: Request) -> AsyncIterator[AsyncSession]:
@@ -80,7 +80,7 @@ def _database(request: Request) -> Database:
 
 
 def _payer() -> str:
-    """The payer of the request; where nobody pays, everybody is one caller."""
+    """The payer of the request; without a payer, all requests count as one caller."""
     work = current()
     return (work and work.payer) or ""
 

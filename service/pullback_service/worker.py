@@ -1,4 +1,4 @@
-"""`pullback worker`: runs chores until it is told to stop. Any number of them may run on one database."""
+"""`pullback worker`: runs chores until it is stopped. Any number of workers may run on one database."""
 
 import asyncio
 import signal
@@ -14,12 +14,12 @@ from pullback_service import models  # noqa: F401 - every table, so that foreign
 from pullback_service.chores.queries import ready_chores
 from pullback_service.chores.tasks import STALLED_AFTER_S, register
 from pullback_service.database import Database
-from pullback_service.deferring import QUEUE
+from pullback_service.deferred_chores import QUEUE
 from pullback_service.errors import SetupError
-from pullback_service.incidents.confirming import MINUTES_A_DAY
+from pullback_service.incidents.confirmation import MINUTES_A_DAY
 from pullback_service.logs import logger
-from pullback_service.migrating import revisions
-from pullback_service.notifications.sending import DeliverySettings
+from pullback_service.migrations import revisions
+from pullback_service.notifications.transport import DeliverySettings
 from pullback_service.roles import ALL_PROJECTS, SERVICE_ROLE
 
 CONCURRENCY = 4

@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from pullback_cli.main import app, main
-from pullback_service import migrating
+from pullback_service import migrations
 from pullback_service.backups import back_up, restore
-from pullback_service.checking import check
+from pullback_service.database_checks import check
 from pullback_service.errors import SetupError
 
 
@@ -205,8 +205,8 @@ def test_what_is_no_backup_is_refused_with_the_remedy(bare_database_url, tmp_pat
 
 
 def test_older_servers_are_refused(bare_database_url, tmp_path, monkeypatch):
-    monkeypatch.setattr(migrating, "OLDEST_POSTGRES", 99)
-    for act in (lambda: back_up(bare_database_url, tmp_path / "a"), lambda: migrating.upgrade(bare_database_url)):
+    monkeypatch.setattr(migrations, "OLDEST_POSTGRES", 99)
+    for act in (lambda: back_up(bare_database_url, tmp_path / "a"), lambda: migrations.upgrade(bare_database_url)):
         with pytest.raises(SetupError, match="is Postgres 18, and Pullback needs 99 or later"):
             act()
     assert list(tmp_path.iterdir()) == []

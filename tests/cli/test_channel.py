@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from pullback_cli.main import app, main
 from pullback_service import worker
-from pullback_service.notifications.sending import DeliverySettings
+from pullback_service.notifications.transport import DeliverySettings
 
 OUTSIDE = DeliverySettings(networks=(ip_network("127.0.0.0/8"),))
 URL = "https://hooks.example/T0/secret-part"

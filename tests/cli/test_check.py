@@ -242,8 +242,8 @@ def test_a_head_that_the_service_does_not_know_is_told_by_the_clone_and_comes_on
 def test_what_cannot_be_asked_is_one_sentence(pullback, upload, clone, tmp_path):
     upload("base")
     for options, said in {
-        ("--fail-on", "slow"): "'slow' is no finding; give any of wrong-gradient, regression",
-        ("--wait", "soon"): "--wait 'soon' is no time",
+        ("--fail-on", "slow"): "'slow' is not a kind of finding; give any of wrong-gradient, regression",
+        ("--wait", "soon"): "--wait 'soon' is not a duration",
         ("--markdown", str(tmp_path / "no" / "file")): "--markdown",
         ("--project", "other"): "other",
         ("--suite", "fast"): "fast",
@@ -514,4 +514,4 @@ def test_a_job_that_is_forbidden_is_not_enough_data(pullback, upload, agent, mon
 
     monkeypatch.setattr(Client, "create_job", forbidden)
     done = pullback("--base", "main")
-    assert (done.returncode, "scope upload, or `--wait 0`" in done.stdout) == (1, True)
+    assert (done.returncode, "scope upload, or pass `--wait 0`" in done.stdout) == (1, True)

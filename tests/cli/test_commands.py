@@ -53,7 +53,7 @@ def test_the_release_is_one_line():
 
 
 @pytest.mark.parametrize(
-    "part", ["pullback_service.worker", "pullback_service.migrating", "pullback_runners.agent.daemon"]
+    "part", ["pullback_service.worker", "pullback_service.migrations", "pullback_runners.agent.daemon"]
 )
 def test_who_answers_no_requests_does_not_load_what_answers_them(part):
     program = f"import sys, {part}; print(sorted({{'fastapi', 'starlette', 'uvicorn'}} & set(sys.modules)))"

@@ -62,7 +62,7 @@ def test_a_function_that_was_found_and_tried_is_on_the_screen_with_its_time(init
 
     again = init(repository)
     assert again.returncode == 2
-    assert "pullback.toml is there already; edit it, or overwrite it by --force" in again.stderr
+    assert "pullback.toml already exists; edit it, or overwrite it with --force" in again.stderr
 
 
 def test_a_function_that_refuses_vectors_is_tried_with_matrices(init, repository):

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from pullback_cli.jobs.completing import ids_that
+from pullback_cli.jobs.id_completion import ids_that
 from pullback_cli.main import app, main
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "jobs.md").read_text()

@@ -20,11 +20,11 @@ from tests.service.access.test_scopes import APP, walk
 from tests.service.conftest import make_case, make_report, make_variant
 
 from pullback_cli.app import create_app
-from pullback_service import rebuilding
+from pullback_service import database_rebuild
 from pullback_service.addresses import API
-from pullback_service.checking import check
 from pullback_service.database import Database
-from pullback_service.incidents.detecting import detect
+from pullback_service.database_checks import check
+from pullback_service.incidents.detection import detect
 from pullback_service.readings.projecting import project_everything
 from pullback_service.reports import retention
 from pullback_service.roles import ALL_PROJECTS
@@ -316,7 +316,7 @@ async def test_the_order_in_which_things_are_told_is_not_seen(urls, seed):
         assert sum(status == 200 for status, _ in shown.values()) > 80
         for url in urls:
             assert check(url) == []
-            again = await rebuilding.rebuild_everything(url, write=True)
+            again = await database_rebuild.rebuild_everything(url, write=True)
             assert (again.values.changed, again.readings.changed, again.steps.changed) == (0, 0, 0)
 
 

@@ -176,6 +176,8 @@ def addresses(place, *, method="GET"):
     for each, path in ROUTES:
         if each != method or path.startswith("/static"):
             continue
+        lacking = set(re.findall(r"{(\w+)", path)) - set(place)
+        assert not lacking, f"{path}: what `fill` returns has no value for {', '.join(lacking)}; add one there"
         address = re.sub(r"{(\w+)(?::path)?}", lambda found: quote(str(place[found[1]]), safe="/"), path)
         yield address
         if method == "GET":

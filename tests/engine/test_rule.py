@@ -138,7 +138,7 @@ def test_needed_says_which_cotangents_will_be_asked_for():
     np.testing.assert_array_equal(pb.grad(lambda a, b: np.sum(product(a, b)))(X, X), X)
     assert seen == [(True, False)]
     with pytest.raises(
-        pb.errors.DifferentiationError, match="product gave None for operand 1, whose gradient is asked"
+        pb.errors.DifferentiationError, match="product gave None for operand 1, whose gradient is needed"
     ):
         pb.grad(lambda a, b: np.sum(product(a, b)), wrt=1)(X, X)
 

@@ -7,7 +7,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import inspect
 
-from pullback_service import migrating
+from pullback_service import migrations
 from pullback_service.database import sync_engine
 from pullback_service.errors import MigrationError, SetupError
 from pullback_service.models import Base
@@ -15,7 +15,7 @@ from pullback_service.series.case_identity import label
 
 
 def test_migrations_from_zero_equal_the_models(bare_database_url):
-    migrating.upgrade(bare_database_url)
+    migrations.upgrade(bare_database_url)
     with sync_engine(bare_database_url).connect() as connection:
         context = MigrationContext.configure(
             connection, opts={"compare_type": True, "compare_server_default": True, "target_metadata": Base.metadata}
@@ -34,30 +34,30 @@ def test_check_constraints_of_the_database_are_those_of_the_models(database_url)
 
 
 def test_downgrade_leaves_nothing_and_upgrade_works_again(bare_database_url):
-    migrating.upgrade(bare_database_url)
-    migrating.downgrade(bare_database_url, "base")
+    migrations.upgrade(bare_database_url)
+    migrations.downgrade(bare_database_url, "base")
     with sync_engine(bare_database_url).connect() as connection:
         inspector = inspect(connection)
         assert inspector.get_table_names() == ["alembic_version"]
         assert "procrastinate" not in inspector.get_schema_names()
-    migrating.upgrade(bare_database_url)
-    assert migrating.revisions(bare_database_url).match
+    migrations.upgrade(bare_database_url)
+    assert migrations.revisions(bare_database_url).match
 
 
 def test_every_step_goes_back_and_forth(bare_database_url):
-    migrating.upgrade(bare_database_url, "0001")
+    migrations.upgrade(bare_database_url, "0001")
     for revision, before in (("0002", "0001"), ("0003", "0002"), ("0006", "0004"), ("0011", "0008")):
         with sync_engine(bare_database_url).connect() as connection:
             tables = set(inspect(connection).get_table_names())
-        migrating.upgrade(bare_database_url, revision)
-        migrating.downgrade(bare_database_url, before)
+        migrations.upgrade(bare_database_url, revision)
+        migrations.downgrade(bare_database_url, before)
         with sync_engine(bare_database_url).connect() as connection:
             assert set(inspect(connection).get_table_names()) == tables
-        migrating.upgrade(bare_database_url, revision)
+        migrations.upgrade(bare_database_url, revision)
 
 
 def test_branches_that_were_known_before_get_their_places(bare_database_url):
-    migrating.upgrade(bare_database_url, "0002")
+    migrations.upgrade(bare_database_url, "0002")
     with sync_engine(bare_database_url).begin() as connection:
         connection.exec_driver_sql("INSERT INTO project (name) VALUES ('demo')")
         for day, (sha, parent) in enumerate((("a", "0"), ("b", "a"), ("d", "c"))):
@@ -67,7 +67,7 @@ def test_branches_that_were_known_before_get_their_places(bare_database_url):
                 (sha, day),
             )
             connection.exec_driver_sql("INSERT INTO commit_parent VALUES (%s, 0, repeat(%s, 40))", (day + 1, parent))
-    migrating.upgrade(bare_database_url)
+    migrations.upgrade(bare_database_url)
     with sync_engine(bare_database_url).connect() as connection:
         rows = connection.exec_driver_sql("SELECT position, commit_id, after_gap FROM branch_commit ORDER BY 1").all()
     assert [tuple(row) for row in rows] == [(0, 1, False), (1, 2, False), (2, 3, True)]
@@ -98,7 +98,7 @@ def test_labels_that_read_alike_become_different_ones_and_go_back(
         with sync_engine(bare_database_url).connect() as connection:
             return connection.exec_driver_sql('SELECT label FROM "case"').scalar_one()
 
-    migrating.upgrade(bare_database_url, "0017")
+    migrations.upgrade(bare_database_url, "0017")
     with sync_engine(bare_database_url).begin() as connection:
         connection.exec_driver_sql("INSERT INTO project (name) VALUES ('demo')")
         connection.exec_driver_sql(
@@ -106,16 +106,16 @@ def test_labels_that_read_alike_become_different_ones_and_go_back(
             "VALUES (1, '', 'w', %s, %s, %s, %s)",
             (params, dtype, device, before),
         )
-    migrating.upgrade(bare_database_url, "0018")
+    migrations.upgrade(bare_database_url, "0018")
     assert stored() == after
-    migrating.downgrade(bare_database_url, "0017")
+    migrations.downgrade(bare_database_url, "0017")
     assert stored() == before
 
 
 def test_labels_are_stored_as_they_are_made_now(bare_database_url):
     """The migration has the rule as it was decided; what is uploaded behind it must read the same."""
     cases = [("w[n=1]", {}, None, None), ("w", {"n": "1", 'q"': [1, "a"], "x": 1.5}, "f,4", None)]
-    migrating.upgrade(bare_database_url, "0017")
+    migrations.upgrade(bare_database_url, "0017")
     with sync_engine(bare_database_url).begin() as connection:
         connection.exec_driver_sql("INSERT INTO project (name) VALUES ('demo')")
         for number, (workload, params, dtype, device) in enumerate(cases):
@@ -124,7 +124,7 @@ def test_labels_are_stored_as_they_are_made_now(bare_database_url):
                 "VALUES (1, %s, %s, %s, %s, %s, 'lost')",
                 (bytes([number]), workload, json.dumps(params), dtype, device),
             )
-    migrating.upgrade(bare_database_url)
+    migrations.upgrade(bare_database_url)
     with sync_engine(bare_database_url).connect() as connection:
         rows = connection.exec_driver_sql('SELECT params, label FROM "case" ORDER BY id').all()
     assert [stored for _, stored in rows] == [
@@ -134,7 +134,7 @@ def test_labels_are_stored_as_they_are_made_now(bare_database_url):
 
 
 def test_ratios_of_points_become_those_to_the_baseline_and_those_of_counts(bare_database_url):
-    migrating.upgrade(bare_database_url, "0018")
+    migrations.upgrade(bare_database_url, "0018")
     points = [  # metric, exact, variant, value, and what was stated of it: baseline, log ratio, outcome
         ("time", False, "unfused", 4.0, None, None, None),
         ("time", False, "fused", 2.0, "unfused", -0.7, "faster"),
@@ -173,7 +173,7 @@ def test_ratios_of_points_become_those_to_the_baseline_and_those_of_counts(bare_
                 "SELECT %s, 1, id, now(), %s, 'clean', %s, %s, %s, 7 FROM report",
                 (number, value, *ratio),
             )
-    migrating.upgrade(bare_database_url, "0019")
+    migrations.upgrade(bare_database_url, "0019")
     with sync_engine(bare_database_url).connect() as connection:
         rows = connection.exec_driver_sql(
             "SELECT metric, variant, baseline, round(log_ratio::numeric, 4)::float8, outcome, n "
@@ -192,9 +192,9 @@ def test_ratios_of_points_become_those_to_the_baseline_and_those_of_counts(bare_
 
 
 def test_upgrading_twice_changes_nothing(database_url):
-    before = migrating.revisions(database_url)
-    migrating.upgrade(database_url)
-    assert migrating.revisions(database_url) == before
+    before = migrations.revisions(database_url)
+    migrations.upgrade(database_url)
+    assert migrations.revisions(database_url) == before
     assert before.match
 
 
@@ -202,12 +202,12 @@ def test_a_database_of_a_newer_release_is_refused(database_url):
     with sync_engine(database_url).begin() as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(MigrationError, match="9999, which this release does not know"):
-        migrating.upgrade(database_url)
+        migrations.upgrade(database_url)
 
 
 def test_an_unreachable_database_is_one_sentence():
     with pytest.raises(SetupError, match="cannot be reached"):
-        migrating.upgrade("postgresql://nobody@127.0.0.1:1/nothing")
+        migrations.upgrade("postgresql://nobody@127.0.0.1:1/nothing")
 
 
 def test_the_queue_of_chores_can_be_called_from_any_search_path(database_url):
@@ -220,7 +220,7 @@ def test_the_queue_of_chores_can_be_called_from_any_search_path(database_url):
 
 
 def test_machines_and_agents_of_before_keep_what_is_theirs(bare_database_url):
-    migrating.upgrade(bare_database_url, "0021")
+    migrations.upgrade(bare_database_url, "0021")
     with sync_engine(bare_database_url).begin() as connection:
         for name in ("mine", "yours"):
             connection.exec_driver_sql("INSERT INTO project (name) VALUES (%s)", (name,))
@@ -235,7 +235,7 @@ def test_machines_and_agents_of_before_keep_what_is_theirs(bare_database_url):
                 "VALUES (%s, %s, '', '{agent}', '', %s, %s, %s)",
                 (f"t{number}", bytes([number]), agent, project, revoked),
             )
-    migrating.upgrade(bare_database_url)
+    migrations.upgrade(bare_database_url)
     with sync_engine(bare_database_url).begin() as connection:
         assert connection.exec_driver_sql("SELECT project_id FROM agent ORDER BY id").scalars().all() == [
             1,
@@ -246,15 +246,15 @@ def test_machines_and_agents_of_before_keep_what_is_theirs(bare_database_url):
         assert connection.exec_driver_sql("SELECT fingerprint, host FROM machine").all() == [("class", None)]
         connection.exec_driver_sql("UPDATE machine SET host = 'a'")
         connection.exec_driver_sql("INSERT INTO machine (fingerprint, host, name) VALUES ('class', 'b', 'box (2)')")
-    migrating.downgrade(bare_database_url, "0021")
+    migrations.downgrade(bare_database_url, "0021")
     with sync_engine(bare_database_url).connect() as connection:
         kept = connection.exec_driver_sql("SELECT id, fingerprint, name FROM machine ORDER BY id").all()
     assert [tuple(row) for row in kept] == [(1, "class", "box"), (2, "class 2", "box (2)")]
-    migrating.upgrade(bare_database_url)
+    migrations.upgrade(bare_database_url)
 
 
 def test_busy_reports_are_contaminated_ones_for_the_release_before(bare_database_url):
-    migrating.upgrade(bare_database_url, "0035")
+    migrations.upgrade(bare_database_url, "0035")
     with sync_engine(bare_database_url).begin() as connection:
         for statement in (
             "INSERT INTO project (name) VALUES ('demo')",
@@ -272,17 +272,17 @@ def test_busy_reports_are_contaminated_ones_for_the_release_before(bare_database
         with sync_engine(bare_database_url).connect() as connection:
             return connection.exec_driver_sql("SELECT quality FROM report ORDER BY idempotency_key").scalars().all()
 
-    migrating.upgrade(bare_database_url)
+    migrations.upgrade(bare_database_url)
     assert stored() == ["clean", "contaminated"]
     with sync_engine(bare_database_url).begin() as connection:
         connection.exec_driver_sql("UPDATE report SET quality = 'busy' WHERE quality = 'contaminated'")
-    migrating.downgrade(bare_database_url, "0035")
+    migrations.downgrade(bare_database_url, "0035")
     assert stored() == ["clean", "contaminated"]
-    migrating.upgrade(bare_database_url)
+    migrations.upgrade(bare_database_url)
 
 
 def test_stored_reports_get_the_device_of_their_cases(bare_database_url):
-    migrating.upgrade(bare_database_url, "0033")
+    migrations.upgrade(bare_database_url, "0033")
     devices = {"cpu": ["cpu"], "cuda": ["cuda"], "both": ["cpu", "cuda"], "unsaid": [None]}
     with sync_engine(bare_database_url).begin() as connection:
         for statement in (
@@ -311,7 +311,7 @@ def test_stored_reports_get_the_device_of_their_cases(bare_database_url):
                     'WHERE idempotency_key = %s AND "case".device IS NOT DISTINCT FROM %s',
                     (name, device),
                 )
-    migrating.upgrade(bare_database_url)
+    migrations.upgrade(bare_database_url)
     with sync_engine(bare_database_url).connect() as connection:
         stored = dict(connection.exec_driver_sql("SELECT idempotency_key, device FROM report").all())
     assert stored == {"cpu": None, "cuda": "cuda", "both": None, "unsaid": None}

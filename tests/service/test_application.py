@@ -11,7 +11,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, OperationalError
 from structlog.testing import capture_logs
 
-from pullback_service import migrating, readiness
+from pullback_service import migrations, readiness
 from pullback_service.database import Database
 from pullback_service.logins.cookies import COOKIE
 from pullback_service.problems import install
@@ -137,7 +137,7 @@ async def test_it_lives_and_is_ready(client):
 
 
 async def test_nothing_is_ready_before_the_migrations(start_service, database_url, report):
-    migrating.downgrade(database_url, "base")
+    migrations.downgrade(database_url, "base")
     async with start_service() as client:
         assert (await client.get("/healthz")).status_code == 200
         body = assert_problem(await client.get("/readyz"), 503)
@@ -147,7 +147,7 @@ async def test_nothing_is_ready_before_the_migrations(start_service, database_ur
             assert assert_problem(answer, 503)["type"] == "urn:pullback:problem:not-migrated"
 
 
-@pytest.mark.parametrize(("left_to", "status"), [(migrating.head(), 200), ("9998", 503), (None, 503)])
+@pytest.mark.parametrize(("left_to", "status"), [(migrations.head(), 200), ("9998", 503), (None, 503)])
 async def test_a_newer_database_is_served_by_releases_that_it_was_left_to(client, database_url, left_to, status):
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
@@ -176,7 +176,7 @@ async def test_a_database_that_went_away_is_seen_a_second_after_it_answered_last
 
     async def noted(database):
         asked.append(clock.now)
-        return await migrating.revisions_now(database)
+        return await migrations.revisions_now(database)
 
     monkeypatch.setattr(readiness, "revisions_now", noted)
     known, gone = readiness.Readiness(database, clock), Database("postgresql://nobody@127.0.0.1:1/nothing")

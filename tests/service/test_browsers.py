@@ -2,7 +2,7 @@
 
 import pytest
 
-from pullback_service.browsers import refusal
+from pullback_service.cross_site_requests import refusal
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from pullback_service.application import create_service
 from pullback_service.client import Client
-from pullback_service.description import REPEATABLE, operations_of
+from pullback_service.openapi import REPEATABLE, operations_of
 from pullback_service.settings import Settings
 
 ROOT = Path(__file__).parents[2]

@@ -14,8 +14,8 @@ from pullback_dashboards.report.page import CASES_OF_A_PAGE
 from pullback_service import background_threads as asides
 from pullback_service.background_threads import BackgroundThreads
 from pullback_service.errors import BusyError
+from pullback_service.request_work import RequestWork, serve
 from pullback_service.settings import Settings
-from pullback_service.work import Work, serve
 
 pytestmark = pytest.mark.anyio
 
@@ -72,7 +72,7 @@ async def test_health_pages_and_uploads_are_answered_while_more_pages_are_made_t
 
 async def test_whoever_comes_when_too_many_wait_is_told_to_come_again(pages, reports, held, monkeypatch):
     go_on, begun = held
-    monkeypatch.setattr(asides.aside, "_places", threading.BoundedSemaphore(2))
+    monkeypatch.setattr(asides.in_background, "_places", threading.BoundedSemaphore(2))
     report = reports.report(1)
     await pages.post("/api/v1/reports", json=report)
     address = f"/reports/{report['id']}.md"
@@ -154,7 +154,7 @@ async def test_one_request_waits_no_longer_for_two_threads_than_for_one(monkeypa
         monkeypatch.setattr(asides, "MOST_WAIT_S", 0.05)
         await turns(lambda: "second")
 
-    work, tasks = Work(), []
+    work, tasks = RequestWork(), []
     for begin in (turns(first.wait, 30), serve(work, twice()), turns(second.wait, 30)):
         tasks.append(asyncio.create_task(begin))
         await asyncio.sleep(0.05)

@@ -13,7 +13,7 @@ import psutil
 import psycopg
 import pytest
 
-from pullback_service import migrating
+from pullback_service import migrations
 from pullback_service.errors import PostgresError
 from pullback_service.postgres import MAJOR_VERSION, START_TIMEOUT_S, EmbeddedPostgres
 from pullback_service.roles import SERVICE_ROLE
@@ -51,12 +51,12 @@ def test_it_starts_answers_and_stops(server):
 
 
 def test_service_and_worker_connect_as_a_role_that_owns_nothing(server):
-    migrating.upgrade(server.start())
+    migrations.upgrade(server.start())
     with psycopg.connect(server.service_url()) as connection:
         assert connection.execute("SELECT session_user").fetchone() == (SERVICE_ROLE,)
         owned = "SELECT count(*) FROM pg_class WHERE relowner = session_user::regrole"
         assert connection.execute(owned).fetchone() == (0,)
-    assert migrating.revisions(server.service_url()).match
+    assert migrations.revisions(server.service_url()).match
 
 
 def test_data_survives_a_restart(server):

@@ -8,10 +8,10 @@ from psycopg import sql
 from sqlalchemy import text
 from tests.service.conftest import serving
 
-from pullback_service import backups, checking, migrating
+from pullback_service import backups, database_checks, migrations
 from pullback_service.database import Database, seeing_all_projects
 from pullback_service.errors import MigrationError
-from pullback_service.incidents.detecting import detect
+from pullback_service.incidents.detection import detect
 from pullback_service.models import Base
 from pullback_service.postgres import SUPERUSER
 from pullback_service.roles import ALL_PROJECTS, SERVICE_ROLE
@@ -209,16 +209,16 @@ async def test_an_owner_without_rights_over_roles_is_told_what_to_run(
     owner, postgres_server, migrated_template, report, tmp_path
 ):
     with pytest.raises(MigrationError, match="let an administrator of the server run `(.*)`, then") as refusal:
-        migrating.upgrade(owner)
+        migrations.upgrade(owner)
     wanted = str(refusal.value).split("`")[1]
     with psycopg.connect(postgres_server.url("postgres"), autocommit=True) as administrator:
         administrator.execute(wanted)
-    migrating.upgrade(owner)
+    migrations.upgrade(owner)
     async with serving(Settings(DATABASE_URL=owner)) as client:  # the owner's address serves as well
         assert (await client.post("/api/v1/reports", json=report)).status_code == 201
         listed = (await client.get("/api/v1/series")).json()["items"]
         assert listed
-    assert checking.check(owner) == []
+    assert database_checks.check(owner) == []
     # A backup holds every row although policies hold for the owner, and can be put back.
     backups.back_up(owner, tmp_path / "all.backup")
     with psycopg.connect(owner, autocommit=True) as connection:
@@ -229,9 +229,9 @@ async def test_an_owner_without_rights_over_roles_is_told_what_to_run(
     with psycopg.connect(owner, autocommit=True) as connection:
         assert {table: rows_in(connection, table) for table in GUARDED} == before
         connection.execute("ALTER TABLE point DISABLE ROW LEVEL SECURITY")
-    assert any("1 tables show the rows of every project" in finding for finding in checking.check(owner))
+    assert any("1 tables show the rows of every project" in finding for finding in database_checks.check(owner))
 
 
 def test_the_service_role_migrates_nothing(database_url):
     with pytest.raises(MigrationError, match="migrate as the owner"):
-        migrating.upgrade(database_url.replace(f"//{SUPERUSER}@", f"//{SERVICE_ROLE}@"))
+        migrations.upgrade(database_url.replace(f"//{SUPERUSER}@", f"//{SERVICE_ROLE}@"))

@@ -2,8 +2,8 @@
 
 import pytest
 
+from pullback_service.request_turns import FileTurns, ReadingTurns
 from pullback_service.runtime import Runtime
-from pullback_service.turns import FileTurns, ReadingTurns
 
 
 def test_an_object_is_found_by_its_own_type():

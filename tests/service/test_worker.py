@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 
 from pullback_service import worker
 from pullback_service.backups import back_up
-from pullback_service.checking import check
+from pullback_service.database_checks import check
 from pullback_service.models import Report
 from pullback_service.roles import SERVICE_ROLE
 from pullback_service.settings import Settings

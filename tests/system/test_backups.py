@@ -19,7 +19,7 @@ import pytest
 from tests.system.clusters import Cluster
 from tests.system.products import Product, until
 
-from pullback_service import migrating, postgres
+from pullback_service import migrations, postgres
 
 pytestmark = pytest.mark.system
 
@@ -161,10 +161,10 @@ def test_a_backup_of_the_release_before_is_restored_and_migrated(cluster, server
     now, older, restored = folder / "now.backup", empty_database(), empty_database()
     run(cluster, server.url(), "db", "backup", str(now))
     run(cluster, older, "db", "restore", str(now))
-    migrating.downgrade(older, "-1")  # as the release before has it, with data of every table
+    migrations.downgrade(older, "-1")  # as the release before has it, with data of every table
     of_before = folder / "before.backup"
     run(cluster, older, "db", "backup", str(of_before))
-    assert f"this release needs {migrating.head()}" in run(cluster, restored, "db", "restore", str(of_before))
+    assert f"this release needs {migrations.head()}" in run(cluster, restored, "db", "restore", str(of_before))
     run(cluster, restored, "db", "upgrade")
     run(cluster, restored, "db", "check")
     assert set(uploads.acknowledged) <= stored(restored) == stored(older)

@@ -26,7 +26,7 @@ from tests.system.clusters import Cluster, free_port
 from tests.system.products import Product, until
 
 import pullback_service
-from pullback_service import migrating
+from pullback_service import migrations
 
 pytestmark = pytest.mark.system
 
@@ -338,8 +338,8 @@ def newer_release(folder):
     package = folder / "newer" / "pullback_service"
     shutil.copytree(Path(pullback_service.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     if not (package / "_migrations").exists():  # in a wheel they are there
-        shutil.copytree(migrating.folder(), package / "_migrations")
-    (package / "_migrations" / "versions" / "9999_newer.py").write_text(NEWER.format(before=migrating.head()))
+        shutil.copytree(migrations.folder(), package / "_migrations")
+    (package / "_migrations" / "versions" / "9999_newer.py").write_text(NEWER.format(before=migrations.head()))
     return package.parent
 
 
@@ -384,7 +384,7 @@ def test_no_upload_is_lost_or_refused_while_replicas_are_upgraded_and_taken_back
         uploading = [pool.submit(send) for _ in range(MOST_AT_ONCE)]
         try:
             upgrade(newer_release)
-            assert migrating.revisions(database).current == "9999"
+            assert migrations.revisions(database).current == "9999"
             replace_all(release=newer_release)
             replace_all()  # the database stays as the newer release has it
         finally:
@@ -401,7 +401,7 @@ def test_no_upload_is_lost_or_refused_while_replicas_are_upgraded_and_taken_back
         keys = {key for (key,) in connection.execute("SELECT idempotency_key FROM report")}
         # For the other rate.
         connection.execute("ALTER TABLE report DROP later; DROP TABLE later")
-        connection.execute("UPDATE alembic_version SET version_num = %s", [migrating.head()])
+        connection.execute("UPDATE alembic_version SET version_num = %s", [migrations.head()])
     assert {f"upload {key}" for key, status in sent if status != 502} <= keys
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from pullback_service.description import operations_of
-from pullback_service.field_words import FIELD_WORDS
+from pullback_service.field_descriptions import FIELD_WORDS
+from pullback_service.openapi import operations_of
 
 MADE = "Made by `make api` from the description of the API: change the service, not this file."
 UPLOADED = "ReportDocument"  # sent as it is, never taken apart by the client

@@ -17,11 +17,11 @@ from typing import Any
 import httpx
 import structlog
 
-from pullback_service import migrating
+from pullback_service import migrations
 from pullback_service.application import create_service
 from pullback_service.database import Database
 from pullback_service.ids import ProjectId
-from pullback_service.incidents.detecting import detect
+from pullback_service.incidents.detection import detect
 from pullback_service.postgres import EmbeddedPostgres
 from pullback_service.roles import ALL_PROJECTS
 from pullback_service.runtime import runtime_of
@@ -282,7 +282,7 @@ def record(file: Path) -> None:
         server = EmbeddedPostgres(Path(folder) / "postgres", settings={"fsync": "off"})
         url = server.start()
         try:
-            migrating.upgrade(url)
+            migrations.upgrade(url)
             secret = Path(folder) / "token"
             secret.write_text(BOOTSTRAP)
             settings = Settings(database_url=url, auth="token", token_file=secret)

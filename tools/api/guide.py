@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 
 from tools.api.client_writer import PREFIX, type_of, understood
 
-from pullback_service.description import operations_of
+from pullback_service.openapi import operations_of
 from pullback_service.paging import DEFAULT_LIMIT, HIGHEST_LIMIT
 
 Schema = Mapping[str, Any]

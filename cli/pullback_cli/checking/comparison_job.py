@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pullback_cli.measuring_commands import Interrupts
-from pullback_cli.uploading.gitlog import first_parents
+from pullback_cli.uploading.git_log import first_parents
 from pullback_cli.usage_errors import RefusalError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def duration_s(text: str) -> float:
     """Seconds of `20m`, `90s`, `1h`, or of a bare number."""
     found = _DURATION.fullmatch(text.strip())
     if found is None:
-        raise RefusalError(f"--wait {text!r} is no time; give it like 90s, 20m or 1h, or 0 to wait for nothing")
+        raise RefusalError(f"--wait {text!r} is not a duration; write it like 90s, 20m or 1h, or 0 not to wait")
     return float(found[1]) * _SECONDS[found[2] or "s"]
 
 
@@ -130,7 +130,7 @@ def measure(
             raise
         return (
             f"It was not measured in turns, because this token may not create jobs ({problem}): give a token with the "
-            "scope upload, or `--wait 0` to answer by what is stored."
+            "scope upload, or pass `--wait 0` to judge by stored results alone."
         )
     ends = [_wait_for(client, job_id, deadline, patience) for job_id in jobs.values()]
     return " ".join(filter(None, ends)) or None
@@ -157,7 +157,7 @@ def _wait_for(client: "Client", job_id: int, deadline: float, patience: Patience
             if is_over:
                 return f"Job {job_id}, which measures both in turns, is not done after {patience.wait}: {said}."
         patience.sleep(min(PAUSE_S, max(0.0, deadline - patience.clock())))
-    return f"Job {job_id}, which measures both in turns, was not waited for; it goes on."
+    return f"Job {job_id}, which measures both in turns, is still running."
 
 
 def _wanted(

@@ -14,7 +14,7 @@ _RETRIES = 2  # of connections that could not be made
 
 
 class GitHubError(Exception):
-    """GitHub did not take something; the sentence says what, and what may help."""
+    """GitHub refused something; the sentence says what, and what may help."""
 
 
 class GitHub:
@@ -64,7 +64,7 @@ class GitHub:
             path = f"{self._repository}/issues/{pull_request}/comments?per_page={PAGE}&page={page}"
             found = self._ask("GET", path, needs="pull-requests: write")
             if not isinstance(found, list):
-                raise GitHubError(f"GitHub answered GET {path} with something else than a list")
+                raise GitHubError(f"GitHub answered GET {path} with something other than a list")
             yield from found
             if len(found) < PAGE:
                 return
@@ -89,11 +89,11 @@ class GitHub:
             try:
                 return answer.json()
             except ValueError as error:
-                raise GitHubError(f"GitHub answered {method} {path} with something else than JSON") from error
+                raise GitHubError(f"GitHub answered {method} {path} with something other than JSON") from error
         said = _message(answer)
         help_ = f"; the workflow's token needs `permissions: {{{needs}}}`, and has none in a workflow of a fork"
         raise GitHubError(
-            f"GitHub did not take {method} {path.partition('?')[0]} ({answer.status_code} {said})"
+            f"GitHub refused {method} {path.partition('?')[0]} ({answer.status_code} {said})"
             + (help_ if answer.status_code in {401, 403, 404} else "")
         )
 

@@ -1,4 +1,4 @@
-"""A verdict in its forms: for a terminal, Markdown, a check run of GitHub, JUnit, JSON. Pure: values in, text out.
+"""A verdict in all formats: for a terminal, Markdown, a check run of GitHub, JUnit, JSON. Pure: values in, text out.
 
 Names, messages and titles are strangers' text. It is of one line here, without control characters, and in Markdown it is code, so that
 it mentions nobody, links nowhere and ends no cell.
@@ -18,7 +18,7 @@ from pullback_cli.checking.verdict import Verdict, has_changes
 from pullback_dashboards.wording.markdown import code, neutral
 from pullback_runners.report.words import bytes_in_words, duration_in_words
 from pullback_service.client.models import CheckAnswer, CheckFinding
-from pullback_service.visible import visible
+from pullback_service.visible_text import visible
 
 NAME = "pullback"
 MOST_ROWS = 50

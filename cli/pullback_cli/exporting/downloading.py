@@ -1,4 +1,4 @@
-"""An answer as a file that is there whole or not at all."""
+"""A download to a file that is written completely or not at all."""
 
 import os
 import sys

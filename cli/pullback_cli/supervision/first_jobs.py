@@ -1,4 +1,4 @@
-"""The jobs `up` asks for: the commit that is checked out, a history for the first page, and new commits as they are made."""
+"""The jobs that `up` creates: the commit that is checked out, a history for the first page, and new commits as they are made."""
 
 import time
 from dataclasses import dataclass, replace
@@ -42,7 +42,7 @@ class FollowedJob:
 
 
 class MeasuredCheckout:
-    """The jobs of a checkout: what is there when `up` starts, and new commits as they are made."""
+    """The jobs of a checkout: those that exist when `up` starts, and new ones as they are made."""
 
     def __init__(self, api: ServiceApi, project: ProjectFile, suite: str) -> None:
         self._api = api
@@ -55,18 +55,18 @@ class MeasuredCheckout:
         self._heads: list[int] = []
         """Jobs of commits that somebody waits for, whose end was not told yet."""
         self._ask(history, is_fresh=False)
-        self._looked = time.monotonic()
+        self._polled = time.monotonic()
         self._moved = False
 
-    def look(self) -> Commit | None:
+    def poll(self) -> Commit | None:
         """Ask how the jobs stand, and for a commit that is new: it is returned, once. Before any of the history it is measured.
 
         No sooner than the agent can have told the service anything: what is asked for more often keeps the machine busy that measures.
         """
         new = None
-        if time.monotonic() - self._looked < HEARTBEAT_S:
+        if time.monotonic() - self._polled < HEARTBEAT_S:
             return None
-        self._looked = time.monotonic()
+        self._polled = time.monotonic()
         self._moved = self._watch.has_moved() or self._moved  # until the service has taken it
         if self._moved:
             history = read_history(self._project)

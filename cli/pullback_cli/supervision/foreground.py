@@ -22,7 +22,7 @@ from pullback_cli.supervision.supervisor import OF_THE_WORKER, ProcessKeepsDying
 from pullback_cli.supervision.up_database import UpDatabase
 from pullback_cli.usage_errors import RefusalError, note
 from pullback_runners.agent.process_mark import ProcessMark, end_trees
-from pullback_service import migrating
+from pullback_service import migrations
 from pullback_service.client import ClientError
 from pullback_service.settings import Settings
 
@@ -60,7 +60,7 @@ class _UpCommand:
         try:
             write_state(data, self._state)
             owner = self._database.start()
-            migrating.upgrade(owner)
+            migrations.upgrade(owner)
             if self._options.project is not None and self._database.is_embedded:
                 keep_repository(owner, self._options.project)
             url = self._database.service_url()
@@ -90,15 +90,15 @@ class _UpCommand:
                 self._display.say(f"note: {checkout.remark}")
         while True:
             self._obey_signals()
-            supervisor.look()
-            self._database.look()
+            supervisor.check()
+            self._database.check()
             if checkout is not None:
                 self._follow(checkout, api)
             time.sleep(_LOOK_S)
 
     def _follow(self, checkout: MeasuredCheckout, api: ServiceApi) -> None:
         try:
-            new = checkout.look()
+            new = checkout.poll()
         except ClientError as error:
             if not error.is_transient:
                 raise
@@ -115,7 +115,7 @@ class _UpCommand:
         deadline = time.monotonic() + _QUIET_TIMEOUT_S
         while quiet < _QUIET_LOOKS and time.monotonic() < deadline:
             self._obey_signals()
-            supervisor.look()
+            supervisor.check()
             time.sleep(1)
             before, used_s = used_s, supervisor.used_s()
             quiet = quiet + 1 if used_s - before < _QUIET_CPU_S else 0
@@ -124,7 +124,7 @@ class _UpCommand:
         deadline = time.monotonic() + READY_TIMEOUT_S
         while not api.is_ready():
             self._obey_signals()
-            supervisor.look(most_deaths=1)  # what cannot even start will not start the second time
+            supervisor.check(most_deaths=1)  # what cannot even start will not start the second time
             if time.monotonic() > deadline:
                 raise RefusalError(
                     f"the service was not ready after {READY_TIMEOUT_S:.0f} s: its reasons are in logs/api.log"

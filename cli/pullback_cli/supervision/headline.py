@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from pullback_cli.receipts import changes_in_words, commit_page
+from pullback_cli.receipt_text import changes_in_words, commit_page
 from pullback_cli.supervision.first_jobs import FollowedJob
 from pullback_cli.supervision.service_api import Item, ServiceApi
 from pullback_runners.report.words import time_in_words

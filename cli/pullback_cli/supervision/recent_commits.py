@@ -61,25 +61,25 @@ def _has_same_workloads(project: ProjectFile, sha: str) -> bool:
 
 
 class HeadWatch:
-    """Tells when HEAD of a clone has moved, to another commit or branch.
+    """Detects that HEAD of a clone has moved, to another commit or branch.
 
-    It has once it stays for two looks, since a rebase moves it many times a second.
+    It counts as moved when two polls find it in the same place, since a rebase moves it many times a second.
     """
 
     def __init__(self, repository: Path) -> None:
         self._repository = repository
-        self._known = self._seen = self._look()
+        self._known = self._seen = self._heads()
 
     def has_moved(self) -> bool:
-        """Look, and say whether there is a new commit, or one on another branch; each is told once."""
-        found = self._look()
+        """True, once for each, if there is a new commit or another branch."""
+        found = self._heads()
         settled, self._seen = found == self._seen, found
         if not found[0] or not settled or found == self._known:
             return False
         self._known = found
         return True
 
-    def _look(self) -> tuple[str, str]:
+    def _heads(self) -> tuple[str, str]:
         """The hash of the commit, empty without one, and the branch, empty where none is checked out."""
         commit = _ask(self._repository, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
         return commit, _ask(self._repository, "symbolic-ref", "--quiet", "HEAD")

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from pullback_cli.supervision.plan import ProcessPlan
-from pullback_runners.agent.lifeline import PARENT_VARIABLE
+from pullback_runners.agent.parent_death import PARENT_VARIABLE
 from pullback_runners.agent.process_mark import ProcessMark, end_trees
 
 COMMAND = (sys.executable, "-P", "-m", "pullback_cli")
@@ -53,7 +53,7 @@ class Supervisor:
             self._children.append(_Child(plan, process, mark))
             self._started(plan.name, mark)
 
-    def look(self, *, most_deaths: int = MOST_DEATHS) -> None:
+    def check(self, *, most_deaths: int = MOST_DEATHS) -> None:
         """Start again what has died, and say so; ProcessKeepsDyingError when that does not help."""
         for child in self._children:
             status = child.process.poll()

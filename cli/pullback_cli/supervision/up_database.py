@@ -32,7 +32,7 @@ class UpDatabase:
             self._say(f"making a database in {self._embedded.data_folder}")
         return self._embedded.start()
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Start the embedded server again if it has died."""
         if self.is_embedded and not self._embedded.is_running():
             self._say(f"Postgres ended unexpectedly (log: {self._embedded.log_file}): restarting")

@@ -1,4 +1,4 @@
-"""One upload: a body, what is said beside it, and the answer."""
+"""One upload: body, parameters and answer."""
 
 from collections.abc import Mapping
 from pathlib import Path

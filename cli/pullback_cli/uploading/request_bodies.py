@@ -1,4 +1,4 @@
-"""Files and folders as bodies of uploads: compressed, and GradBench's long logs without what nobody reads again."""
+"""Files and folders as bodies of uploads: compressed, and GradBench's long logs without the parts that are never read."""
 
 import gzip
 import io

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 from fastapi import Depends, Request, Response
 
 from pullback_dashboards.accuracy.view import AccuracyView, accuracy_view
+from pullback_dashboards.projection_notice import note_unprojected
 from pullback_dashboards.rendering import csv_response, page, page_at
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
-from pullback_dashboards.unprojected import note_unprojected
 from pullback_service import statements
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.accuracy import judged_incidents, noticed_steps

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
-from pullback_dashboards.boards.pinned import PinnedPage, read_address
+from pullback_dashboards.boards.pinned_pages import PinnedPage, read_address
 from pullback_dashboards.boards.view import (
     BoardsView,
     BoardView,
@@ -31,7 +31,7 @@ from pullback_dashboards.incident_marks import MOST_MARKS
 from pullback_dashboards.rendering import add_formats, csv_response, page, page_at
 from pullback_dashboards.routers import page_router
 from pullback_service import statements
-from pullback_service.access.gate import KnownCaller
+from pullback_service.access.authentication import KnownCaller
 from pullback_service.audit.trail import note, note_nothing
 from pullback_service.boards import queries
 from pullback_service.boards.queries import Pin, StoredChart
@@ -41,8 +41,8 @@ from pullback_service.errors import RequestError, refuse
 from pullback_service.fields import KnownId
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.queries import OPEN, incidents_between, open_incidents_of
-from pullback_service.plain_rows import filled
 from pullback_service.projects.queries import list_projects, project_by_name
+from pullback_service.rows_to_models import filled
 from pullback_service.series.query_parameters import choice_of
 from pullback_service.sessions import ReadSession, WriteSession
 

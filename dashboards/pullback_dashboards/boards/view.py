@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Any
 
 from pullback_dashboards import links
-from pullback_dashboards.boards.pinned import PinnedPage
+from pullback_dashboards.boards.pinned_pages import PinnedPage
 from pullback_dashboards.compare.view import Metric, Verdict
 from pullback_dashboards.incident_marks import IncidentMark, marks_of
 from pullback_service.boards.queries import StoredBoard, StoredChart
-from pullback_service.plain_rows import filled
+from pullback_service.rows_to_models import filled
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from pullback_dashboards import links
 from pullback_dashboards.case.sources import case_at
 from pullback_dashboards.case.view import CaseView
 from pullback_dashboards.history import short_of
+from pullback_dashboards.projection_notice import note_unprojected
 from pullback_dashboards.rendering import csv_response, page, page_at
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
-from pullback_dashboards.unprojected import note_unprojected
 from pullback_service import statements
 from pullback_service.commits.ref_names import CommitName, named_commits
 from pullback_service.errors import GoneError, NotFoundError

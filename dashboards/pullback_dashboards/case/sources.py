@@ -1,4 +1,4 @@
-"""Reading a case at a commit: the files that tell of it, and what may be said since the commit before."""
+"""Reading a case at a commit: the reports that hold it, and its changes since the previous commit."""
 
 from asyncio import gather
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from pullback_dashboards.case.view import CaseView, ReportEntry, Step, case_view
 from pullback_dashboards.history import Commit
 from pullback_dashboards.incident_marks import marks_of
 from pullback_service import statements
-from pullback_service.errors import GoneError, Missing, NotFoundError
+from pullback_service.errors import GoneError, MissingObject, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.accuracy import resolutions_of
 from pullback_service.incidents.irregularities import newest_of_case
@@ -21,9 +21,9 @@ from pullback_service.models.reports import Report
 from pullback_service.reports.case_reports import CasePlace, CaseReport, StoredCase
 from pullback_service.reports.queries import file_parts
 from pullback_service.reports.stored_files import case_of, case_of_parts
+from pullback_service.request_work import in_thread
 from pullback_service.series.queries import CommitFacts
 from pullback_service.steps.queries import news_at, steps_of_case
-from pullback_service.work import in_thread
 
 
 async def case_at(
@@ -97,7 +97,8 @@ async def _told(
     found = await in_thread(case_of, stored, case.identity)
     if found is None:
         raise NotFoundError(
-            f"The file of report {report.report_id} has no case {case.label!r}.", missing=Missing("case", case.label)
+            f"The file of report {report.report_id} has no case {case.label!r}.",
+            missing=MissingObject("case", case.label),
         )
     return ReportEntry(*found)
 

@@ -17,7 +17,6 @@ from pullback_dashboards.case.provenance import MeasuredFact, measured_facts
 from pullback_dashboards.charts.strip import Groups
 from pullback_dashboards.history import Claim, Commit, doubt_of_count, in_reading_order, metric_label
 from pullback_dashboards.incident_marks import IncidentMark
-from pullback_dashboards.measuring_again import reproduce_command
 from pullback_dashboards.report.view import (
     bigger_is_better,
     gradient_in_words,
@@ -26,6 +25,7 @@ from pullback_dashboards.report.view import (
     samples_in_words,
     value_of,
 )
+from pullback_dashboards.rerun_commands import reproduce_command
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.busyness import busy_words
 from pullback_service.claims import BASELINE, COUNTED_IN_ONE_SESSION
@@ -298,7 +298,7 @@ def _reasons(variants: Sequence[VariantBlock], judged: SeriesComparisons) -> Ite
     apart = sorted({amount.metric for amount in doubted if amount.metric in COUNTED_IN_ONE_SESSION})
     if apart:
         kinds = ", ".join(metric_label(name) for name in apart)
-        yield f"These counts vary between runs with what else the process does: {kinds}."
+        yield f"These counts vary between runs, because they depend on what else the process does: {kinds}."
 
 
 def _is_other_level(judged: SeriesComparison) -> bool:
@@ -406,7 +406,7 @@ def _others(entry: Mapping[str, Any], judged: SeriesComparisons) -> Iterator[Amo
 
 
 def _amount(name: str, metric: Mapping[str, Any] | None, judged: SeriesComparison | None) -> Amount:
-    """An amount, and how it differs; of what is measured and not counted what is likely is told, for that always differs."""
+    """An amount, and how it differs; of times, which always differ, likely changes are included."""
     value, unit = value_of(metric or {}), (metric or {}).get("unit", "")
     amount = Amount(
         metric=name,

@@ -1,4 +1,4 @@
-"""The picture that sites show beside a link to a page: whose it is, what it is, what it says, and its chart.
+"""The preview image of a link to a page: project, title, statement and chart.
 
 1200 x 630 is the shape that previews are cut to, so a chart alone, three times as wide as high, would lose its ends.
 """

@@ -1,12 +1,12 @@
-"""Text of strangers in SVG and in figures."""
+"""Untrusted text in SVG and in figures."""
 
 import html
 
-from pullback_service.visible import visible
+from pullback_service.visible_text import visible
 
 
 def escape(text: str) -> str:
-    """Text that is no markup, with what nobody sees made visible."""
+    """Escaped text, with invisible characters made visible."""
     return html.escape(visible(text))
 
 

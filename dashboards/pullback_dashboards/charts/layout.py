@@ -1,4 +1,4 @@
-"""The look that all figures share, kept as data in layout.json beside this file."""
+"""The layout that all figures share, kept as data in layout.json beside this file."""
 
 import json
 from copy import deepcopy

@@ -1,4 +1,4 @@
-"""One look per variant: colour, marker and line, so that lines can be told apart without seeing colours.
+"""One style per variant: colour, marker and line, so that lines can be distinguished without colours.
 
 Colours are names of the style sheet's custom properties; the page resolves them for the theme it is in. The hues are
 Okabe and Ito's, adjusted to a contrast of 3 against either ground.

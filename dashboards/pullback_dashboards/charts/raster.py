@@ -1,4 +1,4 @@
-"""Stills as PNG: for previews of links and for readers that show no SVG. Always on light ground, for nobody can be asked.
+"""Stills as PNG: for previews of links and for readers that show no SVG. Always on a light background, since the reader's theme is unknown.
 
 Letters are drawn with Inter, which comes as a package: a server need not have a font. Names in scripts that Inter does not
 have are drawn with the system's fonts, where there are any.

@@ -14,25 +14,25 @@ from pullback_dashboards.compare.parameters import commit_as_named
 from pullback_dashboards.fleet.view import failure_in_words
 from pullback_dashboards.history import Commit, short_of
 from pullback_dashboards.incident_marks import MOST_MARKS, IncidentMark, marks_of
-from pullback_dashboards.measuring_again import first_measurement
 from pullback_dashboards.news.sources import LOOKED_AT, changes_at, changes_given
+from pullback_dashboards.projection_notice import note_unprojected
 from pullback_dashboards.rendering import csv_response, page, page_at
 from pullback_dashboards.report.page import view_of
 from pullback_dashboards.report.view import ReportView
+from pullback_dashboards.rerun_commands import first_measurement
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
-from pullback_dashboards.unprojected import note_unprojected
 from pullback_service import statements
 from pullback_service.commits.queries import parents_known
 from pullback_service.commits.ref_names import named_commit
 from pullback_service.current_settings import base_of
-from pullback_service.errors import Missing, NotFoundError
+from pullback_service.errors import MissingObject, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.incidents.queries import incidents_since
 from pullback_service.jobs.queries import jobs_at
-from pullback_service.plain_rows import filled
 from pullback_service.projects.queries import project_by_name
 from pullback_service.reports.queries import StoredReport, outlines_of, reports_at
+from pullback_service.rows_to_models import filled
 from pullback_service.series.overview_data import measured_last
 from pullback_service.series.queries import MeasuringMachine, commit_facts, is_measured_here, machines_of
 from pullback_service.sessions import ReadSession
@@ -85,7 +85,7 @@ class Parent:
 
 @dataclass(frozen=True)
 class CommitView:
-    """A commit with what changed at it, its uploads, its jobs, and what the fullest upload says."""
+    """A commit with its changes, its uploads, its jobs, and the content of the fullest upload."""
 
     project: str
     commit: Commit
@@ -189,7 +189,7 @@ def _chosen(machines: Sequence[MeasuringMachine], name: str | None, commit: Comm
     remedy = f"choose one of {others}" if others else "upload a report of it"
     raise NotFoundError(
         f"No machine {name!r} has measured commit {commit.short}: {remedy}.",
-        missing=Missing("machine", name),
+        missing=MissingObject("machine", name),
     )
 
 

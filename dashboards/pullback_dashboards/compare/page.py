@@ -32,15 +32,15 @@ from pullback_dashboards.compare.view import (
 from pullback_dashboards.explore.view import Menu, MenuValue
 from pullback_dashboards.history import Commit, case_order, metric_label
 from pullback_dashboards.incident_marks import MOST_MARKS, marks_of
-from pullback_dashboards.measuring_again import compare_command
 from pullback_dashboards.news.sources import lately
 from pullback_dashboards.news.view import LATELY, moves
 from pullback_dashboards.page_state import Address, FormParameter
-from pullback_dashboards.projectless import elsewhere
+from pullback_dashboards.project_redirects import redirect_to_project
+from pullback_dashboards.projection_notice import note_unprojected
 from pullback_dashboards.rendering import csv_response, json_response, markdown_response, page, png_response
+from pullback_dashboards.rerun_commands import compare_command
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
-from pullback_dashboards.unprojected import note_unprojected
 from pullback_service import statements
 from pullback_service.commits.ref_names import names_to_choose
 from pullback_service.comparisons import queries
@@ -178,7 +178,7 @@ _PATH = "/projects/{project:path}/compare"
 async def compare_somewhere(request: Request, session: ReadSession) -> Response:
     """To the project that is asked for, else the one that was uploaded to last; without any, why there is nothing."""
     nothing = "This page compares two commits of a project, two of its branches or two machines."
-    return await elsewhere(request, session, links.compare, title="Compare", nothing=nothing)
+    return await redirect_to_project(request, session, links.compare, title="Compare", nothing=nothing)
 
 
 @router.get(_PATH + ".json")

@@ -28,18 +28,18 @@ from pullback_dashboards.explore.view import (
 )
 from pullback_dashboards.history import Metric, better_above, case_order, metric_label
 from pullback_dashboards.page_state import Address
-from pullback_dashboards.projectless import elsewhere
+from pullback_dashboards.project_redirects import redirect_to_project
+from pullback_dashboards.projection_notice import note_unprojected
 from pullback_dashboards.rendering import Width, csv_response, page, page_at, png_response, svg_response
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
-from pullback_dashboards.unprojected import note_unprojected
 from pullback_dashboards.wording import factors
-from pullback_service.background_threads import aside
+from pullback_service.background_threads import in_background
 from pullback_service.errors import refuse
 from pullback_service.ids import ProjectId, SeriesId
 from pullback_service.incidents.evidence import SeriesIncident, incidents_of_series
 from pullback_service.projects.queries import project_by_name
-from pullback_service.series.drawing import drawn_points
+from pullback_service.series.chart_marks import drawn_points
 from pullback_service.series.filters import PARAM
 from pullback_service.series.query_parameters import ChosenSeries
 from pullback_service.series.search import Facet, Facets, StoredSeries, facets, list_series
@@ -79,7 +79,7 @@ async def _read(
     if 0 < counted.series <= MOST_DRAWN:
         stored = await list_series(session, choice, after_id=None, limit=MOST_DRAWN)
         found = await _points_of(session, project_id, stored, last)
-    drawn, rows = await aside.after(
+    drawn, rows = await in_background.after(
         session, lambda: (charts_of(found, split=split, relative=y == "relative"), rows_of(found, project))
     )
     charts = tuple(
@@ -108,7 +108,7 @@ _PATH = "/projects/{project:path}/explore"
 async def explore_somewhere(request: Request, session: ReadSession) -> Response:
     """To the project that is asked for, else the one that was uploaded to last; without any, why there is nothing."""
     nothing = "This page draws any series of a project, chosen by workload, variant, metric and machine."
-    return await elsewhere(request, session, links.explore, title="Explore", nothing=nothing)
+    return await redirect_to_project(request, session, links.explore, title="Explore", nothing=nothing)
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ async def _draw(
         why = "no series match" if not stored else f"more than {MOST_DRAWN} series, too many for one chart"
         return ChartDrawing((), Axes(f"{project}: {why}", "", 1, "", ""))
     found = await _points_of(session, project_id, stored, last)
-    first = (await aside.after(session, charts_of, found, split=split, relative=y == "relative"))[0]
+    first = (await in_background.after(session, charts_of, found, split=split, relative=y == "relative"))[0]
     return ChartDrawing(first.curves, first.axes)
 
 

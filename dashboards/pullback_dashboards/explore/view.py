@@ -15,7 +15,7 @@ from pullback_dashboards.incidents.view import TONES, WRONG
 from pullback_dashboards.wording import factors, units
 from pullback_service.incidents.evidence import SeriesIncident
 from pullback_service.ratio import NO_RATIO
-from pullback_service.series.drawing import DrawnPoint
+from pullback_service.series.chart_marks import DrawnPoint
 from pullback_service.series.filters import PARAM
 from pullback_service.series.search import StoredSeries
 

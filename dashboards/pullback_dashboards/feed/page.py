@@ -1,4 +1,4 @@
-"""`/projects/{project}/feed.atom`: the incidents that people were told of, for feed readers."""
+"""`/projects/{project}/feed.atom`: announced incidents, for feed readers."""
 
 from typing import Annotated
 
@@ -6,7 +6,7 @@ from fastapi import Depends, Request, Response
 
 from pullback_dashboards import links
 from pullback_dashboards.feed.view import feed
-from pullback_dashboards.incidents.narrowing import Narrowing
+from pullback_dashboards.incidents.filters import IncidentFilters
 from pullback_dashboards.incidents.view import line_of
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
@@ -22,7 +22,7 @@ ENTRIES = 50
 
 @router.get("/projects/{project:path}/feed.atom")
 async def project_feed(
-    request: Request, project: str, session: ReadSession, asked: Annotated[Narrowing, Depends()]
+    request: Request, project: str, session: ReadSession, asked: Annotated[IncidentFilters, Depends()]
 ) -> Response:
     """The feed, of all machines, workloads, cases, variants and kinds or of those that are named."""
     await project_by_name(session, project)

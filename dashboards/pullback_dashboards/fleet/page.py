@@ -14,7 +14,7 @@ from pullback_dashboards.rendering import csv_response, page, page_at
 from pullback_dashboards.routers import page_router
 from pullback_service.current_settings import base_of
 from pullback_service.machines.dependencies import KnownNoise
-from pullback_service.plain_rows import filled
+from pullback_service.rows_to_models import filled
 from pullback_service.sessions import ReadSession
 from pullback_service.status.queries import read_status
 

@@ -1,4 +1,4 @@
-"""Asks the service who measures what, and turns its rows into lines."""
+"""Queries of the fleet page: machines, agents and jobs as lines."""
 
 from collections.abc import Mapping, Sequence
 
@@ -30,8 +30,8 @@ from pullback_service.machines.noise_cache import NoiseMemory, WindowNoise
 from pullback_service.machines.queries import list_machines, machine_names
 from pullback_service.models.jobs import Attempt
 from pullback_service.models.machines import Machine
-from pullback_service.plain_rows import filled
 from pullback_service.reports.queries import newest_of_machines
+from pullback_service.rows_to_models import filled
 
 MOST_MACHINES = 200
 _MOST_AGENTS = 500

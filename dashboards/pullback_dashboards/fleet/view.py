@@ -165,7 +165,7 @@ class MachineLine:
 
 
 def phase_in_words(phase: str | None) -> str:
-    """A phase as pages call it; what an agent of another kind says is shown as it is."""
+    """A phase as pages call it; progress of other agents is shown unchanged."""
     return PHASES.get(phase, phase) if phase else "starting"
 
 

@@ -30,7 +30,7 @@ _WORDS = {
     "rest": "a part of the change is left",
     "real": "said to be real",
     "noise": "said to be noise",
-    "expected": "said to be expected: the new level is accepted",
+    "expected": "marked as expected: the new level is accepted",
     "fixed": "said to be fixed",
     "revoked": "the verdict was taken back",
 }

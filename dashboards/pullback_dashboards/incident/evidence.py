@@ -18,8 +18,8 @@ from pullback_service.incidents.irregularities import Irregularity, irregulariti
 from pullback_service.incidents.queries import Detail, NamedChange
 from pullback_service.incidents.sentences import SHORT, lead_of, place_of_metric
 from pullback_service.incidents.trunk_changes import TrunkReading
-from pullback_service.plain_rows import filled
 from pullback_service.ratio import Ratio
+from pullback_service.rows_to_models import filled
 
 MOST_CHANGES = 100
 """Changes of an incident that its page shows; the API has all."""

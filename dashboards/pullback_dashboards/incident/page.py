@@ -27,13 +27,13 @@ from pullback_dashboards.incident.view import (
 )
 from pullback_dashboards.incidents.triage import ANSWERS, incident_of, triage_for, verdict_of
 from pullback_dashboards.incidents.view import line_of
+from pullback_dashboards.projection_notice import note_unprojected
 from pullback_dashboards.rendering import add_formats, csv_response, page
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
-from pullback_dashboards.unprojected import note_unprojected
 from pullback_dashboards.wording import factors
 from pullback_service import statements
-from pullback_service.access.gate import KnownCaller
+from pullback_service.access.authentication import KnownCaller
 from pullback_service.commits.queries import commit_by_sha
 from pullback_service.endpoints import incidents as endpoints
 from pullback_service.errors import GoneError, NotFoundError
@@ -163,7 +163,7 @@ async def judge_incident(
 async def assign_incident(
     request: Request, project: str, incident_id: KnownId, session: WriteSession, caller: KnownCaller
 ) -> Response:
-    """Put somebody in charge of an incident, or nobody, and show it again."""
+    """Set or clear the assignee of an incident, and show it again."""
     await _known(session, project, incident_id)
     form = await Form.of(request)
     form.needs("assignee")

@@ -13,7 +13,7 @@ from pullback_dashboards.incident.event_text import EventLine
 from pullback_dashboards.incident.evidence import ChangeRow, Objection, SeriesChart, forest_of
 from pullback_dashboards.incidents.triage import Triage
 from pullback_dashboards.incidents.view import IncidentLine
-from pullback_dashboards.measuring_again import compare_command, measure_command
+from pullback_dashboards.rerun_commands import compare_command, measure_command
 from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.plurals import counted
 from pullback_service.incidents.evidence import Message
@@ -35,10 +35,10 @@ _MEANINGS = {
     "merged": "It became a part of another incident.",
 }
 _CAUSES = {
-    "machine": "Cases that share nothing but the machine moved by alike factors. A slower machine does that, and so does a commit that "
-    "touches everything: only both commits measured in turns tell which.",
-    "baseline": "The other variants stood still by their own values: what moved is the baseline that their ratios are against.",
-    "tier": "The other variants of the same cases stood still: what moved is this variant.",
+    "machine": "Cases that share nothing but the machine moved by similar factors. A slower machine has that effect, and so has a commit that "
+    "changes everything: to tell them apart, measure both commits in turns.",
+    "baseline": "The values of the other variants did not change: the baseline of their ratios did.",
+    "tier": "The other variants of the same cases did not change: only this variant did.",
 }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pullback_dashboards.charts.badge import badge
 from pullback_dashboards.incident_marks import KINDS
-from pullback_dashboards.incidents.narrowing import SURE
+from pullback_dashboards.incidents.filters import SURE
 from pullback_service.incidents.queries import NOT_WORKING
 
 

@@ -14,19 +14,19 @@ from pullback_dashboards.choices import EmptyPage, question
 from pullback_dashboards.forms import SEE_OTHER, Form
 from pullback_dashboards.incident_marks import KINDS
 from pullback_dashboards.incidents.badge import incidents_badge
-from pullback_dashboards.incidents.narrowing import Narrowing
+from pullback_dashboards.incidents.filters import IncidentFilters
 from pullback_dashboards.incidents.triage import ANSWERS, box_of, chosen_in, incident_of, triage_for, verdict_of
 from pullback_dashboards.incidents.view import IncidentsView, line_of
-from pullback_dashboards.projectless import elsewhere
+from pullback_dashboards.project_redirects import redirect_to_project
+from pullback_dashboards.projection_notice import note_unprojected
 from pullback_dashboards.rendering import add_formats, csv_response, page, svg_response
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
-from pullback_dashboards.unprojected import note_unprojected
 from pullback_dashboards.wording.plurals import noun
-from pullback_service.access.gate import KnownCaller
+from pullback_service.access.authentication import KnownCaller
 from pullback_service.audit.trail import note
 from pullback_service.caller import Caller
-from pullback_service.errors import Missing, NotFoundError
+from pullback_service.errors import MissingObject, NotFoundError
 from pullback_service.incidents import triage
 from pullback_service.incidents.queries import CLOSED, OPEN, IncidentChoice, costly_incidents, count_incidents
 from pullback_service.incidents.schemas import IncidentKind, IncidentState
@@ -51,7 +51,7 @@ _SHOWN: Mapping[Show, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class State(Narrowing):
+class State(IncidentFilters):
     """Everything that the address of the page decides; `state` is one of them alone, whatever else is asked."""
 
     show: Show = "open"
@@ -82,7 +82,7 @@ async def _read(project: str, session: ReadSession, caller: KnownCaller, asked: 
     found = await costly_incidents(session, choice, by_cost=by_cost, skip=skip, limit=ON_A_PAGE + 1)
     if not found and asked.page > 1:
         raise NotFoundError(
-            f"There is no page {asked.page}: go to an earlier page.", missing=Missing("page", str(asked.page))
+            f"There is no page {asked.page}: go to an earlier page.", missing=MissingObject("page", str(asked.page))
         )
     earlier = asked.page - 1 if asked.page > 2 else None
     return IncidentsView(
@@ -113,7 +113,7 @@ _PATH = "/projects/{project:path}/incidents"
 async def incidents_somewhere(request: Request, session: ReadSession) -> Response:
     """To the project that is asked for, else the one that was uploaded to last; without any, why there is nothing."""
     nothing = "This page tells which commit made which gradient slower, use more memory, wrong, or fail."
-    return await elsewhere(request, session, links.incidents, title="Incidents", nothing=nothing)
+    return await redirect_to_project(request, session, links.incidents, title="Incidents", nothing=nothing)
 
 
 add_formats(router, _PATH, RequestedView)
@@ -127,7 +127,9 @@ async def incidents_csv(view: RequestedView) -> Response:
 
 
 @router.get(_PATH + ".badge.svg")
-async def incidents_badge_svg(project: str, session: ReadSession, asked: Annotated[Narrowing, Depends()]) -> Response:
+async def incidents_badge_svg(
+    project: str, session: ReadSession, asked: Annotated[IncidentFilters, Depends()]
+) -> Response:
     """The number of open incidents, as a badge; suspicions and improvements are not counted, unless the address asks for those."""
     known = await project_by_name(session, project)
     counts = await count_incidents(session, asked.open(project))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pullback_dashboards.forms import Form, checked
 from pullback_service.caller import Caller
-from pullback_service.errors import FieldError, InvalidInputError, Missing, NotFoundError
+from pullback_service.errors import FieldError, InvalidInputError, MissingObject, NotFoundError
 from pullback_service.fields import LARGEST_ID
 from pullback_service.incidents.schemas import VerdictRequest
 from pullback_service.models import Project
@@ -81,6 +81,7 @@ def incident_of(project: Project, incident: Incident) -> Incident:
     """An incident that belongs to a project; another project has none of that number."""
     if incident.project_id != project.id:
         raise NotFoundError(
-            f"Project {project.name!r} has no incident {incident.id}.", missing=Missing("incident", str(incident.id))
+            f"Project {project.name!r} has no incident {incident.id}.",
+            missing=MissingObject("incident", str(incident.id)),
         )
     return incident

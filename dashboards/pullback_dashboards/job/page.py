@@ -22,7 +22,7 @@ from pullback_dashboards.job.view import (
 from pullback_dashboards.queue.view import NO_ESTIMATE, ends_in_words, waiting_line
 from pullback_dashboards.rendering import add_formats, page
 from pullback_dashboards.routers import page_router
-from pullback_service.access.gate import KnownCaller
+from pullback_service.access.authentication import KnownCaller
 from pullback_service.addresses import API
 from pullback_service.agents.queries import agent_names
 from pullback_service.endpoints import jobs as endpoints

@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse
 from pullback_dashboards.login.view import login_view, own_address
 from pullback_dashboards.rendering import json_response, page
 from pullback_dashboards.routers import page_router
-from pullback_service.access.gate import KnownGate
+from pullback_service.access.authentication import KnownGate
 from pullback_service.audit.trail import note, note_nothing
 from pullback_service.errors import AuthenticationError, ForbiddenError
 from pullback_service.logins.cookies import COOKIE, clear_cookie, has_csrf_token, read_form, set_cookie

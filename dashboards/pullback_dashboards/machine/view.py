@@ -18,8 +18,8 @@ from pullback_service.machines.noise import PROVISIONAL_FLOOR, NoiseFigures
 from pullback_service.machines.noise_cache import WindowNoise
 from pullback_service.machines.queries import SelfCount
 from pullback_service.models.machines import FactsChange, Machine
-from pullback_service.plain_rows import filled
 from pullback_service.reports.queries import StoredReport
+from pullback_service.rows_to_models import filled
 
 _WINDOWS = (30, 90, 365)
 

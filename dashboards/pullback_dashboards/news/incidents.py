@@ -1,4 +1,4 @@
-"""The word of incidents on changes: what the news says of a series, its incident decides."""
+"""Incidents in the news: the state of a series' incident decides the wording of its change."""
 
 from collections.abc import Iterable, Iterator, Mapping
 

@@ -1,4 +1,4 @@
-"""Keeps what only an upload changes: how all cases of a machine stand, what changed at its newest commits, and the view.
+"""A cache of results that only an upload changes: the standing of all cases of a machine, the changes at its newest commits, and the view.
 
 They are made for every visit of the overview and of its filters and pages, and are the same until the next upload. The
 newest upload and the newest commits are part of the key; what else may move (a log that orders history anew, a report that
@@ -15,7 +15,7 @@ T = TypeVar("T")
 KEPT_FOR_S = 60.0
 
 
-class Keeping(Generic[T]):
+class TimedCache(Generic[T]):
     """The last few answers, by their keys. Nothing but the event loop of one process uses it."""
 
     def __init__(self, most: int, *, clock: Callable[[], float] = time.monotonic) -> None:

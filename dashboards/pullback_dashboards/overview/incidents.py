@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards.incidents.view import IncidentLine, line_of
-from pullback_dashboards.overview.cache import Keeping
+from pullback_dashboards.overview.cache import TimedCache
 from pullback_service.incidents.queries import details_of
 from pullback_service.models.incidents import Incident
 
 COUNTED = 100
 """The most open incidents that are counted."""
 
-_KEPT: Keeping[tuple[IncidentLine, ...]] = Keeping(64)
+_KEPT: TimedCache[tuple[IncidentLine, ...]] = TimedCache(64)
 """Details of incidents kept between requests: which are open is read every time."""
 
 

@@ -15,27 +15,27 @@ from pullback_dashboards.fleet.view import Fleet
 from pullback_dashboards.history import Commit, Metric, better_above, in_reading_order
 from pullback_dashboards.incidents.view import IncidentLine
 from pullback_dashboards.news.view import RECENTLY, News, moves, tell
-from pullback_dashboards.overview.cache import Keeping
+from pullback_dashboards.overview.cache import TimedCache
 from pullback_dashboards.overview.incidents import COUNTED, lines_of
 from pullback_dashboards.overview.parameters import SORTS, State, asked
 from pullback_dashboards.overview.sources import (
     CASES_OF_A_WORKLOAD,
     NewestMeasurements,
     OverviewData,
-    Paging,
+    WorkloadPages,
     find,
     present_of,
 )
 from pullback_dashboards.overview.view import Cell, HeatMap, Row, heat_map
+from pullback_dashboards.projection_notice import note_unprojected_of_listed, notice_of
 from pullback_dashboards.rendering import add_formats, csv_response, page
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
-from pullback_dashboards.unprojected import note_unprojected_of_listed, notice_of
 from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.plurals import counted
 from pullback_service import statements
 from pullback_service.agents.queries import count_fleet
-from pullback_service.background_threads import aside
+from pullback_service.background_threads import in_background
 from pullback_service.current_settings import base_of
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.queries import open_incidents
@@ -95,7 +95,7 @@ class OverviewView:
     questions: tuple[Question, ...] = ()
     filters: Filters | None = None
     empty: EmptyPage | None = None
-    paging: Paging | None = None
+    paging: WorkloadPages | None = None
     pages: tuple[tuple[int | None, str | None], ...] = ()
     open_all: str | None = None
     is_measured_here: bool = True
@@ -105,7 +105,7 @@ class OverviewView:
 RequestedState = Annotated[State, Depends(asked)]
 
 
-_SHOWN: Keeping[OverviewView] = Keeping(16)
+_SHOWN: TimedCache[OverviewView] = TimedCache(16)
 """A page of a hundred cells with their lines each: half a megabyte. It is asked for again every few seconds where it is open."""
 
 
@@ -161,7 +161,7 @@ async def _shown(session: AsyncSession, present: NewestMeasurements, places: _Pl
         machine=places.machine,
         commit=found.commits[-1],
         commits=len(found.commits),
-        heat=await aside(_heat, found, replace(state, project=places.project)),
+        heat=await in_background(_heat, found, replace(state, project=places.project)),
         news=told.news,
         news_left_out=told.left_out,
         questions=questions(_which_project(places.project, places.projects)),
@@ -311,7 +311,7 @@ def _filters(state: State, found: OverviewData, machine: str, machines: Sequence
     return Filters(state.q or "", state.changed, menus, kept, clear)
 
 
-def _pages(state: State, paging: Paging) -> tuple[tuple[int | None, str | None], ...]:
+def _pages(state: State, paging: WorkloadPages) -> tuple[tuple[int | None, str | None], ...]:
     """Numbers with their addresses: the first, the last, and those around the present one; None is a gap."""
     if paging.pages == 1:
         return ()

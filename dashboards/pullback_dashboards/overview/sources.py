@@ -25,7 +25,7 @@ from pullback_dashboards.history import (
 )
 from pullback_dashboards.news.sources import changes_among
 from pullback_dashboards.news.view import RECENTLY, changed_cases
-from pullback_dashboards.overview.cache import Keeping
+from pullback_dashboards.overview.cache import TimedCache
 from pullback_dashboards.overview.parameters import State
 from pullback_dashboards.overview.ranking import (
     Mean,
@@ -40,7 +40,7 @@ from pullback_dashboards.overview.view import SPARK_COMMITS
 from pullback_dashboards.wording.plurals import counted
 from pullback_service import statements
 from pullback_service.claims import BASELINE
-from pullback_service.errors import Missing, NotFoundError
+from pullback_service.errors import MissingObject, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.incidents.queries import SeriesChange, incident_changes_at
 from pullback_service.models.reports import WRONG_GRADIENT
@@ -61,7 +61,7 @@ CASES_OF_A_WORKLOAD = 40  # shown of one that is open; words in the filter find 
 
 
 @dataclass(frozen=True)
-class Paging:
+class WorkloadPages:
     """The part of the chosen workloads that a page shows, by number from 1, and the total with the number of cases."""
 
     first: int
@@ -91,15 +91,15 @@ class OverviewData:
     standings: Mapping[tuple[str, str], VariantResult]
     opened: frozenset[str]
     means: tuple[Mean, ...]
-    paging: Paging
+    paging: WorkloadPages
     suites: tuple[str, ...]
     devices: tuple[str, ...]
     is_measured_here: bool
     all_open: bool
 
 
-_LATELY: Keeping[History] = Keeping(16)
-_STOOD: Keeping[tuple[tuple[str, VariantResult], ...]] = Keeping(8)
+_LATELY: TimedCache[History] = TimedCache(16)
+_STOOD: TimedCache[tuple[tuple[str, VariantResult], ...]] = TimedCache(8)
 """Thousands of standings each: some megabytes."""
 
 
@@ -244,7 +244,7 @@ def _chosen(metrics: Sequence[Metric], state: State) -> Metric:
     if metrics and not state.narrows:
         raise NotFoundError(
             f"No metric {state.metric!r} was measured here: choose one of {', '.join(known)}.",
-            missing=Missing("metric", state.metric or ""),
+            missing=MissingObject("metric", state.metric or ""),
         )
     return Metric(state.metric or "time", "s", exact=False)  # of which the chosen cases have nothing
 
@@ -314,7 +314,7 @@ async def _earlier_baselines(
     return {asked[pair]: reading.value for pair, reading in (await readings_at(session, asked)).items()}
 
 
-def _page(workloads: Sequence[RankedWorkload], page: int) -> tuple[tuple[RankedWorkload, ...], Paging]:
+def _page(workloads: Sequence[RankedWorkload], page: int) -> tuple[tuple[RankedWorkload, ...], WorkloadPages]:
     variants = {variant for one in workloads for variant in one.extremes}
     size = min(MOST_WORKLOADS, max(8, CELLS_ON_A_PAGE // max(1, len(variants))))
     skip = (page - 1) * size
@@ -322,11 +322,11 @@ def _page(workloads: Sequence[RankedWorkload], page: int) -> tuple[tuple[RankedW
         pages = max(1, math.ceil(len(workloads) / size))
         raise NotFoundError(
             f"There is no page {page}: {counted(len(workloads), 'workload')} chosen, which fit on {counted(pages, 'page')} of {size}: choose a page up to {pages}.",
-            missing=Missing("page", str(page)),
+            missing=MissingObject("page", str(page)),
         )
     shown = tuple(workloads[skip : skip + size])
     cases = sum(len(one.cases) for one in workloads)
-    return shown, Paging(skip + 1, skip + len(shown), len(workloads), cases, page, size)
+    return shown, WorkloadPages(skip + 1, skip + len(shown), len(workloads), cases, page, size)
 
 
 def _drawn(

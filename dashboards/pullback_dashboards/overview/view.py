@@ -9,10 +9,10 @@ from pullback_dashboards import links
 from pullback_dashboards.charts.sparkline import Tick, sparkline
 from pullback_dashboards.charts.squares import squares
 from pullback_dashboards.history import Commit, Curve, Failure, Metric, baseline_in_words, short_of
-from pullback_dashboards.measuring_again import EXTERNAL
 from pullback_dashboards.news.view import RECENTLY, Move
 from pullback_dashboards.overview.parameters import State
 from pullback_dashboards.overview.ranking import Extremes, Mean, RankedWorkload, VariantResult
+from pullback_dashboards.rerun_commands import EXTERNAL
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.plurals import counted
 from pullback_service.claims import BASELINE

@@ -14,12 +14,12 @@ from pullback_dashboards.history import History
 from pullback_dashboards.incidents.view import IncidentLine
 from pullback_dashboards.news.sources import lately
 from pullback_dashboards.news.view import Extent, News, tell
-from pullback_dashboards.overview.cache import Keeping
+from pullback_dashboards.overview.cache import TimedCache
 from pullback_dashboards.overview.incidents import COUNTED, lines_of
 from pullback_dashboards.overview.sources import present_of
+from pullback_dashboards.projection_notice import note_unprojected, notice_of
 from pullback_dashboards.rendering import csv_response, page, page_at
 from pullback_dashboards.routers import page_router
-from pullback_dashboards.unprojected import note_unprojected, notice_of
 from pullback_service import statements
 from pullback_service.current_settings import base_of
 from pullback_service.ids import ProjectId
@@ -43,7 +43,7 @@ COLUMNS = (
     "changes",
     "newest_change",
 )
-_LATELY: Keeping[History] = Keeping(MOST_TOLD)
+_LATELY: TimedCache[History] = TimedCache(MOST_TOLD)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from pullback_dashboards.rendering import csv_response, page, page_at
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.wording.plurals import counted
 from pullback_service.current_settings import base_of
-from pullback_service.errors import Missing, NotFoundError
+from pullback_service.errors import MissingObject, NotFoundError
 from pullback_service.fields import LARGEST_ID
 from pullback_service.jobs.forecast_inputs import outlook
 from pullback_service.jobs.queries import ACTIVE, JobChoice, count_jobs, list_jobs, waiting_jobs
@@ -70,7 +70,7 @@ async def _read(request: Request, session: ReadSession, asked: RequestedState) -
     if asked.machine is not None and asked.machine not in ids:
         raise NotFoundError(
             f"There is no machine {asked.machine!r}: GET /api/v1/machines lists them.",
-            missing=Missing("machine", asked.machine),
+            missing=MissingObject("machine", asked.machine),
         )
     fleet = await fleet_now(session)
     choice = JobChoice(
@@ -89,7 +89,7 @@ async def _read(request: Request, session: ReadSession, asked: RequestedState) -
         if not found and asked.page > 1:
             raise NotFoundError(
                 f"There is no page {asked.page}: {counted(counts.get('queued', 0), 'job')} waiting; go to an earlier page.",
-                missing=Missing("page", str(asked.page)),
+                missing=MissingObject("page", str(asked.page)),
             )
         waiting = await job_lines(session, found)
     ended, older = await _ended(session, choice, asked) if asked.state not in {"queued", "running"} else ((), None)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pullback_dashboards.choices import EmptyPage, Question
 from pullback_dashboards.fleet.view import Fleet, JobLine
 from pullback_dashboards.wording.moments import duration
-from pullback_service.jobs.forecast_inputs import Outlook
+from pullback_service.jobs.forecast_inputs import QueueForecast
 from pullback_service.jobs.forecasting import Forecast
-from pullback_service.plain_rows import filled
+from pullback_service.rows_to_models import filled
 
 NO_ESTIMATE = "no estimate"
 
@@ -73,7 +73,7 @@ class Filters:
 
 @dataclass(frozen=True)
 class QueueView:
-    """The queue: what runs, a page of what waits, a page of what was done."""
+    """The queue: running jobs, a page of waiting ones, a page of finished ones."""
 
     fleet: Fleet
     filters: Filters
@@ -95,7 +95,7 @@ class QueueView:
         return self.first + len(self.waiting) - 1
 
 
-def waiting_lines(jobs: Sequence[JobLine], outlook: Outlook) -> tuple[WaitingLine, ...]:
+def waiting_lines(jobs: Sequence[JobLine], outlook: QueueForecast) -> tuple[WaitingLine, ...]:
     """Waiting jobs with their forecast; the end of a very long queue has none."""
     return tuple(waiting_line(job, outlook.waiting.get(job.id)) for job in jobs)
 
@@ -114,7 +114,7 @@ def waiting_line(job: JobLine, told: Forecast | None) -> WaitingLine:
     )
 
 
-def running_lines(jobs: Sequence[JobLine], outlook: Outlook) -> tuple[RunningLine, ...]:
+def running_lines(jobs: Sequence[JobLine], outlook: QueueForecast) -> tuple[RunningLine, ...]:
     """Jobs at work, and when each will be done."""
     return tuple(
         RunningLine(job, ends_in_words(outlook.remaining_s.get(job.id)), outlook.remaining_s.get(job.id))

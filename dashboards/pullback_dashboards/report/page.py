@@ -11,7 +11,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_dashboards import links
 from pullback_dashboards.history import Commit, short_of
-from pullback_dashboards.measuring_again import reproduce_command
 from pullback_dashboards.rendering import csv_file, csv_of, page, page_at
 from pullback_dashboards.report.view import (
     TABLE,
@@ -25,18 +24,19 @@ from pullback_dashboards.report.view import (
     metrics_of,
     table_of,
 )
+from pullback_dashboards.rerun_commands import reproduce_command
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.wording.busyness import busy_words
 from pullback_dashboards.wording.moments import read_instant
 from pullback_service import statements
-from pullback_service.background_threads import aside, aside_alone
-from pullback_service.errors import GoneError, Missing, NotFoundError
+from pullback_service.background_threads import in_background, large_in_background
+from pullback_service.errors import GoneError, MissingObject, NotFoundError
 from pullback_service.exports.comma_separated import tame
 from pullback_service.models.reports import Report
-from pullback_service.plain_rows import filled
 from pullback_service.reports.queries import StoredReport, outlines_of, report_by_id
 from pullback_service.reports.reconstruction import remains_of
 from pullback_service.reports.stored_files import LARGE_PACKED_BYTES, outline_of
+from pullback_service.rows_to_models import filled
 from pullback_service.sessions import ReadSession
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ async def _read(report_id: UUID, session: ReadSession, page: PageNumber = 1) -> 
     if page > view.pages:
         raise NotFoundError(
             f"There is no page {page}: the report has {view.pages}, choose one of them.",
-            missing=Missing("page", str(page)),
+            missing=MissingObject("page", str(page)),
         )
     return view
 
@@ -111,13 +111,13 @@ async def _made_of(
     """The result of `make`, in a thread: of a report's document, or of what remains and why its file is gone."""
     read = file or Report(id=stored.report.id)
     is_large = len(read.body or b"") + len(read.document or b"") > LARGE_PACKED_BYTES
-    thread = aside_alone if is_large else aside
+    thread = large_in_background if is_large else in_background
     try:
         return await thread.after(session, lambda: make(outline_of(read), None))
     except GoneError as error:
         gone = error.detail
     remains = await remains_of(session, stored.report)
-    return await aside_alone.after(session, make, remains, gone)
+    return await large_in_background.after(session, make, remains, gone)
 
 
 def report_view(

@@ -36,7 +36,7 @@ from pullback_dashboards.settings.view import (
     rules_of,
     token_row,
 )
-from pullback_service.access.gate import KnownCaller
+from pullback_service.access.authentication import KnownCaller
 from pullback_service.audit.queries import list_lines
 from pullback_service.audit.trail import note
 from pullback_service.caller import SCOPES
@@ -50,7 +50,7 @@ from pullback_service.notifications.queries import MOST_CHANNELS, list_channels,
 from pullback_service.projects import queries as projects
 from pullback_service.projects.schemas import ProjectChange, ProjectRequest
 from pullback_service.sessions import ReadSession, WriteSession
-from pullback_service.tokens import making
+from pullback_service.tokens import issuance
 from pullback_service.tokens import queries as tokens
 from pullback_service.tokens.schemas import CodeRequest, TokenRequest
 
@@ -200,7 +200,7 @@ async def make_token(request: Request, session: WriteSession, caller: KnownCalle
             "expires_in_days": form.number("days"),
         },
     )
-    _, shown = await making.make_token(session, caller, wanted)
+    _, shown = await issuance.make_token(session, caller, wanted)
     made = Secret("token", wanted.name, shown.secret, shown.expires_at, f"Authorization: Bearer {shown.secret}")
     return await _shown_once(request, session, caller, made)
 
@@ -208,7 +208,7 @@ async def make_token(request: Request, session: WriteSession, caller: KnownCalle
 @router.post("/settings/tokens/{token_id}/revoke")
 async def end_token(request: Request, token_id: KnownId, session: WriteSession) -> Response:
     """End a token at once, and the logins made with it."""
-    await making.end_token(session, TokenId(token_id))
+    await issuance.end_token(session, TokenId(token_id))
     return RedirectResponse(onward(request, links.settings("tokens")), status_code=SEE_OTHER)
 
 
@@ -218,7 +218,7 @@ async def make_code(request: Request, session: WriteSession, caller: KnownCaller
     form = await Form.of(request)
     told = {"project": form.text("project") or None, "expires_in_minutes": form.number("minutes")}
     wanted = checked(CodeRequest, {name: value for name, value in told.items() if value is not None})
-    shown = await making.make_code(session, caller, wanted)
+    shown = await issuance.make_code(session, caller, wanted)
     base = base_of(request)
     command = f"pullback agent --server {base} --token-file code"
     return await _shown_once(

@@ -16,7 +16,7 @@ from pullback_service.models.machines import Machine
 from pullback_service.models.projects import Project
 from pullback_service.notifications.queries import StoredChannel, StoredDelivery
 from pullback_service.notifications.schemas import ChannelSummary
-from pullback_service.plain_rows import filled
+from pullback_service.rows_to_models import filled
 from pullback_service.settings import Settings
 from pullback_service.tokens.queries import StoredToken
 

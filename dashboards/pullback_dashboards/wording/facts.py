@@ -112,7 +112,7 @@ class ReadableFact:
 
 @dataclass(frozen=True)
 class Fact:
-    """A name and a value, as text; of what a machine or a run told, also as a person reads it, which is part of pages only."""
+    """A name and a value, as text; a fact that a machine or a run reported, and its form for people, which only pages have."""
 
     name: str
     value: str

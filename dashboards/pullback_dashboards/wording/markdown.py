@@ -2,7 +2,7 @@
 
 import re
 
-from pullback_service.visible import visible
+from pullback_service.visible_text import visible
 
 _MARKUP = frozenset("\\|*_`<>[]#")
 

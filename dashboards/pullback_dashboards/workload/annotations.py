@@ -23,7 +23,7 @@ _GRAVITY = ("failed", "worse", "better", "likely-worse", "likely-better", "unsur
 class CountChange:
     """An exact metric of a variant that is another than at the commit that was followed.
 
-    `doubt` says why nobody knows whether the commit did it, where nobody does.
+    `doubt` is the reason why the commit may not be the cause, if there is one.
     """
 
     place: int

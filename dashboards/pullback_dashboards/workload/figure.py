@@ -21,7 +21,7 @@ from pullback_dashboards.history import TIERS, Commit, Metric
 from pullback_dashboards.wording import units
 from pullback_dashboards.workload.annotations import LANES, Event, Lane
 from pullback_dashboards.workload.view import Mark, Plot, State, TableRow, Track, WorkloadView, relative_height
-from pullback_service.visible import visible
+from pullback_service.visible_text import visible
 
 _ROW, _OWN, _LANE, _GAP, _AROUND = (
     230,

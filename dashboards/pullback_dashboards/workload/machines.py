@@ -11,7 +11,7 @@ from pullback_dashboards.history import TIERS, Metric, in_reading_order
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.workload.scales import is_log
 from pullback_dashboards.workload.view import State
-from pullback_service.series.sketching import Sketch
+from pullback_service.series.sketches import Sketch
 
 
 @dataclass(frozen=True)

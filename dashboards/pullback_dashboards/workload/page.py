@@ -15,18 +15,18 @@ from pullback_dashboards.charts.static_chart import WIDTH
 from pullback_dashboards.choices import Question, question, questions
 from pullback_dashboards.history import better_above
 from pullback_dashboards.overview.view import bracket
+from pullback_dashboards.projection_notice import note_unprojected
 from pullback_dashboards.rendering import Width, csv_response, json_response, page, page_at, png_response, svg_response
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
-from pullback_dashboards.unprojected import note_unprojected
 from pullback_dashboards.wording import factors
 from pullback_dashboards.workload.figure import heights, workload_figure
 from pullback_dashboards.workload.machines import Machines
 from pullback_dashboards.workload.sources import WorkloadData, find
 from pullback_dashboards.workload.static_charts import chart, spoken_of, stills, workload_badge
 from pullback_dashboards.workload.view import CHOICES, State, WorkloadView, beside_time, workload_view
-from pullback_service.background_threads import aside
-from pullback_service.errors import Missing, NotFoundError
+from pullback_service.background_threads import in_background
+from pullback_service.errors import MissingObject, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import project_by_name
 from pullback_service.sessions import ReadSession
@@ -66,7 +66,7 @@ async def _view(
 ) -> tuple[WorkloadView, WorkloadData]:
     project_id = ProjectId((await project_by_name(session, project)).id)
     found = await find(session, project_id, project, workload, state, curves_alone=curves_alone)
-    view = await aside.after(
+    view = await in_background.after(
         session,
         workload_view,
         found.history,
@@ -80,7 +80,7 @@ async def _view(
     if state.page > view.pages:
         raise NotFoundError(
             f"There is no page {state.page}: the table has {view.pages}, choose one of them.",
-            missing=Missing("page", str(state.page)),
+            missing=MissingObject("page", str(state.page)),
         )
     return view, found
 
@@ -119,7 +119,7 @@ _PATH = "/projects/{project:path}/workloads/{workload:path}"
 @router.get(_PATH + ".figure.json")
 async def workload_figure_json(asked: RequestedPage) -> Response:
     """The figure that the page's script draws."""
-    return json_response(await aside(workload_figure, asked.view))
+    return json_response(await in_background(workload_figure, asked.view))
 
 
 @router.get(_PATH + ".badge.svg")

@@ -24,7 +24,7 @@ from pullback_dashboards.workload.annotations import CountChange, EventSentence,
 from pullback_dashboards.workload.machines import Machines, side_by_side
 from pullback_dashboards.workload.view import State
 from pullback_service import statements
-from pullback_service.errors import Missing, NotFoundError
+from pullback_service.errors import MissingObject, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.evidence import incidents_of_case
 from pullback_service.models.reports import WRONG_GRADIENT
@@ -33,7 +33,7 @@ from pullback_service.series import case_history as queries
 from pullback_service.series.case_history import CaseHistory, CaseSeries
 from pullback_service.series.overview_data import KnownCase
 from pullback_service.series.queries import MeasuringMachine, machines_of
-from pullback_service.series.sketching import Sketch, sketches_of
+from pullback_service.series.sketches import Sketch, sketches_of
 from pullback_service.statements import Query
 from pullback_service.steps.queries import KnownStep, news_of
 
@@ -82,7 +82,7 @@ async def find(
         raise NotFoundError(f"Project {project!r} has no results yet: upload a report first.")
     if not cases:
         raise NotFoundError(
-            f"No upload of this project has a workload named {workload!r}.", missing=Missing("workload", workload)
+            f"No upload of this project has a workload named {workload!r}.", missing=MissingObject("workload", workload)
         )
     where = {case.id: machines for case, machines in cases.items()}
     here = [machine for machine in machines if any(machine.id in where.get(case.id, ()) for case in cases)]
@@ -179,7 +179,7 @@ def machine_for(
     if not here:
         raise NotFoundError(
             f"No machine has results of {workload!r} any more: upload a new report.",
-            missing=Missing("workload", workload),
+            missing=MissingObject("workload", workload),
         )
     if state.machine is None:
         return next((one for one in here if one.id in of_case), here[0])
@@ -193,7 +193,7 @@ def machine_for(
     raise NotFoundError(
         f"Machine {state.machine!r} has not measured {workload!r}: choose another machine.",
         members={"instead": instead[:MOST_MACHINES]},
-        missing=Missing("machine", state.machine),
+        missing=MissingObject("machine", state.machine),
     )
 
 
@@ -264,7 +264,7 @@ def _chosen(cases: Sequence[KnownCase], label: str | None, workload: str) -> Kno
     raise NotFoundError(
         f"There is no case {label!r}: {workload} has {', '.join(case.label for case in cases[:20])}"
         f"{' and others' if len(cases) > 20 else ''}.",
-        missing=Missing("case", label or ""),
+        missing=MissingObject("case", label or ""),
     )
 
 
@@ -279,7 +279,7 @@ def _chosen_memory(memory: Sequence[Metric], name: str | None) -> str | None:
         remedy = f"choose one of {', '.join(names)}" if names else "leave it out"
         raise NotFoundError(
             f"No metric {name!r} was measured here: {remedy}.",
-            missing=Missing("metric", name),
+            missing=MissingObject("metric", name),
         )
     return name or (names[0] if names else None)
 

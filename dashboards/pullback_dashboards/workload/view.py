@@ -71,7 +71,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 class Mark(NamedTuple):
     """One variant at one commit in one metric: the numbers, and the words for them.
 
-    Words are made when somebody asks for them, and so is what the history says of it: a plot of a hundred commits draws a
+    Its words, and its place in the history, are computed when they are read: a plot of a hundred commits draws a
     thousand marks, and the page puts a fifth of them into words.
     """
 

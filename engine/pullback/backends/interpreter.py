@@ -159,7 +159,7 @@ class _Writer:
         self.made.update(step.scratch, (place.buffer for place in step.places))
 
     def let_go(self, position: int, step: Step) -> None:
-        """Give back the memory of what is dead and will not be used again, where NumPy makes it anew on each call.
+        """Release the memory of dead values that NumPy allocates on each call.
 
         Without this every array of a program would live until it ends: a network's gradients twice as many bytes.
         """

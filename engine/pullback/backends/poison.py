@@ -1,4 +1,4 @@
-"""A way of running plans in which using dead memory shows.
+"""Poisoning: a mode of running plans that reveals the use of dead memory.
 
 Inside `with pb.debug.poisoning():` plans are compiled so that every buffer is filled with NaN (the largest number, True)
 as soon as the last value in it is dead, and before the first is written; arguments come in as views that cannot be written

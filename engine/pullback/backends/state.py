@@ -68,7 +68,7 @@ class State:
         return frame
 
     def _taken(self, frame: Frame) -> None:
-        """Keep everybody else from writing to a frame, of which nothing has been looked at yet."""
+        """Keep other threads from writing to a frame, before any of it is read."""
 
     @staticmethod
     def _may_be_written(arrays: list[Any], place: int, type_: ArrayType) -> bool:

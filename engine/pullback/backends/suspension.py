@@ -1,4 +1,4 @@
-"""Times in which every call goes through Python, whatever its frames say.
+"""Suspension of native calls: while it lasts, every call goes through Python.
 
 What `pb.debug.poisoning()` asks for is known in Python alone. It holds in one context; the native entry steps aside in all of
 them, which is slower there and right everywhere.

@@ -97,7 +97,7 @@ def reads_random_states(code: types.CodeType) -> str | None:
 
 @lru_cache(maxsize=4096)
 def compares_identities(code: types.CodeType) -> bool:
-    """True if objects are compared by what they are, or looked for among others (`x is y`, `x in y`); not with a constant."""
+    """True if objects are compared by identity, or searched for among others (`x is y`, `x in y`); not with a constant."""
     for part in _codes(code):
         before = None
         for step in _plain_steps(part):

@@ -212,7 +212,7 @@ class Environment:
         return True
 
     def changes(self) -> list[tuple[str, Place, Any]]:
-        """The name and place of everything that is not what it was, and what was there."""
+        """The name and place of every object that was replaced, with the former object."""
         return [
             change
             for getter, value, name in self._remembered
@@ -320,11 +320,9 @@ class Environment:
                 elif identity in self._keys or (
                     self._compares_identities and (identity, not comparing) in self._walked
                 ):
-                    part.obstacle = (
-                        f"{part.name} is told from others by what it is, and a plan records with a copy of it"
-                    )
+                    part.obstacle = f"{part.name} is compared by identity, and a plan records with a copy of it"
                 elif any(isinstance(member, LRU_CACHE) for base in kind.__mro__ for member in vars(base).values()):
-                    part.obstacle = f"{part.name} is a {kind.__name__}, whose methods remember what they gave for it"
+                    part.obstacle = f"{part.name} is a {kind.__name__}, whose methods cache results for it"
                 else:
                     continue
                 part.obstacle += "; pass its arrays as arguments"
@@ -493,13 +491,11 @@ class Environment:
         self._remembering.append(part)
         found = part.remembered()
         if found is None:
-            part.obstacle = f"{name} remembers results that cannot be looked at"
+            part.obstacle = f"{name} caches results that cannot be inspected"
             return part
         changeable = [result for result in found[1].values() if not is_constant(result)]
         if len(changeable) > MOST_REMEMBERED:
-            part.obstacle = (
-                f"{name} remembers {len(changeable)} arrays or objects, too many to be looked at on each call"
-            )
+            part.obstacle = f"{name} remembers {len(changeable)} arrays or objects, too many to compare on each call"
             return part
         self._watch_remembered(part)
         for result in changeable:
@@ -725,8 +721,8 @@ class Environment:
         if not is_plain_class(kind) or holds_what_cannot_be_seen(kind) or type(attributes) is not dict:
             return Part(
                 value,
-                f"{name} is a {kind.__name__}, whose contents may change between calls unseen; "
-                "pass what is needed of it as an argument",
+                f"{name} is a {kind.__name__}, whose contents may change between calls unnoticed; "
+                "pass the values that are needed as an argument",
             )
         part = InstancePart(value, name, self._look_at(kind.__name__, FixedReference(kind), comparing=True))
         self._walked[id(value), comparing] = part

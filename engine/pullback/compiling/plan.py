@@ -34,21 +34,21 @@ from pullback.backends.native.entry import (
     why_unknown,
 )
 from pullback.backends.poison import is_poisoning
-from pullback.compiling import explaining
-from pullback.compiling.entering import template_of, template_of_graph
+from pullback.compiling import explanation
 from pullback.compiling.environment import Environment
 from pullback.compiling.keywords import by_position, with_names
 from pullback.compiling.outputs import written_into
+from pullback.compiling.plan_frames import template_of, template_of_graph
 from pullback.compiling.pullbacks import build_pullback
 from pullback.compiling.recordings import RECORDINGS_IN_VAIN, History
 from pullback.compiling.signatures import signature
-from pullback.compiling.specialization import Fallback, LooksFurtherError, Program, build, inner_function
+from pullback.compiling.specialization import Fallback, Program, UnanalysedCodeError, build, inner_function
 from pullback.core.primitive import innermost_recorder
 from pullback.dataclass import dataclass
 from pullback.devices import PRECISIONS, DeviceCall, carried, precision_in_force
 from pullback.errors import DifferentiationError, PlanWarning, TierError, name_of
 from pullback.transforms.gradients import Gradient
-from pullback.transforms.linearizing import jvp, vjp
+from pullback.transforms.linearization import jvp, vjp
 
 #: Signatures kept per function; the least recently used one goes first.
 PLANS_KEPT = 64
@@ -374,14 +374,14 @@ class Plan:
         if isinstance(last, Fallback):
             return f"# plan\n{self!r}\nruns on the tape: {last.reason}"
         first_graph = last.stages.graphs[0][1]
-        parts = [f"# plan\n{self!r}\n{explaining.counts(last.compiled.counts, last.guards)}{self._calls(last)}"]
-        parts.append(explaining.arguments(first_graph, last.stages.names, in_program=True))
-        parts.extend(explaining.passes(last.stages))
-        parts.extend(explaining.kernel_passes(last.compiled))
-        parts.extend(explaining.program(last.compiled))
+        parts = [f"# plan\n{self!r}\n{explanation.counts(last.compiled.counts, last.guards)}{self._calls(last)}"]
+        parts.append(explanation.arguments(first_graph, last.stages.names, in_program=True))
+        parts.extend(explanation.passes(last.stages))
+        parts.extend(explanation.kernel_passes(last.compiled))
+        parts.extend(explanation.program(last.compiled))
         if last.backward is not None:
-            parts.extend(explaining.kernel_passes(last.backward, "backward: "))
-            parts.extend(explaining.program(last.backward, "backward program"))
+            parts.extend(explanation.kernel_passes(last.backward, "backward: "))
+            parts.extend(explanation.program(last.backward, "backward program"))
         return "\n\n".join(parts)
 
     def _calls(self, program: Program) -> str:
@@ -396,18 +396,18 @@ class Plan:
             frames = [frame for plan in plans for frame in bound_frames(plan) if frame.program.owner is replayed]
             entered = any(frame.runs_left for frame in frames)
             why = "" if entered or reason is None else f"\ncalls like it go through Python: {reason}"
-            return f"\n{explaining.replaying(replayed.counts, replayed.reasons, entered=entered)}{why}"
+            return f"\n{explanation.replaying(replayed.counts, replayed.reasons, entered=entered)}{why}"
         if any(frame.program is native for plan in plans for frame in bound_frames(plan)):
             return "\ncalls are native"
         if native is None:
-            return f"\ncalls go through Python: {explaining.why_through_python(program.compiled)}"
+            return f"\ncalls go through Python: {explanation.why_through_python(program.compiled)}"
         return f"\ncalls go through Python: {reason or why_unknown() or 'this one was the first'}"
 
     def __repr__(self) -> str:
         kinds = len(self._families)
         ways = len(list(self._programs()))
         compiled = (
-            f"{explaining.counted(ways, 'program')} for {explaining.counted(kinds, 'signature')}"
+            f"{explanation.counted(ways, 'program')} for {explanation.counted(kinds, 'signature')}"
             if kinds
             else "each call runs on the tape"
             if self.tier == "unfused"
@@ -434,7 +434,7 @@ class Plan:
                 self._last,
             )
         if self._last is None:
-            raise ValueError("this plan has not been called yet; call it once, then ask what it did")
+            raise ValueError("this plan has not been called yet; call it once first")
         return self._last
 
     def _programs(self) -> Iterator[Program]:
@@ -474,7 +474,7 @@ class Plan:
             history.changed_by_itself += program.changes
             is_final = program.changes and history.changed_by_itself > 1
             return self._keep(key, Family(environment, fallback=program, is_final=is_final), family)
-        names = explaining.names_of_leaves(inner_function(self.function), args)
+        names = explanation.names_of_leaves(inner_function(self.function), args)
         program.stages.names = [*names, *environment.input_names]
         programs = family.programs if environment is family.environment else ()
         made = Family(environment, (program, *programs))
@@ -501,7 +501,7 @@ class Plan:
             needed: Collection[int] = numbers if environment.asks_for_types else ()
             try:
                 program = None if needed else self._build(args, environment)
-            except LooksFurtherError as ran:
+            except UnanalysedCodeError as ran:
                 program, history.looked_into = None, history.looked_into | ran.codes
                 again += not ran.codes
                 if again == RECORDINGS_IN_VAIN:

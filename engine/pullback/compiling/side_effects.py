@@ -2,8 +2,8 @@
 
 The code tells only what a function may do: a class whose `__init__` draws its first weights may never be made, and a
 message below the level of its logger is not written. So where the code makes one suspicious, recording is watched through
-`sys.setprofile`, which reports each call, and what was not called is no reason to refuse. Generators of random numbers,
-whose methods Python does not tell of, are compared with what they were.
+`sys.setprofile`, which reports each call, and what was not called is no reason to refuse. Generators of random
+numbers, whose method calls cannot be observed, are compared with their former state.
 """
 
 import copy
@@ -83,7 +83,7 @@ _EFFECTS = {
     "vars": "calls vars",
     "breakpoint": "stops for the debugger",
     "id": "asks for the id of an object",
-    "__import__": "imports a module by a name that the code need not tell",
+    "__import__": "imports a module whose name is computed",
 }
 _IN_ANY_MODULE = {"urandom": "draws random numbers", "_getframe": "reads the variables of its callers", "fspath": None}
 _CLOCKS = frozenset({"now", "today", "utcnow"})
@@ -188,7 +188,7 @@ def noticing(
     """Notice what is called inside the block, in this thread. What these generators gave inside they give again afterwards."""
     outer = sys.getprofile()
     if outer is not None and not isinstance(outer, SideEffects):
-        raise TracingError("a profiler is at work, so that it cannot be seen what the function calls")
+        raise TracingError("a profiler is active, so calls of the function cannot be traced")
     noticed = SideEffects(obstacles, left_out)
     legacy = np.random.mtrand._rand  # noqa: SLF001 - the one behind numpy.random.normal
     states = [(generator, *_exchanged(generator)) for generator in (*generators, legacy, random)]
@@ -296,10 +296,10 @@ def _is_standard(file: str) -> bool:
 
 def _remedy(reason: str) -> str:
     if reason.startswith("logs"):
-        return "raise the level of the logger, or log what the function returns"
+        return "raise the level of the logger, or log the results of the function"
     if reason.startswith(("prints", "gives")):
-        return "do it outside, with what the function returns"
-    return "pass what it gives as an argument"
+        return "do it outside, with the results of the function"
+    return "pass its result as an argument"
 
 
 _STANDARD = str(Path(types.__file__).parent)

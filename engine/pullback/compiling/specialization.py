@@ -76,7 +76,7 @@ class Fallback:
     """The function changed what is around it."""
 
 
-class LooksFurtherError(Exception):
+class UnanalysedCodeError(Exception):
     """Raised if functions ran while recording that were not analysed; what they read has to be watched first."""
 
     def __init__(self, codes: Collection[types.CodeType]) -> None:
@@ -113,7 +113,7 @@ def _attempted(environment: Environment, compiling: Callable[[], Program]) -> Pr
     except (CannotCompileError, TracingError) as reason:  # if it is an error on the tape too, the tape raises it
         before.put_back()
         return Fallback(str(reason), changes=isinstance(reason, SideEffectError))
-    except LooksFurtherError:
+    except UnanalysedCodeError:
         before.put_back()
         raise
 
@@ -205,8 +205,8 @@ def recorded(
 ) -> tuple[Graph, trees.Rebuild, frozenset[str]]:
     """The graph of the function, the tree of what it returns, and the floating-point warnings that it ignores.
 
-    The arrays and numbers around it are inputs after the leaves. Of a function whose gradient is wanted the value comes
-    first, and the tree is of what is returned beside it.
+    The arrays and numbers around it are inputs after the leaves. Of a function whose gradient is wanted the value
+    comes first; the tree is that of its other results.
     """
     if environment.compares_with_truth and any(type(leaf) is bool for leaf in leaves):
         raise CannotCompileError("the function asks whether an argument `is True` or `is False`; ask `if x:`")
@@ -235,7 +235,7 @@ def recorded(
         graph, (rebuild_output, quiet) = record(
             forward, input_types, values, [len(leaves) + number for number in environment.numbers()]
         )
-    except (CannotCompileError, LooksFurtherError, PullbackError):
+    except (CannotCompileError, UnanalysedCodeError, PullbackError):
         raise
     except Exception as error:  # the user's own, or what a traced value cannot do: the tape will tell
         if "SeedSequence" in str(error) and "traced" in str(error):
@@ -260,7 +260,7 @@ def _checked(environment: Environment, substitution: Substitution, result: Any) 
     if environment.before.has_traced():
         raise CannotCompileError("the function stores a value that depends on its arguments; return it instead")
     if environment.remembers_more():
-        raise LooksFurtherError(())
+        raise UnanalysedCodeError(())
     attribute = trees.unwatched(result)
     if attribute is not None:
         raise CannotCompileError(f"the function returns something with an attribute that is no part of it, {attribute}")
@@ -289,7 +289,7 @@ def _watched(environment: Environment) -> Iterator[None]:
             yield
         except Exception as error:
             if noticed.ran:  # what stands in place of arrays may not have been there
-                raise LooksFurtherError(noticed.ran) from error
+                raise UnanalysedCodeError(noticed.ran) from error
             raise
         finally:
             for logger in noticed.loggers:
@@ -297,7 +297,7 @@ def _watched(environment: Environment) -> Iterator[None]:
     if noticed.obstacle is not None:
         raise CannotCompileError(noticed.obstacle)
     if noticed.ran:
-        raise LooksFurtherError(noticed.ran)
+        raise UnanalysedCodeError(noticed.ran)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""A function made again with other values in place of the arrays around it.
+"""A function rebuilt with other values in place of the arrays it captures.
 
-Recording must see what a function computes from arrays in its closure, its globals or the attributes of its objects, or
-the plan would go on with what was computed on the first day. So the function that is recorded is a copy: the same code,
+Recording must see what a function computes from arrays in its closure, its globals or the attributes of its objects,
+or the plan would keep using the values of the first call. So the function that is recorded is a copy: the same code,
 with traced values where the arrays were. Whatever leads to an array (functions, containers, objects) is copied too;
 everything else is shared. What the function does to the copies would be lost, so a change to one is found out afterwards.
 """

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pullback import trees
-from pullback.compiling import explaining
+from pullback.compiling import explanation
 from pullback.compiling.specialization import inner_function
 from pullback.core.types import type_of
 from pullback.ir.graph import Graph
@@ -23,13 +23,13 @@ class TracedFunction:
         """The caller's names of the inputs."""
 
     def __str__(self) -> str:
-        return f"{format_graph(self.graph)}\n\n{explaining.arguments(self.graph, self.names)}"
+        return f"{format_graph(self.graph)}\n\n{explanation.arguments(self.graph, self.names)}"
 
     def explain(self) -> str:
         """The graph as it was recorded and after each pass."""
         stages = Stages()
         simplify(stages.add("recorded", self.graph), stages)
-        return "\n\n".join([explaining.arguments(self.graph, self.names), *explaining.passes(stages)])
+        return "\n\n".join([explanation.arguments(self.graph, self.names), *explanation.passes(stages)])
 
     __repr__ = __str__
 
@@ -55,6 +55,6 @@ def trace(function: Callable[..., Any]) -> Callable[..., TracedFunction]:
             graph, _ = record(
                 lambda *values: trees.flatten(function(*rebuild(iter(values)))), [type_of(x) for x in leaves], leaves
             )
-        return TracedFunction(graph, explaining.names_of_leaves(inner_function(function), args))
+        return TracedFunction(graph, explanation.names_of_leaves(inner_function(function), args))
 
     return traced

@@ -97,7 +97,9 @@ class BodyRecorder(Recorder):
         outer = self._outer_value(var)
         if outer is None:
             raise self.refusal(
-                NeedsValueError("the body of a loop or branch looks at a value; use pb.cond or numpy.where")
+                NeedsValueError(
+                    "the body of a loop or branch depends on a value in Python (`if`, `float()`); use pb.cond or numpy.where"
+                )
             )
         seen: bool | int = kind(outer)
         return seen

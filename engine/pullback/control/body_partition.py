@@ -14,7 +14,7 @@ For a body that is checkpointed nothing is saved but what went in.
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from pullback.control.transformed import TransformedGraph
+from pullback.control.body_transforms import TransformedGraph
 from pullback.core.kinds import Scalar
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Node, Var

@@ -15,8 +15,8 @@ import numpy as np
 from pullback import trees
 from pullback.control.body import Program, Pull, WithBodies, handed_over, record_body, walking
 from pullback.control.body_partition import partition_body
+from pullback.control.body_transforms import TransformedGraph, batched, pulled, pushed
 from pullback.control.leaves import as_type, is_differentiable, moving_type, traced_type, zeros
-from pullback.control.transformed import TransformedGraph, batched, pulled, pushed
 from pullback.core.cases import tested_in
 from pullback.core.primitive import TracedValue
 from pullback.core.types import ArrayType

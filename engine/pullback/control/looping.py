@@ -16,7 +16,7 @@ from pullback.control.scanning import scan
 from pullback.core.primitive import TracedValue
 from pullback.errors import ControlFlowError
 from pullback.ir.graph import Var
-from pullback.numpy_api.valued import ValuedTracer
+from pullback.numpy_api.concrete_tracer import ConcreteTracer
 
 
 def fori_loop(lower: int, upper: int, body: Callable[[Any, Any], Any], init: Any) -> Any:
@@ -129,7 +129,7 @@ def require_number(value: Any, what: str) -> None:
 
 def integer(value: Any) -> int:
     """An integer, also a traced one; TypeError for anything else."""
-    return int(value) if isinstance(value, ValuedTracer) and value.dtype.kind in "iu" else index(value)
+    return int(value) if isinstance(value, ConcreteTracer) and value.dtype.kind in "iu" else index(value)
 
 
 def _bound(value: Any, name: str) -> int:

@@ -16,8 +16,8 @@ import numpy as np
 
 from pullback.control.body import Program, Pull, WithBodies, handed_over, run, walking
 from pullback.control.body_partition import BodyPartition, closed, partition_body
+from pullback.control.body_transforms import TransformedGraph, batched, pulled, pushed, repeated
 from pullback.control.leaves import as_type, is_differentiable, zeros
-from pullback.control.transformed import TransformedGraph, batched, pulled, pushed, repeated
 from pullback.core.cases import tested_in
 from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Graph, Var

@@ -16,8 +16,8 @@ import numpy as np
 
 from pullback.control.body import Program, Pull, WithBodies, handed_over, record_body, run, walking
 from pullback.control.body_partition import BodyPartition, closed, partition_body
+from pullback.control.body_transforms import TransformedGraph, along_examples, batched, on_examples, pulled, pushed
 from pullback.control.leaves import as_type, is_differentiable, moving_type, zeros
-from pullback.control.transformed import TransformedGraph, along_examples, batched, on_examples, pulled, pushed
 from pullback.core.cases import tested_in
 from pullback.core.types import ArrayType, type_of
 from pullback.errors import ControlFlowError

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from pullback.control.body import Program, Pull, WithBodies, handed_over, record_body, run, walking
+from pullback.control.body_transforms import along_examples, batched, on_examples, pushed, repeated
 from pullback.control.leaves import as_type, is_differentiable, moving_type, zeros
-from pullback.control.transformed import along_examples, batched, on_examples, pushed, repeated
 from pullback.core.cases import tested_in
 from pullback.core.types import ArrayType, type_of
 from pullback.errors import NeedsValueError

@@ -15,7 +15,7 @@ from pullback.core.kinds import unbroadcast
 from pullback.core.primitive import TracedValue
 from pullback.core.types import dtype_of, shape_of
 from pullback.errors import DifferentiationError, NoRuleError, TracingError
-from pullback.transforms.linearizing import vjp, zero_like
+from pullback.transforms.linearization import vjp, zero_like
 
 Maps = dict[int, Callable[..., Any] | None]
 
@@ -122,7 +122,7 @@ class Derivative:
         if cotangent is None:
             operand = self.operands[place] if place < len(self.operands) else f"operand {place}"
             raise DifferentiationError(
-                f"{self.name} gave no cotangent for {operand}, whose gradient is asked for; return zeros if it is zero"
+                f"{self.name} gave no cotangent for {operand}, whose gradient is needed; return zeros if it is zero"
             )
         return cotangent
 

@@ -186,7 +186,7 @@ class DeviceCall:
             if _version(array) != version:
                 raise ChangedError(
                     f"{name_of(function)}: an argument of shape {tuple(array.shape)} on {array.device} was changed after "
-                    "the function ran, and the derivative needs what it held then; change a copy, or differentiate again"
+                    "the function ran, but the derivative needs its old values; change a copy, or differentiate again"
                 )
 
     def there(self, tree: Any) -> Any:

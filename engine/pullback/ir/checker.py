@@ -67,5 +67,5 @@ def check_types(node: Node) -> None:
     for var, expected in zip(node.outputs, inferred, strict=True):
         if var.type != expected:
             raise GraphError(
-                f"{node.primitive.name} at {node.source} is said to give {var.type}, its rule gives {expected}"
+                f"{node.primitive.name} at {node.source} is declared to give {var.type}, its rule gives {expected}"
             )

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.nn.layering import Act, as_arrays, check_bias_argument, run_layer
+from pullback.nn.layer_rules import Act, as_arrays, check_bias_argument, run_layer
 from pullback.rules import conv_layer, convolution, pooling
 from pullback.rules.sliding import Pads
 

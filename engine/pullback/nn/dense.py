@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.nn.choosing import activation
-from pullback.nn.layering import Act, as_arrays, check_bias_argument, run_layer
+from pullback.nn.activation_choice import activation
+from pullback.nn.layer_rules import Act, as_arrays, check_bias_argument, run_layer
 from pullback.rules import bias_act as bias_rule
 from pullback.rules import dense as dense_rule
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.ignored_warnings import ignoring
 from pullback.core.primitive import TracedValue
-from pullback.core.quiet import ignoring
 from pullback.numpy_api.operands import as_operand
 from pullback.rules import softmax as rules
 from pullback.rules.constants import stop

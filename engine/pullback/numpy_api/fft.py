@@ -166,7 +166,7 @@ def _lengths_and_places(a: Any, s: Any, axes: Any) -> tuple[tuple[int, ...], tup
 def _positive(n: Any) -> int:
     length = operator.index(n)
     if length < 1:
-        raise ValueError(f"numpy.fft: {length} samples were asked for; at least one is needed")
+        raise ValueError(f"numpy.fft: {length} samples were requested; at least one is needed")
     return length
 
 

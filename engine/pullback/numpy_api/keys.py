@@ -7,7 +7,7 @@ import numpy as np
 
 from pullback.core.primitive import TracedValue, current
 from pullback.errors import TracingError
-from pullback.numpy_api.creating import array as stacked
+from pullback.numpy_api.creation import array as stacked
 from pullback.numpy_api.operands import concrete
 from pullback.rules.gathering import ARRAY, gather
 from pullback.rules.indexing import index
@@ -38,7 +38,7 @@ def parts_of(x: Any, key: Any) -> tuple[list[Any], list[Any]]:
     if _axes_before(given, parts, x):
         raise TracingError(
             "a store by a key with '...' of no axes between two arrays is not traced, since NumPy puts their axes first;"
-            " leave '...' out and turn what is stored"
+            " leave '...' out and transpose the stored array"
         )
     return parts, positions
 

@@ -73,7 +73,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     if mode not in ("reduced", "r") and not (mode == "complete" and rows <= columns):
         raise TracingError(
             f"numpy.linalg.qr(…, mode={mode!r}) cannot be differentiated: "
-            "what completes the basis is arbitrary; use mode='reduced'"
+            "the completion of the basis is arbitrary; use mode='reduced'"
         )
     if rows >= columns:
         q, r = factorizations.qr(a)
@@ -117,7 +117,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     if full_matrices and np.shape(a)[-1] != np.shape(a)[-2]:
         raise TracingError(
             "numpy.linalg.svd of matrices that are not square cannot be differentiated with full_matrices=True: "
-            "what completes the bases is arbitrary; pass full_matrices=False"
+            "the completion of the bases is arbitrary; pass full_matrices=False"
         )
     return results_of(np.linalg.svd)(*singular.svd(a))
 
@@ -258,7 +258,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 def outer(x1: Any, x2: Any, /) -> Any:
     x1, x2 = as_operand(x1), as_operand(x2)
     if np.ndim(x1) != 1 or np.ndim(x2) != 1:
-        raise ValueError("numpy.linalg.outer takes two vectors; numpy.outer flattens what it gets")
+        raise ValueError("numpy.linalg.outer takes two vectors; numpy.outer flattens its arguments")
     return np.expand_dims(x1, 1) * x2
 
 

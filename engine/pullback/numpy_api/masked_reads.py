@@ -1,4 +1,4 @@
-"""`x[mask]` where nobody knows yet how many elements the mask selects: in plans, bodies of loops, batches.
+"""`x[mask]` where the number of selected elements is not known yet: in plans, bodies of loops, batches.
 
 A plan has no arrays whose shapes depend on values. What is computed of selected elements one by one is computed for the whole array
 instead, sums and means count those that the mask selects, and a store by the same mask chooses by it. What needs the number of
@@ -28,7 +28,7 @@ _ELEMENTWISE = {np.where, np.clip, np.nan_to_num, np.real, np.imag, np.round, np
 _SUMS = {np.sum, np.prod, np.mean, np.var, np.std, np.any, np.all}
 
 
-class Recording:
+class MaskRecording:
     """One recording of a function: if it is held to masks that come of whole numbers, or has to be to become a plan."""
 
     def __init__(self, *, holds: bool) -> None:
@@ -36,13 +36,13 @@ class Recording:
         self.has_to_hold = False
 
 
-_recording: ContextVar[Recording | None] = ContextVar("recording", default=None)
+_recording: ContextVar[MaskRecording | None] = ContextVar("recording", default=None)
 
 
 @contextmanager
-def recording(*, holds: bool) -> Iterator[Recording]:
+def recording(*, holds: bool) -> Iterator[MaskRecording]:
     """Record a function in this way inside the block."""
-    made = Recording(holds=holds)
+    made = MaskRecording(holds=holds)
     token = _recording.set(made)
     try:
         yield made

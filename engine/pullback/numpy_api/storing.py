@@ -7,7 +7,7 @@ import numpy as np
 
 from pullback.core.primitive import TracedValue
 from pullback.core.types import Shape
-from pullback.numpy_api.creating import array
+from pullback.numpy_api.creation import array
 from pullback.numpy_api.keys import parts_of
 from pullback.numpy_api.masked_reads import MaskedRead, as_mask, over
 from pullback.numpy_api.operands import as_operand

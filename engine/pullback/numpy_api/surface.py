@@ -1,14 +1,15 @@
 """All families of translations: importing this file fills the table."""
 
 from pullback.numpy_api import (  # noqa: F401 - each registers its functions
-    applying,
     complex_numbers,
     contractions,
-    creating,
+    creation,
     cumulative,
     einsum,
     elementwise,
     fft,
+    higher_order,
+    inplace_functions,
     joining,
     linalg,
     norms,
@@ -22,7 +23,6 @@ from pullback.numpy_api import (  # noqa: F401 - each registers its functions
     shapes,
     sorting,
     statistics,
-    writing,
 )
 from pullback.numpy_api.translations import FUNCTIONS
 

@@ -120,7 +120,7 @@ def _put(root: Any, layout: np.ndarray[Any, Any], value: Any) -> None:
 
 
 def _begin(layout: Any) -> int:
-    """The address of the first byte of what a layout was made of."""
+    """The address of the first byte of the array that a layout describes."""
     while isinstance(layout.base, np.ndarray):
         layout = layout.base
     begin = layout.base if layout.base is not None else layout
@@ -131,7 +131,7 @@ def _begin(layout: Any) -> int:
 def _key(
     shape: Shape, offset: int, sizes: Shape, strides: tuple[int, ...]
 ) -> tuple[tuple[Any, ...], Shape, tuple[int, ...]] | None:
-    """The basic key that selects these places of an array in C order, and how what is stored gets the axes of what it selects.
+    """The basic key that selects these places of an array in C order, and the reshaping of the stored value to the selected axes.
 
     That is its shape without axes of length one, and then their order. None where no basic key selects them.
     """

@@ -13,7 +13,8 @@ from pullback.core.primitive import GIVEN, Trace, TracedValue, current, innermos
 from pullback.errors import TracingError
 from pullback.numpy_api import complex_numbers, selecting, shapes
 from pullback.numpy_api.call_sites import is_library, located, refusal
-from pullback.numpy_api.foreign import OPERANDS, is_operand, takes_type
+from pullback.numpy_api.foreign_types import OPERANDS, is_operand, takes_type
+from pullback.numpy_api.inplace_functions import FlatView, store_at, write_out
 from pullback.numpy_api.keys import read
 from pullback.numpy_api.masked_reads import as_mask, is_unknown, masked
 from pullback.numpy_api.memory_order import Contents, copied, require_c_order, single
@@ -21,7 +22,6 @@ from pullback.numpy_api.refusals import no_rule
 from pullback.numpy_api.surface import FUNCTIONS
 from pullback.numpy_api.traced_stores import assign, is_itself, read_key, store, viewed
 from pullback.numpy_api.ufuncs import UFUNCS, apply_ufunc
-from pullback.numpy_api.writing import FlatView, store_at, write_out
 from pullback.rules import elementwise as e
 from pullback.rules import logic, rounding
 from pullback.rules import shapes as elements
@@ -49,7 +49,7 @@ def _refused(name: str, remedy: str) -> Callable[..., NoReturn]:
 
 
 _RETURN_IT = "return the value from the function first"
-_NO_MEMORY = "it may have no memory of its own; ask the arguments before they are traced"
+_NO_MEMORY = "it may have no memory of its own; inspect the arguments before they are traced"
 _NO_WRITING = "its memory cannot be accessed"
 
 #: Functions whose results NumPy gives as views of their first operand, or of each operand.
@@ -253,7 +253,7 @@ def class_of(shape: tuple[int, ...], dtype: np.dtype[Any]) -> type:
 #: Attributes of arrays and tensors of other libraries, and what to write here.
 _ELSEWHERE = {
     "at": "store into a copy, y = x.copy(); y[i] = v, or call pb.numpy.updated(x, i, v)",
-    "block_until_ready": "leave it out: a call returns when its results are there",
+    "block_until_ready": "leave it out: a call returns when its results are complete",
     "detach": "call pb.stop_gradient(x)",
     "backward": "call pb.grad(f)(x)",
 }

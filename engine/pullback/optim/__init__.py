@@ -14,7 +14,7 @@
 into one program, `pb.compile(train_step)`.
 """
 
-from pullback.optim.minimizing import Minimum, minimize
-from pullback.optim.stepping import SGD, Adam, AdamState
+from pullback.optim.minimizers import Minimum, minimize
+from pullback.optim.optimizers import SGD, Adam, AdamState
 
 __all__ = ["SGD", "Adam", "AdamState", "Minimum", "minimize"]

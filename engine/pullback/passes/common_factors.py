@@ -24,8 +24,8 @@ from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Node, Var
+from pullback.passes.checked_results import taken_or_written
 from pullback.passes.loops.form import applied
-from pullback.passes.trusting import taken_or_written
 from pullback.rules.contractions import matmul
 from pullback.rules.elementwise import add, mul, neg, sub
 from pullback.rules.logic import isfinite

@@ -2,8 +2,8 @@
 
 A rule that NumPy evaluates in several steps allocates intermediate arrays. Written out as those steps, each with memory
 of the plan's, it allocates nothing; liveness puts them into one buffer where the rule would have done so by hand. The
-values are the same to the last bit: they are the same NumPy calls in the same order. A rule that cannot be written out
-(it asks for values, or runs what is not NumPy) stays as it is, and the summary lists it among those that allocate.
+values are the same to the last bit: they are the same NumPy calls in the same order. A rule that cannot be lowered (it
+needs values, or calls functions other than NumPy's) is kept, and the summary lists it among those that allocate.
 """
 
 from collections.abc import Callable, Sequence

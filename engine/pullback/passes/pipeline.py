@@ -36,8 +36,8 @@ from pullback.passes.store_order import order_stores
 from pullback.passes.sums import sum_factors
 from pullback.passes.systems import factor_systems
 from pullback.passes.transposed_products import transpose_products
-from pullback.passes.unwriting import drop_undone_writes
-from pullback.passes.wholes import reshape_wholes
+from pullback.passes.undone_overwrites import drop_undone_writes
+from pullback.passes.whole_array_keys import reshape_wholes
 from pullback.rules.contractions import matmul
 from pullback.rules.pooling import max_spread
 from pullback.simplification.algebra import simplify_algebra
@@ -279,12 +279,12 @@ def _simplifying(*, lowered: bool, looping: bool, on_device: bool) -> tuple[Pass
     if lowered:
         passes += [Pass("lowered", lower)]
         if native:
-            passes += [Pass("empty arrays", _later("empty", "leave_out_empty"), _has_empty)]
+            passes += [Pass("empty arrays", _later("empty_arrays", "leave_out_empty"), _has_empty)]
         if looping and not on_device:
             passes += [Pass("complex parts", _later("complex_parts", "split_complex"), _has_complex_alone)]
         passes += [
             Pass("parts", join_parts, _has_no_writes),
-            Pass("wholes", reshape_wholes, _has_no_writes),
+            Pass("whole-array keys", reshape_wholes, _has_no_writes),
             Pass("stores", forward_stores, _has_no_writes),
         ]
     passes += EVERYWHERE
@@ -298,8 +298,8 @@ def _simplifying(*, lowered: bool, looping: bool, on_device: bool) -> tuple[Pass
         ]
     if native:
         loops = (
-            Pass("loops: shifting", _later("loops.shifting", "shift_carries")),
-            Pass("loops: taking in", _later("loops.taking_in", "take_in")),
+            Pass("loops: shifted carries", _later("loops.shifted_carries", "shift_carries")),
+            Pass("loops: sunk additions", _later("loops.sunk_additions", "sink_additions")),
             Pass("loops: slices", _later("slice_pushdown", "slice_operands")),
             Pass("loops: panels", _later("loops.panels", "lay_in_panels")),
         )

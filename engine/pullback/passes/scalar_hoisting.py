@@ -39,8 +39,8 @@ from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var
+from pullback.passes.checked_results import read_by, taken_or_written
 from pullback.passes.loops.form import applied
-from pullback.passes.trusting import read_by, taken_or_written
 from pullback.planning.schedule import flops_of
 from pullback.rules.elementwise import absolute, add, div, mul, neg, sub
 from pullback.rules.logic import less

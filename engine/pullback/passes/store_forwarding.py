@@ -89,7 +89,7 @@ def _maker_of_store(atom: Atom, makers: dict[Var, Node]) -> Node | None:
 
 
 def _read(node: Node, makers: dict[Var, Node], rows: "_Rows") -> Sequence[Node | Atom]:
-    """A read of an array after stores, of the array before those that it does not see, or of what was stored."""
+    """A read of an array after stores: of the array before the stores that do not overlap with it, or of a stored value."""
     array = node.inputs[0]
     own = places_of(dict(node.params)["key"], array.type.shape)
     while own is not None and (store := _maker_of_store(array, makers)) is not None:
@@ -260,7 +260,7 @@ def _joined_row(
     makers: dict[Var, Node],
     rows: _Rows,
 ) -> list[Node]:
-    """The nodes that join what was stored, with what is left of the row or the array before between, and store it."""
+    """The nodes that join the stored parts and the remaining parts of the row or array between them, and store the result."""
     shape, made = node.outputs[0].type.shape, list[Node]()
     base = found[-1][1].inputs[0] if below is None else below.base
     pieces: list[tuple[range, Atom]] = []
@@ -353,7 +353,7 @@ def _as_join(node: Node, makers: dict[Var, Node], inner: set[Atom]) -> list[Node
 
 
 def _pieces(node: Node, base: Atom, along: int, found: Sequence[tuple[range, Atom, Node]]) -> list[Node]:
-    """The nodes that join what was stored, with what is left of the base between."""
+    """The nodes that join the stored parts and the remaining parts of the base between them."""
     shape = node.outputs[0].type.shape
     made: list[Node] = []
     pieces: list[Atom] = []

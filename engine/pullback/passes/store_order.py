@@ -86,7 +86,7 @@ class _Order:
         return self._copies[atom] if (reader, atom) in self._copied_for else atom
 
     def put(self, node: Node) -> None:
-        """Put a node behind those that are there, and behind those that should come before it."""
+        """Append a node, after those that should come before it."""
         if node in self._done:
             return
         array = node.inputs[0] if node.primitive in STORES else None

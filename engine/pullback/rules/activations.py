@@ -1,7 +1,7 @@
 """Activations: NNlib's, each an elementwise rule of one operand and its parameters.
 
 Where mathematics allows the derivative is written from the output y: such a rule may overwrite its operand, and a layer
-keeps one array. Which ones these are is found by tracing the maps (`pullback.nn.choosing`), never by a list.
+keeps one array. Which ones these are is found by tracing the maps (`pullback.nn.activation_choice`), never by a list.
 Near saturation a derivative from the output is right absolutely, not relatively: y * (1 - y) loses digits as y -> 1.
 
 At a kink the derivative is that of the piece named in docs/activations.md. Expressions are evaluated in pieces
@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from pullback.core.cases import away_from, cases, normal, positive
+from pullback.core.ignored_warnings import ignoring
 from pullback.core.kinds import Scalar, ScalarMap
 from pullback.core.pieces import Pieces
-from pullback.core.quiet import ignoring
 
 #: Beyond this every gate is 0 or 1 to the last bit, in every precision; infinities are brought here before products.
 FAR = 1000.0

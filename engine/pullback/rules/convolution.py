@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from pullback.core.cases import cases, normal
+from pullback.core.into_arrays import by_writing
 from pullback.core.kinds import Bilinear, all_batched, cast
 from pullback.core.types import ArrayType, Shape, type_of
-from pullback.core.writing import by_writing
 from pullback.rules.example_order import is_lined, make
 from pullback.rules.sliding import Pads, SlidingWindow
 from pullback.rules.window_products import Finish, WindowProducts

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from pullback.core.cases import cases, normal
+from pullback.core.constant_arrays import number
 from pullback.core.kinds import Linear
-from pullback.core.numbers import number
 from pullback.core.types import ArrayType, Shape
 
 

@@ -50,7 +50,7 @@ def following(
     scratch: Callable[..., Sequence[ArrayType]],
     operand: int = 0,
 ) -> Callable[..., Any]:
-    """As `core.writing.by_writing`, with the result in the memory order of an operand."""
+    """As `core.into_arrays.by_writing`, with the result in the memory order of an operand."""
 
     def evaluate(*operands: Any, **params: Any) -> Any:
         types = [type_of(value) for value in operands]

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from pullback.core.cases import cases, normal, whole
+from pullback.core.constant_arrays import number
 from pullback.core.kinds import all_batched, behind_batch
-from pullback.core.numbers import number
-from pullback.core.scattered import ScatteredCotangent
+from pullback.core.scattered_cotangent import ScatteredCotangent
 from pullback.core.selection import Selection
 from pullback.core.types import ArrayType, Shape
 

@@ -16,7 +16,7 @@ from pullback.core.cases import tested_in
 from pullback.core.kinds import cast, unbroadcast
 from pullback.core.types import ArrayType, dtype_of
 from pullback.rules.contractions import matmul
-from pullback.rules.inplace import Overwriting
+from pullback.rules.inplace import OverwritingPrimitive
 
 _BLAS_PREFIXES = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
@@ -52,7 +52,7 @@ def _number_cotangent(v: Any, number: Any) -> Any:
     return cast(total, dtype) if hasattr(number, "dtype") or dtype.kind != "c" else total
 
 
-class _GemmInto(Overwriting):
+class _GemmInto(OverwritingPrimitive):
     """Parameters: trans_a and trans_b, each N, T or C."""
 
     does = "pb.inplace.gemm(c, a, b, alpha, beta)"

@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback.core.cases import cases, normal
 from pullback.core.kinds import Linear
-from pullback.core.scattered import ScatteredCotangent
+from pullback.core.scattered_cotangent import ScatteredCotangent
 from pullback.core.types import ArrayType, Shape
 
 

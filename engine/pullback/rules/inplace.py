@@ -45,7 +45,7 @@ def may_overlap(x: Any, y: Any) -> bool:
         return True
 
 
-class Writing(Primitive):
+class WritingPrimitive(Primitive):
     """Gives back its first operand, with other contents."""
 
     aliases_operand = True
@@ -55,7 +55,7 @@ class Writing(Primitive):
         return (types[0],)
 
 
-class Overwriting(Writing):
+class OverwritingPrimitive(WritingPrimitive):
     """A rule whose pullback restores its target. Operands: the target, the others, what the target held before."""
 
     effect = Effect.OVERWRITES
@@ -145,7 +145,7 @@ class Overwriting(Writing):
         """Tangent of the result; the first operand stands for the target's old contents."""
 
 
-class _MatmulInto(Overwriting):
+class _MatmulInto(OverwritingPrimitive):
     does = "pb.inplace.matmul(c, a, b)"
 
     def reads_target(self, operands: Sequence[Any]) -> bool:
@@ -176,7 +176,7 @@ class _MatmulInto(Overwriting):
         return matmul.flops(types[1:3], result)
 
 
-class _ElementwiseInto(Overwriting):
+class _ElementwiseInto(OverwritingPrimitive):
     """Parameter: rule, the scalar rule f of x <- f(x, …)."""
 
     def shown(self, params: dict[str, Any]) -> str:
@@ -206,7 +206,7 @@ class _ElementwiseInto(Overwriting):
         return rule.push(tangents, y, operands, {})
 
 
-class _Restore(Writing):
+class _Restore(WritingPrimitive):
     """`restore(c, kept)`: put the old contents back."""
 
     effect = Effect.RESTORES

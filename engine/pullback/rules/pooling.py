@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from pullback.core.cases import cases, normal, tested_in
+from pullback.core.constant_arrays import number
 from pullback.core.kinds import Linear, all_batched
 from pullback.core.masking import write_masked
-from pullback.core.numbers import number
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType, Shape
 from pullback.rules.example_order import following, is_lined, laid
@@ -305,7 +305,7 @@ class _MaxPool(Primitive):
         return types[0].size
 
 
-class _Choosing(Primitive):
+class _WindowSelection(Primitive):
     """Linear in its first operand; the others, x and y of the pooling, say which elements are meant and do not move it."""
 
     def __init__(self, name: str, into: Callable[..., Any], result: int, other: Callable[[], Primitive]) -> None:
@@ -346,8 +346,8 @@ class _Choosing(Primitive):
 
 
 max_pool = _MaxPool("max_pool")
-max_select: Primitive = _Choosing("max_select", _write_select, 2, lambda: max_spread)
-max_spread: Primitive = _Choosing("max_spread", _write_spread_max, 1, lambda: max_select)
+max_select: Primitive = _WindowSelection("max_select", _write_select, 2, lambda: max_spread)
+max_spread: Primitive = _WindowSelection("max_spread", _write_spread_max, 1, lambda: max_select)
 
 _OVERLAPPING: dict[str, Any] = {"window": (3, 2), "stride": (2, 1), "pad": ((1, 0), (0, 1))}
 for _pool in (mean_pool, max_pool):

@@ -11,7 +11,7 @@ from pullback.rules.complex_parts import PlanPrimitive
 
 
 class _PythonNumber(PlanPrimitive):
-    """A number whose size is known to be right; what declines is its kernel (`backends/native/kernels/refusing.py`)."""
+    """A number whose size is known to be right; what declines is its kernel (`backends/native/kernels/declined_values.py`)."""
 
     moves = False
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from pullback.core.cases import away_from, cases, normal, positive
+from pullback.core.constant_arrays import number
 from pullback.core.kinds import Scalar
-from pullback.core.numbers import number
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType
 from pullback.errors import DifferentiationError

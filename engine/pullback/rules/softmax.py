@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from pullback.core.cases import cases, normal, positive, whole
+from pullback.core.constant_arrays import number
 from pullback.core.flat import Flat
+from pullback.core.ignored_warnings import ignoring
 from pullback.core.kinds import Scalar, cast
-from pullback.core.numbers import number
 from pullback.core.primitive import Primitive
-from pullback.core.quiet import ignoring
 from pullback.core.types import ArrayType
 from pullback.rules.reductions import reduced_shape
 

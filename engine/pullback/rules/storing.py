@@ -89,7 +89,7 @@ class Store(Primitive):
         return len(types) > 2
 
     def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
-        """The examples along an axis that the key takes whole, or as positions beside those that are there."""
+        """The examples along an axis that the key takes whole, or as positions beside its other positions."""
         (x, v, *positions), (of_x, of_v, *of_positions) = operands, batched
         size = next(np.shape(operand)[0] for operand, own in zip(operands, batched, strict=True) if own)
         of_one = [np.shape(array)[own:] for array, own in zip(positions, of_positions, strict=True)]

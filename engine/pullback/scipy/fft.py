@@ -15,7 +15,7 @@ from pullback.errors import TracingError
 from pullback.namespaces import the_rest_of
 from pullback.numpy.creation import asarray
 from pullback.numpy_api import fft as numpy_fft
-from pullback.scipy.standing_in import stands_in_for
+from pullback.scipy.stand_ins import stands_in_for
 
 _in_scipy = stands_in_for("scipy.fft")
 

@@ -4,7 +4,7 @@ from typing import Any, NoReturn
 
 from pullback.errors import NoRuleError
 from pullback.namespaces import the_rest_of
-from pullback.scipy.standing_in import stands_in_for
+from pullback.scipy.stand_ins import stands_in_for
 
 
 @stands_in_for("scipy.integrate")

@@ -19,7 +19,7 @@ from pullback.rules import determinants, eigen, factorizations, pseudoinverse, s
 from pullback.rules.matrices import adjoint, conjugate, strictly_lower
 from pullback.rules.scipy_linalg import exponential, sylvester
 from pullback.rules.scipy_linalg import lu as lu_rules
-from pullback.scipy.standing_in import stands_in_for
+from pullback.scipy.stand_ins import stands_in_for
 
 _in_scipy = stands_in_for("scipy.linalg")
 _TRANS = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}

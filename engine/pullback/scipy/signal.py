@@ -13,7 +13,7 @@ from pullback.namespaces import the_rest_of
 from pullback.numpy.creation import asarray
 from pullback.rules.matrices import conjugate
 from pullback.rules.scipy_linalg.convolution import convolve as _full_or_valid
-from pullback.scipy.standing_in import stands_in_for
+from pullback.scipy.stand_ins import stands_in_for
 
 _in_scipy = stands_in_for("scipy.signal")
 

@@ -15,7 +15,7 @@ from pullback.numpy.creation import asarray
 from pullback.rules.activations import softplus as _softplus
 from pullback.rules.constants import stop
 from pullback.rules.special import gammas
-from pullback.scipy.standing_in import stands_in_for
+from pullback.scipy.stand_ins import stands_in_for
 
 _in_scipy = stands_in_for("scipy.special")
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.primitive import TracedValue
-from pullback.core.scattered import ScatteredCotangent
+from pullback.core.scattered_cotangent import ScatteredCotangent
 from pullback.rules.gathering import filled, scatter_add
 from pullback.rules.indexing import scatter
 from pullback.rules.storing import add_at

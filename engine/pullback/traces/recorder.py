@@ -14,8 +14,8 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
+from pullback.core.ignored_warnings import is_ours
 from pullback.core.primitive import Effect, Primitive, Trace, TracedValue, current, innermost_recorder, tracing
-from pullback.core.quiet import is_ours
 from pullback.core.types import ArrayType, is_array_like, type_of
 from pullback.errors import NeedsValueError, OverwrittenError, TracingError
 from pullback.ir.graph import Atom, Capture, Graph, Guard, Literal, Node, Var
@@ -303,7 +303,7 @@ class Recorder(Trace):
             if written_at is not None:
                 raise OverwrittenError(
                     f"{primitive.name} reads an array that pb.inplace overwrote at {written_at}; "
-                    "go on with what pb.inplace returned"
+                    "use the result of pb.inplace instead"
                 )
 
     def _follow_memory(self, primitive: Primitive, atoms: Sequence[Atom], outputs: Sequence[Var], source: str) -> None:

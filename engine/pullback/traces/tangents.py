@@ -6,8 +6,8 @@ from typing import Any
 from pullback.core import counters
 from pullback.core.primitive import Effect, Primitive, Trace, current
 from pullback.errors import OverwrittenError
-from pullback.numpy_api.valued import (
-    ValuedTracer,
+from pullback.numpy_api.concrete_tracer import (
+    ConcreteTracer,
     is_in_memory,
     kind_of,
     may_share_memory,
@@ -16,12 +16,12 @@ from pullback.numpy_api.valued import (
 )
 
 UNREAD = (
-    "what pb.inplace returned is not used, and what reads the array itself has no derivative; go on with what pb.inplace returned, "
+    "the result of pb.inplace is not used, and reads of the array itself have no derivative; use the result of pb.inplace instead, "
     "c = pb.inplace.matmul(c, a, b), or make the array with pb.numpy.zeros"
 )
 
 
-class DualTracer(ValuedTracer):
+class DualTracer(ConcreteTracer):
     """A value and its tangent."""
 
     __slots__ = ("tangent",)
@@ -118,7 +118,7 @@ class ForwardTrace(Trace):
                 continue
             if any(may_share_memory(memory, target) for target in self._overwritten.values()):
                 raise OverwrittenError(
-                    f"{primitive.name} reads an array that pb.inplace overwrote; go on with what pb.inplace returned"
+                    f"{primitive.name} reads an array that pb.inplace overwrote; use the result of pb.inplace instead"
                 )
 
 

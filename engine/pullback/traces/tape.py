@@ -19,13 +19,19 @@ from pullback.core.ownership import is_sole_owner
 from pullback.core.primitive import Effect, Primitive, Trace, TracedValue, current, enter, leave
 from pullback.core.types import is_array
 from pullback.errors import DifferentiationError, NeedsValueError, OverwrittenError
-from pullback.numpy_api.valued import ValuedTracer, is_in_memory, kind_of, may_share_memory, refuse_other_kinds
+from pullback.numpy_api.concrete_tracer import (
+    ConcreteTracer,
+    is_in_memory,
+    kind_of,
+    may_share_memory,
+    refuse_other_kinds,
+)
 from pullback.rules.storing import STORES, Store
 from pullback.traces.cotangents import Accumulator, dense
 from pullback.traces.tangents import UNREAD
 
 
-class TapeTracer(ValuedTracer):
+class TapeTracer(ConcreteTracer):
     """A value on a tape: the value itself, and the place of its cotangent."""
 
     __slots__ = ("place",)
@@ -195,7 +201,7 @@ class Tape(Trace):
                 is_old = place is None or place < result_place
                 if is_old and may_share_memory(operand, target):
                     raise OverwrittenError(
-                        f"{primitive.name} reads an array that pb.inplace overwrote; go on with what pb.inplace returned"
+                        f"{primitive.name} reads an array that pb.inplace overwrote; use the result of pb.inplace instead"
                     )
 
     def _refuse_unread(self, outputs: Sequence[Any]) -> None:

@@ -39,7 +39,7 @@ class Selection:
     def places(self) -> tuple[int | str, ...]:
         """The arguments to differentiate by: positions, and names of those that are given by keyword only."""
         if not self._wanted:
-            raise DifferentiationError("wrt=() asks for no gradient; name at least one argument")
+            raise DifferentiationError("wrt=() selects no argument; name at least one")
         return tuple(self._place(argument) for argument in self._wanted)
 
     @property
@@ -86,7 +86,7 @@ class Selection:
                     + (f"{len(args)} arguments" if isinstance(place, int) else "no such argument")
                 )
         if len({place % len(args) if isinstance(place, int) else place for place in self.places}) < len(self.places):
-            raise DifferentiationError(f"wrt={self.wrt!r} asks for one argument twice; name each once")
+            raise DifferentiationError(f"wrt={self.wrt!r} names one argument twice; name each once")
         return args, by_keyword
 
     @staticmethod
@@ -178,5 +178,7 @@ def _parameters(function: Callable[..., Any]) -> dict[str, Any]:
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError) as error:
-        raise DifferentiationError(f"{name_of(function)} does not tell its arguments; give wrt by position") from error
+        raise DifferentiationError(
+            f"{name_of(function)} has no signature that can be inspected; give wrt by position"
+        ) from error
     return {name: parameter.kind for name, parameter in parameters.items()}

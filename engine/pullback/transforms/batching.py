@@ -65,7 +65,7 @@ class BatchTracer(Tracer):
         now = self.current()
         if now is not self:
             return int(now)
-        raise located("an integer was asked of a value that differs between the examples of a batch")
+        raise located("a value that differs between the examples of a batch was used as an integer")
 
     __index__ = __int__
 

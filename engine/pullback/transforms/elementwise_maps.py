@@ -18,7 +18,7 @@ from pullback.core.kinds import Scalar, cast, unbroadcast
 from pullback.core.primitive import Primitive, Trace, TracedValue, tracing
 from pullback.core.types import ArrayType, dtype_of
 from pullback.errors import TracingError
-from pullback.numpy_api.valued import ValuedTracer, kind_of
+from pullback.numpy_api.concrete_tracer import ConcreteTracer, kind_of
 from pullback.tiers import current_tier
 
 
@@ -51,7 +51,7 @@ class TakesTracedError(Exception):
     """The function takes a traced value from around it, whose derivative this rule would lose."""
 
 
-class _Dual(ValuedTracer):
+class _Dual(ConcreteTracer):
     """A value and its partials, by the position of the operand they are with respect to."""
 
     __slots__ = ("partials",)

@@ -108,8 +108,8 @@ class Watch:
                 called = _names(self._function, self._args).get(id(_owner(array)))
                 called = called or f"an array of shape {array.shape} and dtype {array.dtype} from around it"
                 raise ChangedError(
-                    f"{name_of(self._function)}: {called} was changed after the function ran, and the derivative needs "
-                    "what it held then; change a copy, or differentiate again"
+                    f"{name_of(self._function)}: {called} was changed after the function ran, but the derivative needs "
+                    "its old values; change a copy, or differentiate again"
                 )
 
 

@@ -12,7 +12,7 @@ from pullback.errors import DifferentiationError, TracingError, name_of
 from pullback.transforms.arguments import Selection, Wrt, chosen
 from pullback.transforms.batching import vmap
 from pullback.transforms.gradients import Gradient
-from pullback.transforms.linearizing import Linearization, jvp
+from pullback.transforms.linearization import Linearization, jvp
 
 _MODES = ("auto", "forward", "reverse")
 

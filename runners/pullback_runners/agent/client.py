@@ -12,7 +12,7 @@ from uuid import UUID
 
 from pullback_runners.agent.claims import Claim, Job, Lease, Seconds
 from pullback_runners.agent.errors import PermanentError, RefusedError, TransientError
-from pullback_runners.agent.storable import storable_text
+from pullback_runners.agent.storable_text import storable_text
 from pullback_runners.progress import Progress
 from pullback_runners.suites import narrowed_suite
 from pullback_service.client import Client, ClientError, ProblemError, models

@@ -109,12 +109,12 @@ class Repositories:
         """Fetch, and let git tidy up, within the limits of a job on the disk; files that are not whole are removed from a mirror."""
         disk = DiskWatch(self._limits, repository)
 
-        def look() -> None:
+        def watch() -> None:
             if (trouble := disk.trouble()) is not None:
                 raise _elsewhere(f"see how large {called} is, and give the agent a larger disk (--data): {trouble}")
 
         try:
-            return watched_git(repository, *_ATTACHED, "fetch", *arguments, look=look, timeout_s=_FETCH_TIMEOUT_S)
+            return watched_git(repository, *_ATTACHED, "fetch", *arguments, watch=watch, timeout_s=_FETCH_TIMEOUT_S)
         except subprocess.TimeoutExpired as error:
             raise _elsewhere(
                 f"see whether the agent reaches {called}: git fetch did not end in {_FETCH_TIMEOUT_S} s"

@@ -17,17 +17,17 @@ import structlog
 from pullback_runners.agent.claims import Claim
 from pullback_runners.agent.client import CLAIM_WAIT_S, EnrolmentAnswer, ServiceClient
 from pullback_runners.agent.clones import Repositories
+from pullback_runners.agent.crash_recovery import put_aside, settle
+from pullback_runners.agent.deliveries import failure_delivery, report_delivery
 from pullback_runners.agent.disk_space import GIB, lack_of_room
 from pullback_runners.agent.errors import JobFailedError, PermanentError, RefusedError, TransientError
 from pullback_runners.agent.heartbeat import Heartbeat
-from pullback_runners.agent.jobfolder import JobFolder
-from pullback_runners.agent.joblog import JobLog
-from pullback_runners.agent.leftovers import put_aside, settle
+from pullback_runners.agent.job_folder import JobFolder
+from pullback_runners.agent.job_log import JobLog
 from pullback_runners.agent.measurement import measure
-from pullback_runners.agent.owntoken import keep_own_token, read_own_token
-from pullback_runners.agent.packaging import failure_delivery, report_delivery
 from pullback_runners.agent.signals import StopAgent, StopSignals
 from pullback_runners.agent.spool import Delivery, Spool
+from pullback_runners.agent.stored_token import keep_own_token, read_own_token
 from pullback_runners.agent.upload import UploadLoop
 from pullback_runners.machine import HOST_VARIABLE, cpu_to_pin, describe_machine
 from pullback_runners.progress import Progress
@@ -292,7 +292,7 @@ class _Agent:
     def _deliver(self, delivery: Delivery, folder: JobFolder, *, wait_s: float) -> None:
         spooled = self._spooled(delivery, folder)
         if spooled is not None and not self._uploads.wait_for(spooled, wait_s):
-            _log.warning("the service has not taken it yet; it stays in the spool", file=spooled.name)
+            _log.warning("the service has not accepted it yet; it stays in the spool", file=spooled.name)
 
     def _spooled(self, delivery: Delivery, folder: JobFolder) -> Path | None:
         """Put a delivery into the spool and remove the folder of its job; None if the disk is full all the same."""

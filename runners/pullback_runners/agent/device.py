@@ -17,7 +17,7 @@ from pullback_runners.machine.nvml import Device, DeviceError, LostDeviceError, 
 from pullback_runners.machine.quality import BUSY
 from pullback_runners.measurement.device import VISIBLE, MeasuredDevice
 from pullback_runners.peers.devices import why_no_device
-from pullback_runners.sandbox.places import device_nodes
+from pullback_runners.sandbox.readable_paths import device_nodes
 from pullback_runners.variants import refuse_unknown_device
 
 _LOOK_S = 5.0

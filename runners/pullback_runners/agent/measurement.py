@@ -16,7 +16,7 @@ from typing import IO, Any, NamedTuple
 
 from pullback_runners.agent.claims import Claim, Job
 from pullback_runners.agent.errors import FailureKind, JobFailedError
-from pullback_runners.agent.jobfolder import JobFolder
+from pullback_runners.agent.job_folder import JobFolder
 from pullback_runners.agent.process_mark import ProcessMark, end_trees
 from pullback_runners.git import git
 from pullback_runners.machine import HOST_VARIABLE
@@ -281,7 +281,7 @@ def _progress(line: bytes) -> Progress:
     try:
         return Progress.from_json(line)
     except ValueError as error:
-        raise JobFailedError("workload", f"the job wrote what is no progress ({error})") from error
+        raise JobFailedError("workload", f"the job wrote invalid progress ({error})") from error
 
 
 def _digest(line: bytes) -> str | None:

@@ -19,8 +19,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pullback_runners.agent.jobfolder import JobFolder
-from pullback_runners.agent.lifeline import die_with_parent, gain_no_privileges
+from pullback_runners.agent.job_folder import JobFolder
+from pullback_runners.agent.parent_death import die_with_parent, gain_no_privileges
 from pullback_runners.agent.synced_files import write_synced
 from pullback_runners.measurement.renewing import refuse_attaching
 from pullback_runners.progress import Progress

@@ -9,8 +9,8 @@ import stamina
 import structlog
 
 from pullback_runners.agent.client import ServiceClient
+from pullback_runners.agent.deliveries import refusal_delivery
 from pullback_runners.agent.errors import PermanentError, RefusedError, TransientError
-from pullback_runners.agent.packaging import refusal_delivery
 from pullback_runners.agent.spool import Delivery, Spool
 
 _log = structlog.get_logger()

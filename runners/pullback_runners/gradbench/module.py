@@ -82,7 +82,7 @@ def whole(given: Input, name: str, least: int = 1) -> int:
     """The whole number of this name, at least `least`."""
     number = given.get(name)
     if not isinstance(number, int) or isinstance(number, bool) or number < least:
-        raise ValueError(f"{name!r} is {number!r} instead of a whole number from {least} on")
+        raise ValueError(f"{name!r} is {number!r} instead of an integer of at least {least}")
     return number
 
 

@@ -1,4 +1,4 @@
-"""Standard input and output kept for the protocol: whatever else prints or reads gets standard error and nothing."""
+"""Standard input and output reserved for the protocol: other output goes to standard error, and other reads get nothing."""
 
 import os
 import sys

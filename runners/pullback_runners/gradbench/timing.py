@@ -1,4 +1,4 @@
-"""A function run as often as a message asks: at least so many times, for at least so long."""
+"""Runs of a function as a message requests: a minimum number of times, for a minimum duration."""
 
 from collections.abc import Callable
 from time import perf_counter_ns

@@ -1,4 +1,4 @@
-"""The lock of a device: one file for each, held by whoever measures there.
+"""The lock of a device: one file for each, held by the process that measures there.
 
 The kernel gives it back when its holder ends, however it ends. What is in the file says who that was, and counts as long as the
 file is locked. Users and containers share locks where they share the folder.
@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
-from pullback_service.visible import visible
+from pullback_service.visible_text import visible
 
 VARIABLE = "PULLBACK_LOCKS"
 """Says another folder."""

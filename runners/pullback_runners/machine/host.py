@@ -1,4 +1,4 @@
-"""The host: an id by which a computer is told from its equals.
+"""The host: the id of a computer, unique among equal computers.
 
 It is drawn once and kept in a file, with what is known of the hardware beside it, so that a copy of the disk draws its own.
 Nothing of what it is compared with leaves the computer: a report has the drawn id alone, and the file has digests of the

@@ -88,7 +88,7 @@ def nvml() -> Iterator["Nvml"]:
         binding = importlib.import_module("pynvml")
     except ImportError as error:
         raise DeviceError(
-            "nvidia-ml-py is not installed, which tells devices, their clocks and who else computes there; pip install 'pullback[gpu]'"
+            "nvidia-ml-py is not installed, but needed for devices, their clocks and processes; pip install 'pullback[gpu]'"
         ) from error
     try:
         binding.nvmlInit()
@@ -184,7 +184,7 @@ class Nvml:
             whole = self._binding.nvmlDeviceGetHandleByUUID(device.whole)
             gpu = self._told(self._binding.nvmlDeviceGetMinorNumber, whole)
             if gpu is None:
-                raise DeviceError(f"the driver does not tell which device node {device} has, which a sandbox needs")
+                raise DeviceError(f"the driver does not report which device node {device} has, which a sandbox needs")
             if not device.is_slice:
                 return gpu, None
             instance = self._binding.nvmlDeviceGetGpuInstanceId(handle)

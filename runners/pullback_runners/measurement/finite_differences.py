@@ -133,7 +133,7 @@ class Differences:
 def unfit(name: str, argument: Any, gradient: Any) -> str | None:
     """Why a gradient cannot be that of an argument, or cannot be compared with differences; None if it can."""
     if argument.dtype.kind == "c":
-        return f"{name} is complex, of which differences say nothing; declare an oracle of the workload"
+        return f"{name} is complex, which finite differences cannot check; declare an oracle of the workload"
     if (gradient.dtype, gradient.shape) != (argument.dtype, argument.shape):
         return f"gradient of {name} is {gradient.dtype} {gradient.shape} instead of {argument.dtype} {argument.shape}"
     return None if np.isfinite(gradient).all() else f"gradient of {name} holds NaN or infinity"

@@ -24,7 +24,7 @@ from pullback_runners.measurement.worker_process import interpreter, python_envi
 from pullback_runners.tail import tail_of
 from pullback_runners.variants import TIERS, known_variants
 from pullback_runners.workloads import UNFUSED, Case, Choice, Offer, choose_cases
-from pullback_runners.workloads.place import place_in
+from pullback_runners.workloads.error_location import place_in
 
 _TIMEOUT_S = 300
 

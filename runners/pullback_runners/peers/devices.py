@@ -1,4 +1,4 @@
-"""Is there a device? Asked of the peers that could compute on it, in a process that ends before anything is measured.
+"""Detection of a device by the peers that could compute on it, in a process that ends before anything is measured.
 
 Run as `python -P -m pullback_runners.peers.devices DEVICE` it writes why each of them cannot, as JSON. A process of its own,
 since what an engine holds of a GPU it keeps for as long as it lives, and others are measured beside it.
@@ -12,7 +12,7 @@ import sys
 from pullback_runners.peers import PEERS, find_peer
 from pullback_runners.workloads import CPU
 
-_LONGEST_LOOK_S = 120.0
+_PROBE_TIMEOUT_S = 120.0
 """Two engines are imported and start their drivers; tens of seconds from a cold disk."""
 
 
@@ -25,7 +25,7 @@ def why_no_device(device: str) -> str | None:
     """Why none of the peers that could compute on a device sees one, in a sentence; None if one does."""
     if device == CPU:
         return None
-    reasons = _look(device)
+    reasons = _probe(device)
     if None in reasons.values():
         return None
     said = "; ".join(str(reason) for reason in dict.fromkeys(reasons.values()))
@@ -37,24 +37,24 @@ def why_no_device(device: str) -> str | None:
     )
 
 
-def _look(device: str) -> dict[str, str | None]:
+def _probe(device: str) -> dict[str, str | None]:
     names = peers_for(device)
-    looking = [sys.executable, "-P", "-m", "pullback_runners.peers.devices", device]
+    probe = [sys.executable, "-P", "-m", "pullback_runners.peers.devices", device]
     environment = {**os.environ, "JAX_PLATFORMS": device, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     try:
         done = subprocess.run(  # noqa: S603 - our own module
-            looking, capture_output=True, text=True, check=False, timeout=_LONGEST_LOOK_S, env=environment
+            probe, capture_output=True, text=True, check=False, timeout=_PROBE_TIMEOUT_S, env=environment
         )
     except subprocess.TimeoutExpired:
-        return dict.fromkeys(names, f"no answer in {_LONGEST_LOOK_S:.0f} s")
+        return dict.fromkeys(names, f"no answer in {_PROBE_TIMEOUT_S:.0f} s")
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-        return dict.fromkeys(names, f"looking for it failed ({last})")
+        return dict.fromkeys(names, f"the probe failed ({last})")
     try:
         found = json.loads(done.stdout.splitlines()[-1])
         return {name: found[name] for name in names}
     except (ValueError, LookupError, TypeError):  # an engine that prints, or ends the process by itself
-        return dict.fromkeys(names, "looking for it gave no answer")
+        return dict.fromkeys(names, "the probe gave no answer")
 
 
 def main(device: str) -> int:

@@ -1,4 +1,4 @@
-"""Projects: what `pullback.toml` says of a repository, and its commits made ready to be measured.
+"""Projects: the configuration of a repository (`pullback.toml`), and the preparation of its commits for measuring.
 
 | file          | what                                                                |
 |---------------|---------------------------------------------------------------------|

@@ -1,4 +1,4 @@
-"""The steps of a build, told to whoever waits for it: an environment takes minutes where no wheel is at hand."""
+"""Progress of a build, step by step: an environment takes minutes where no wheel is available."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ AGAIN_S: Final = 10.0
 
 
 class _Build(NamedTuple):
-    """The name of what is built, who is told, and what is done at it."""
+    """The name of the build, the function that is told its steps, and the current step."""
 
     name: str
     tell: Callable[[Progress], None]

@@ -268,7 +268,7 @@ def _unfit_rule(table: Mapping[str, Any]) -> tuple[str, str] | None:
         if remedy := _unfit(key, value):
             return key, f"{key} is {remedy}"
     if not table.keys() - set(GLOBS):
-        return "rule", "says nothing; give at_least, budget, watch or tell"
+        return "rule", "has no effect; set at_least, budget, watch or tell"
     return _unfit_budget(table.get("metric"), table["budget"]) if "budget" in table else None
 
 

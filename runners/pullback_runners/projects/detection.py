@@ -330,8 +330,8 @@ def _asks_for_its_version(source: Path, packages: Sequence[str]) -> bool:
 
 def _seen_beside(top: Path, pyproject: Mapping[str, Any]) -> list[str]:
     notes = [
-        f"{name} is conda's, of which no environments are made here: activate yours and install pullback in it, "
-        "for without [build] requirements the environment of pullback is what is measured"
+        f"{name} is a file of conda, whose environments are not created here: activate yours and install pullback in it; "
+        "without [build] requirements commits are measured in the environment of pullback"
         for name in ("environment.yml", "environment.yaml", "conda.yml")
         if (top / name).is_file()
     ]

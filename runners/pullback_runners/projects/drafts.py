@@ -98,7 +98,7 @@ def workload_text(function: PlainFunction, name: str, project: str) -> str:
     lines = [
         f'"""Gradients of {project} that Pullback measures: `pullback run`, `pullback compare --against HEAD~1`.',
         "",
-        "A workload has sizes for each suite, draws its arguments, and says how its value and gradient are computed. Add your own.",
+        "A workload has sizes for each suite, generates its arguments, and defines how its value and gradient are computed. Add your own.",
         '"""',
         "",
         *(f"import {each}" for each in _sorted(imports)),

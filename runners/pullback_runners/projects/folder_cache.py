@@ -44,7 +44,7 @@ def kept_folder(
         if not (finished.exists() and is_sound(place)):
             if _only_kept:
                 raise BuildError(
-                    f"no step before measuring left {place.parent.name}/{place.name}, and nothing is built beside what is measured"
+                    f"no earlier step has made {place.parent.name}/{place.name}, and nothing is built while measuring"
                 )
             _take(lock, fcntl.LOCK_EX)
             try:

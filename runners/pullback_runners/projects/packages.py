@@ -1,4 +1,4 @@
-"""The package index that this machine is configured with, as pip and uv say it."""
+"""The package index that pip and uv are configured with on this machine."""
 
 import os
 import re

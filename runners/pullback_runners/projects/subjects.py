@@ -33,7 +33,7 @@ from pullback_runners.projects.environments import (
     run_logged,
 )
 from pullback_runners.projects.folder_cache import cache_folder, kept_folder
-from pullback_runners.projects.outside import changed, seen
+from pullback_runners.projects.outside_changes import changed, seen
 from pullback_runners.projects.requirements import requirement_files
 
 MOST_BYTES = 5 << 30

@@ -20,7 +20,7 @@ ENGINE_PROJECT = "pullback"
 class Attribution:
     """A project by name, and the commit; None where no repository knows of what was measured.
 
-    `files` are those of somebody's own workloads, as they are called in their repository.
+    `files` are those of the user's own workloads, by their paths in the repository.
     """
 
     project: str

@@ -35,7 +35,7 @@ def comparison_notes(report: Mapping[str, Any]) -> Iterator[Text]:
         yield Text(sentence, style="red")
     harness = report["harness"]
     if not harness["complete"]:
-        yield Text("stopped early: what was finished is above", style="yellow")
+        yield Text("stopped early: only finished cases are shown", style="yellow")
     if rows and harness["quality"] != "clean":
         yield Text(f"busy machine: {'; '.join(harness['contamination'])}", style="yellow")
     if harness.get("equal_code"):

@@ -235,7 +235,7 @@ def measured_variant(
         metrics = {name: _in_environment(metric, environment) for name, metric in metrics.items()}
         for name, metric in metrics.items():
             if name.startswith("gpu_") and metric["value"] is None:
-                metric["reason"] = "its engine's pool does not tell what one call asks for"
+                metric["reason"] = "its engine's pool does not report the memory of one call"
     return {
         "variant": member.variant,
         "kind": kind_of(member.variant),
@@ -335,7 +335,7 @@ def _time_metric(case: Case, timings: Sequence[Timing]) -> dict[str, Any]:
 
 
 def seconds(value: float) -> float:
-    """To six digits, a thousandth of what is looked for, so that a report is a third as long."""
+    """To six digits, a thousandth of the smallest change of interest, so that a report is a third as long."""
     return float(f"{value:.6g}")
 
 

@@ -111,10 +111,10 @@ def _charts(report: Mapping[str, Any]) -> Iterator[str]:
         )
     if is_on_device(report):
         yield "<section><h2>Memory of the GPU in one call</h2>"
-        yield '<p class="hint">What is asked of the engine\'s own pool after the first call; JAX does not say.</p>'
+        yield '<p class="hint">Memory requested from the engine\'s own pool after the first call; JAX does not report it.</p>'
     else:
         yield "<section><h2>Memory of arrays in one call</h2>"
-        yield '<p class="hint">Every buffer that NumPy asks for after the first call.</p>'
+        yield '<p class="hint">Every buffer that NumPy allocates after the first call.</p>'
     yield '<div class="legend" data-of="memory"></div><div class="chart" id="memory"></div></section>'
 
 
@@ -171,7 +171,7 @@ def _left_out(report: Mapping[str, Any]) -> Iterator[str]:
     sentences = left_out(report)
     if not sentences:
         return
-    yield '<section><h2>Not measured</h2><p class="hint">Asked for, or part of the suite, and not to be had.</p>'
+    yield '<section><h2>Not measured</h2><p class="hint">Requested, or part of the suite, but not available.</p>'
     yield (
         '<ul class="left-out">' + "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences) + "</ul></section>"
     )

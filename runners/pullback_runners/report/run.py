@@ -1,4 +1,4 @@
-"""A run while it is measured: when it began, in what state the machine was, and what a report says of that."""
+"""A run while it is measured: its start, the state of the machine, and the part of the report about them."""
 
 import importlib.metadata
 import time

@@ -129,7 +129,7 @@ def lede(report: Mapping[str, Any]) -> str:
     said = f"{over} {', '.join(parts)}." if parts else ""
     if stands_alone(report):
         devices = " and ".join(dict.fromkeys(case["case"]["device"] for case in cases))
-        said = f"Times and memory on {devices} stand alone: there is no baseline, so there are no ratios."
+        said = f"Times and memory on {devices} have no ratios, because no baseline ran there."
     failed = sum(bool(variant["error"]) for case in cases for variant in case["variants"])
     if failed:
         wrong = f"{failed} variant{'s' if failed != 1 else ''} failed."
@@ -142,7 +142,7 @@ def doubts(report: Mapping[str, Any]) -> Iterator[str]:
     """Warnings that a reader needs to judge the numbers."""
     harness = report["harness"]
     if not harness["complete"]:
-        yield "Stopped early: only what was finished is here."
+        yield "Stopped early: only finished cases are included."
     if harness["quality"] != "clean":
         yield f"Busy machine: {'; '.join(harness['contamination'])}."
     times = [row for case in report["cases"] for row in case["paired"] if row["metric"] == "time"]

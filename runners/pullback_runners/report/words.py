@@ -1,4 +1,4 @@
-"""Numbers in words: units that fit, factors with their interval, and doubt said aloud. Pure."""
+"""Numbers as text: units that fit, factors with their interval, and doubt stated. Pure."""
 
 import math
 from collections.abc import Mapping

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pullback_runners.sandbox.places import python_places, system_places, without_inner
+from pullback_runners.sandbox.readable_paths import python_places, system_places, without_inner
 
 _MEMORY_BYTES = 256 << 20
 

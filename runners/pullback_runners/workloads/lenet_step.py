@@ -93,7 +93,7 @@ def _pooled(y: Any) -> tuple[Any, Any]:
 
 
 def _unpooled(h_bar: Any, shares: Any, y: Any) -> Any:
-    """The cotangent of what was convolved, by pixels and channels, from that of what was pooled."""
+    """The cotangent of the convolution's result, by pixels and channels, from that of the pooling's result."""
     z_bar = shares * h_bar[:, :, None, :, None]
     z_bar = z_bar.reshape(y.shape)
     z_bar *= y > 0

@@ -20,7 +20,7 @@ import numpy as np
 from pullback_runners.errors import UsageError
 from pullback_runners.suites import SUITES
 from pullback_runners.workloads.case import CPU, Case, Parameter
-from pullback_runners.workloads.place import place_in
+from pullback_runners.workloads.error_location import place_in
 
 Inputs = dict[str, Any]
 """Arguments by name, in the order of the function to differentiate."""

@@ -8,7 +8,7 @@ import psycopg
 from fastapi import Request
 from sqlalchemy.exc import DBAPIError
 
-from pullback_service.access.gate import Gate, address_of
+from pullback_service.access.authentication import Authenticator, address_of
 from pullback_service.audit.trail import Line, write_lines
 from pullback_service.database import AWAY, Database
 from pullback_service.errors import AuthenticationError, ForbiddenError, NotFoundError
@@ -23,7 +23,7 @@ LONGEST_REASON: Final = 300
 async def authenticated(request: Request) -> AsyncIterator[None]:
     """Serve a request inside the block: who asks is known, and may, before anything else is looked at."""
     runtime = runtime_of(request.app)
-    gate, database = runtime.get(Gate), runtime.get(Database).seeing(ALL_PROJECTS)
+    gate, database = runtime.get(Authenticator), runtime.get(Database).seeing(ALL_PROJECTS)
     try:
         # Who asks is not known yet. Nothing is begun before somebody asks for a row.
         async with database.writing() as session:
@@ -45,7 +45,7 @@ async def authenticated(request: Request) -> AsyncIterator[None]:
         ) from error
 
 
-async def _note_refusal(request: Request, gate: Gate, database: Database, error: ForbiddenError) -> None:
+async def _note_refusal(request: Request, gate: Authenticator, database: Database, error: ForbiddenError) -> None:
     """Leave a line in the audit log of a caller who may not do what it asked for."""
     caller = getattr(request.state, "caller", None)
     action = getattr(request.scope.get("route"), "name", "")

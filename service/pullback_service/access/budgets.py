@@ -15,7 +15,7 @@ from threading import Lock
 from typing import Final
 
 from pullback_service.errors import TooManyRequestsError
-from pullback_service.work import REQUEST_S, Work
+from pullback_service.request_work import REQUEST_S, RequestWork
 
 MOST_BUCKETS: Final = 20_000
 BURST_S: Final = 60
@@ -39,7 +39,7 @@ class Budgets:
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
         self._changing = Lock()  # threads pay for what they did
 
-    def admit(self, key: str, work: Work | None) -> None:
+    def admit(self, key: str, work: RequestWork | None) -> None:
         """Let a request be served whose work this caller pays for, or raise."""
         if work is not None:
             work.paid_by(f"{self._what} {key}", partial(self.charge, key))

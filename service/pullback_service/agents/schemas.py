@@ -6,11 +6,11 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pullback_service.characters import SentName
 from pullback_service.commits.schemas import CommitSummary
 from pullback_service.fields import Labels, Name, Number, Text
 from pullback_service.jobs.schemas import SpoolStatement, TrustLevel
 from pullback_service.machines.schemas import MachineStatement
+from pullback_service.name_characters import SentName
 
 
 class Enrolment(BaseModel):
@@ -21,7 +21,7 @@ class Enrolment(BaseModel):
     name: SentName
     labels: Labels = Field(
         default={},
-        description="Properties that jobs may ask for. `device` says where the agent measures: the CPU, if left out.",
+        description="Properties that jobs can require. `device` is where the agent measures: the CPU, if left out.",
     )
     machine: MachineStatement
 
@@ -72,7 +72,7 @@ class ClaimedJob(BaseModel):
     kind: str
     requires: dict[str, Any] = Field(
         default={},
-        description="Properties that the job asks of the agent's labels. `device`, always there, is where to measure.",
+        description="Labels that the job requires of an agent. `device`, always there, is where to measure.",
     )
     timeout_s: float
     effort: int = Field(1, description="Of the kind `compare`: how many times as long as usual to measure.")

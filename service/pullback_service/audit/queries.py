@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.characters import in_one_form
 from pullback_service.models.audit import Audit
+from pullback_service.name_characters import in_one_form
 
 
 async def list_lines(

@@ -1,8 +1,8 @@
-"""Finding the commits that nobody has measured, and queueing jobs for them.
+"""Finding commits without results, and queueing jobs for them.
 
-A commit needs no job when there was one for the same thing, whatever became of it (a commit that does not build is a
-result, what was cancelled was not wanted, what was lost is somebody's to retry), or when somebody uploaded results of the
-suite. So asking again makes nothing twice, and `limit` bounds what is under way and not what one request makes.
+A commit needs no job if there was one for the same measurement, however it ended (a commit that does not build is a
+result, a cancelled job was not wanted, a lost one is retried by a person), or if results of the suite were uploaded.
+So asking again makes nothing twice, and `limit` bounds what is under way and not what one request makes.
 
 Commits newer than the newest one that needs no job are fresh: somebody waits for them. They come before all of the history, at
 a higher priority, and are not kept out by what is under way.

@@ -1,7 +1,7 @@
 """Making, finding and changing boards and what is pinned to them.
 
-Own boards are changed by whoever they belong to, a project's by whoever may upload to it, and all of them by an
-administrator of the whole service.
+A personal board can be changed by its owner, a project's board by callers who may upload to the project, and every
+board by an administrator of the whole service.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.caller import Caller
-from pullback_service.errors import ConflictError, ForbiddenError, Missing, NotFoundError
+from pullback_service.errors import ConflictError, ForbiddenError, MissingObject, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.models.boards import Board, BoardChart
 from pullback_service.models.projects import Project
@@ -94,7 +94,7 @@ async def board_by_id(session: AsyncSession, caller: Caller, board_id: UUID) -> 
     if row is None:
         raise NotFoundError(
             f"There is no board {board_id}: GET /api/v1/boards lists them.",
-            missing=Missing("board", str(board_id)),
+            missing=MissingObject("board", str(board_id)),
         )
     return _stored(row, caller)
 

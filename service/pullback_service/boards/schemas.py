@@ -8,9 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from pydantic_core import PydanticCustomError
 
 from pullback_service.boards.queries import MOST_CHARTS, StoredBoard, StoredChart
-from pullback_service.characters import ChosenName
 from pullback_service.fields import AS_WHOLE, LINE, Name
-from pullback_service.plain_rows import filled
+from pullback_service.name_characters import ChosenName
+from pullback_service.rows_to_models import filled
 
 Kind: TypeAlias = Literal["explore", "workload", "compare"]
 Value = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=LINE)]
@@ -47,7 +47,7 @@ class ChartRequest(BaseModel):
     project: Name
     workload: Name | None = Field(None, description="Of which workload, where `kind` is that.")
     query: Query = Field(default={}, examples=[{"metric": ["time"], "variant": ["fused", "native"]}])
-    title: Name | None = Field(None, description="Left out, the dashboard says what it shows.")
+    title: Name | None = Field(None, description="If left out, the dashboard generates one.")
 
     @model_validator(mode="after")
     def _workload_belongs_to_its_kind(self) -> Self:

@@ -10,10 +10,10 @@ from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 
 from pullback_service.claims import UNWATCHED
-from pullback_service.comparisons.at_once import EVIDENCE_CODE_OF, UNPAIRED_CODES, Flags
 from pullback_service.comparisons.grounds import FailureReason
 from pullback_service.comparisons.judgements import Outcomes
 from pullback_service.comparisons.judging import Evidence, Outcome
+from pullback_service.comparisons.vectorized_judging import EVIDENCE_CODE_OF, UNPAIRED_CODES, Flags
 from pullback_service.models.reports import WRONG_GRADIENT
 from pullback_service.ratio import NO_RATIO, Ratio
 

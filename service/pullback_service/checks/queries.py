@@ -33,10 +33,10 @@ from pullback_service.commits.queries import commit_by_sha, find_merge_base, par
 from pullback_service.commits.ref_names import NamedCommit, named_commit, nearest_measured
 from pullback_service.commits.trunk import trunk_of
 from pullback_service.comparisons import queries as comparing
-from pullback_service.comparisons.at_once import EVIDENCE, OUTCOMES
 from pullback_service.comparisons.judgements import NO_SERIES, Outcomes
 from pullback_service.comparisons.pairs import uncertainty
 from pullback_service.comparisons.queries import CommitComparison, Names, SeriesDetail
+from pullback_service.comparisons.vectorized_judging import EVIDENCE, OUTCOMES
 from pullback_service.errors import FieldError, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.jobs.labels import CPU, device_of, place_of
@@ -90,9 +90,9 @@ SELECT DISTINCT coalesce(labels ->> 'device', 'cpu')
 class CheckResult:
     """The answer to a check. `base` is the merge base of `head` and `against`; None where it is not known.
 
-    `lacks` says why nothing, or too little, can be said, with what would change that; it is empty where enough can.
-    `not_in_turns` counts series that agents could measure in turns and nobody has; `suite` is what a job for that would be
-    of, and `wants_job_on` the devices of agents that can do it, of which nobody has asked for it.
+    `lacks` says why there are no or too few data for a verdict, with the remedy; it is empty where enough can.
+    `not_in_turns` counts series that agents could measure in turns and nobody has; `suite` is the suite of a job for
+    that, and `wants_job_on` the devices of agents that could run it and have no such job yet.
     """
 
     project: str

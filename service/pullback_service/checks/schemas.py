@@ -13,8 +13,8 @@ from pullback_service.comparisons.judging import Evidence, Outcome
 from pullback_service.jobs.labels import device_of
 from pullback_service.jobs.queries import StoredJob
 from pullback_service.jobs.schemas import JobState
-from pullback_service.plain_rows import filled, plain
 from pullback_service.ratio_fields import RatioFields, of_ratio
+from pullback_service.rows_to_models import filled, plain
 
 
 class CheckedCommit(BaseModel):
@@ -114,8 +114,9 @@ class CheckCounts(BaseModel):
 class CheckAnswer(BaseModel):
     """A commit against its merge base.
 
-    `base` is null where that is not known. `lacks` says why nothing, or too little, can be said, with what would change that, and is
-    empty where enough can. `not_in_turns` counts series that agents could measure in turns and nobody has; a job of the kind `compare` of
+    `base` is null where that is not known. `lacks` says why there are no or too few data for a verdict, with the
+    remedy; it is empty if there are enough. `not_in_turns` counts series that agents could measure in turns and nobody
+    has; a job of the kind `compare` of
     `suite`, `head` against `base`, would do that, and `wants_job` says that an agent can do it and nobody has asked for it: on
     the devices of `wants_job_on`, each of which takes a job of its own.
     """
@@ -124,12 +125,14 @@ class CheckAnswer(BaseModel):
     against: str = Field(description="The base as it was named, or the branch that stands for it.", examples=["main"])
     head: CheckedCommit
     base: CheckedCommit | None
-    equal_code: bool = Field(description="Both have the same files of what is measured: no difference is the commit's.")
+    equal_code: bool = Field(
+        description="The measured files of both commits are equal: no difference is due to the commit."
+    )
     counts: CheckCounts
     findings: list[CheckFinding] = Field(description="The gravest first, 500 at most.")
     lacks: list[str]
     not_in_turns: int
-    can_measure: bool = Field(description="An agent is there that can measure commits of this project.")
+    can_measure: bool = Field(description="An agent is available that can measure commits of this project.")
     suite: str = Field(examples=["quick"])
     wants_job: bool
     wants_job_on: list[str] = Field([], examples=[["cpu"]])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.deferring import NAMESPACE
+from pullback_service.deferred_chores import NAMESPACE
 
 
 @dataclass(frozen=True, slots=True)

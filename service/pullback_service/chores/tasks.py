@@ -6,17 +6,17 @@ from procrastinate import App, JobContext, RetryStrategy
 from pydantic import ValidationError
 
 from pullback_service.backfills import queries as backfills
-from pullback_service.chores import following_up
+from pullback_service.chores import report_follow_up
 from pullback_service.commits import mirrors
 from pullback_service.database import Database
-from pullback_service.deferring import DETECT_SERIES, FOLLOW_UP_REPORT, NAMESPACE, QUEUE, SEND_MESSAGES
+from pullback_service.deferred_chores import DETECT_SERIES, FOLLOW_UP_REPORT, NAMESPACE, QUEUE, SEND_MESSAGES
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
-from pullback_service.incidents import anchoring, detecting
+from pullback_service.incidents import anchor_comparisons, detection
 from pullback_service.jobs import idle, leases
 from pullback_service.logs import logger
-from pullback_service.notifications import delivering, outbox
-from pullback_service.notifications.sending import DeliverySettings
+from pullback_service.notifications import delivery, outbox
+from pullback_service.notifications.transport import DeliverySettings
 from pullback_service.projects.schemas import BackfillPolicy
 from pullback_service.readings import projecting
 from pullback_service.reports import retention
@@ -58,14 +58,14 @@ def register(app: App) -> None:
 async def follow_up_report(context: JobContext, report_id: str) -> None:
     """Bring what is derived from reports up to date."""
     async with _database(context).writing.begin() as session:
-        await following_up.follow_up(session, UUID(report_id))
+        await report_follow_up.follow_up(session, UUID(report_id))
 
 
 async def send_messages(context: JobContext, channel_id: int) -> None:
     """Send what waits for a channel of notifications."""
     outside = context.additional_context["outside"]
     assert isinstance(outside, DeliverySettings)  # noqa: S101 - the worker puts it there
-    await delivering.send_messages(_database(context), channel_id, outside)
+    await delivery.send_messages(_database(context), channel_id, outside)
 
 
 async def sweep_messages(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention
@@ -80,7 +80,7 @@ async def detect_series(context: JobContext, project_id: int) -> None:
     while done:
         async with _database(context).writing.begin() as session:
             minutes = context.additional_context["incident_minutes"]
-            done = await detecting.detect(session, ProjectId(project_id), minutes_a_day=minutes)
+            done = await detection.detect(session, ProjectId(project_id), minutes_a_day=minutes)
 
 
 async def expire_leases(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention
@@ -94,8 +94,8 @@ async def expire_leases(context: JobContext, timestamp: int) -> None:  # noqa: A
 async def sweep_reports(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention
     """Find uploads that nothing followed, and those in which nobody looked for changes."""
     async with _database(context).writing.begin() as session:
-        missed = await following_up.sweep(session)
-        await detecting.sweep(session)
+        missed = await report_follow_up.sweep(session)
+        await detection.sweep(session)
     if missed:
         logger.warning("follow_ups_missed", projects=missed)
 
@@ -158,10 +158,10 @@ async def hold_against_anchors(context: JobContext, timestamp: int) -> None:  # 
     """Queue the weekly comparisons of projects with their anchors; each project is a transaction."""
     database = _database(context)
     async with database.reading() as session:
-        projects = await anchoring.anchored_projects(session)
+        projects = await anchor_comparisons.anchored_projects(session)
     for project_id in projects:
         async with database.writing.begin() as session:
-            jobs = await anchoring.compare_with_anchor(session, project_id)
+            jobs = await anchor_comparisons.compare_with_anchor(session, project_id)
         if jobs:
             logger.info("held_against_anchor", project=project_id, jobs=jobs)
 

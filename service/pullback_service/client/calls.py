@@ -349,8 +349,8 @@ class Client(Sender):
     def bisect_incident(self, incident_id: int) -> models.IncidentDetail:
         """Search for the commit that caused a confirmed incident: jobs of the origin `bisect`, one after the other.
 
-        A search that goes on stays as it is; one that ended is begun anew, with what is stored. A conflict where the
-        range is one commit, where the incident is not confirmed, or where no agent can measure it.
+        A search that goes on stays as it is; a finished one is started again, with the stored results. A conflict where
+        the range is one commit, where the incident is not confirmed, or where no agent can measure it.
         """
         return self._ask(models.IncidentDetail, "POST", "/api/v1/incidents/{incident_id}/bisect", locals())
 

@@ -133,7 +133,7 @@ class BackfillPolicy(Statement):
     """Labels of the agents, as in jobs: without `device`, those of the CPU."""
     order: Literal["newest", "bisect"] | None = None
     limit: int | None = None
-    """Most jobs of this backfill that wait or run at once: asking again only tops them up.
+    """Limit on the jobs of this backfill that wait or run at once; a repeated request only fills up to it.
 
     Commits newer than all that were measured or asked for come besides, with a priority higher by 100.
     """
@@ -308,7 +308,7 @@ class ChartRequest(Statement):
     """Of which workload, where `kind` is that."""
     query: dict[str, Any] | None = None
     title: str | None = None
-    """Left out, the dashboard says what it shows."""
+    """If left out, the dashboard generates one."""
 
 
 class CheckedCommit(Answer):
@@ -398,10 +398,10 @@ class CheckJob(Answer):
 class CheckAnswer(Answer):
     """A commit against its merge base.
 
-    `base` is null where that is not known. `lacks` says why nothing, or too little, can be said, with what would change
-    that, and is empty where enough can. `not_in_turns` counts series that agents could measure in turns and nobody has;
-    a job of the kind `compare` of `suite`, `head` against `base`, would do that, and `wants_job` says that an agent can
-    do it and nobody has asked for it: on the devices of `wants_job_on`, each of which takes a job of its own.
+    `base` is null where that is not known. `lacks` says why there are no or too few data for a verdict, with the
+    remedy; it is empty if there are enough. `not_in_turns` counts series that agents could measure in turns and nobody
+    has; a job of the kind `compare` of `suite`, `head` against `base`, would do that, and `wants_job` says that an
+    agent can do it and nobody has asked for it: on the devices of `wants_job_on`, each of which takes a job of its own.
     """
 
     project: str
@@ -410,14 +410,14 @@ class CheckAnswer(Answer):
     head: CheckedCommit
     base: CheckedCommit | None
     equal_code: bool
-    """Both have the same files of what is measured: no difference is the commit's."""
+    """The measured files of both commits are equal: no difference is due to the commit."""
     counts: CheckCounts
     findings: list[CheckFinding]
     """The gravest first, 500 at most."""
     lacks: list[str]
     not_in_turns: int
     can_measure: bool
-    """An agent is there that can measure commits of this project."""
+    """An agent is available that can measure commits of this project."""
     suite: str
     wants_job: bool
     wants_job_on: list[str] = Field(default_factory=list)
@@ -453,9 +453,9 @@ class CommitSummary(Answer):
     authored_at: datetime | None
     ordered_at: datetime
     position: int | None = None
-    """Place among the first parents of the branch that was asked for."""
+    """Place among the first parents of the requested branch."""
     after_gap: bool | None = None
-    """On that branch: what lies right before it is not known."""
+    """On that branch: the commit before it is not known."""
     unknown_parents: list[str] = Field(default_factory=list)
     """Parents that no upload or log has named, in lists of commits."""
 
@@ -475,7 +475,7 @@ class ClaimedJob(Answer):
     """Variants to measure; none: those that the project measures."""
     kind: str
     requires: dict[str, Any] = Field(default_factory=dict)
-    """Properties that the job asks of the agent's labels. `device`, always there, is where to measure."""
+    """Labels that the job requires of an agent. `device`, always there, is where to measure."""
     timeout_s: float
     effort: int = 1
     """Of the kind `compare`: how many times as long as usual to measure."""
@@ -643,7 +643,7 @@ class ComparedSeries(Answer):
     same_program: bool | None
     """True if both ran the same program; then time differs by the machine."""
     equal_code: bool
-    """Both commits have the same files of what is measured: nothing is claimed."""
+    """The measured files of both commits are equal: nothing is claimed."""
     reference: ComparedSide | None
     candidate: ComparedSide | None
 
@@ -715,7 +715,7 @@ class MachineStatement(Statement):
     """A machine as an agent describes it."""
 
     host: str | None = None
-    """Id that tells the computer from its equals."""
+    """Id of the computer, unique among equal computers."""
     fingerprint: str
     """The class: equal computers share it."""
     name: str
@@ -727,7 +727,7 @@ class Enrolment(Statement):
 
     name: str
     labels: dict[str, str | float | bool | list[str | float | bool | None] | None] | None = None
-    """Properties that jobs may ask for. `device` says where the agent measures: the CPU, if left out."""
+    """Properties that jobs can require. `device` is where the agent measures: the CPU, if left out."""
     machine: MachineStatement
 
 
@@ -1007,7 +1007,7 @@ class JobSummary(Answer):
     """Origin: a person, a backfill, a machine that was idle, an incident that is confirmed or bisected, or the anchor of the project.
     """
     asked_by: str | None
-    """The one who asked, as the audit log names callers; null where workers did."""
+    """The requester, as the audit log names callers; null for jobs made by workers."""
     trust: Literal["trusted", "untrusted"]
     awaits_approval: bool
     approved_at: datetime | None
@@ -1303,7 +1303,7 @@ class ProjectSummary(Answer):
     body_days: int | None
     """Days to keep uploaded files; null: for ever."""
     backfill: BackfillPolicy | None
-    """Commits that are measured without anybody asking."""
+    """Commits that are measured automatically."""
     repository: str | None = None
     """The repository that agents fetch commits from; null: each from its own clone."""
     trunk: str | None = None
@@ -1392,9 +1392,9 @@ class PointSummary(Answer):
     title: str | None
     ordered_at: datetime
     position: int | None = None
-    """Place among the first parents of the branch that was asked for."""
+    """Place among the first parents of the requested branch."""
     after_gap: bool | None = None
-    """On that branch: what lies right before it is not known."""
+    """On that branch: the commit before it is not known."""
     value: float
     spread: Spread | None
     baseline: str | None
@@ -1491,7 +1491,7 @@ class ProjectRequest(Statement):
 
 
 class QueueStatus(Answer):
-    """Jobs by state, how long the oldest waiting one waits, and those that nobody will take as things are."""
+    """Jobs by state, the age of the oldest waiting one, and the jobs that no agent can take now."""
 
     by_state: dict[str, int]
     waiting_s: float | None
@@ -1586,7 +1586,7 @@ class RulesStatement(Statement):
     """The commit of that tag. Left out where the clone does not have it: the commit sent before stays."""
     rules: list[RuleStatement] | None = None
     commit: str | None = None
-    """The commit of the file. Where the rules that hold are of a later commit of the trunk, nothing is changed."""
+    """The commit of the file. Where the rules in force are of a later commit of the trunk, nothing is changed."""
     branch: str | None = None
     """The branch that is checked out. Where that is not the trunk of the project, nothing is changed."""
 

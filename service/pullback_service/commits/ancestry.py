@@ -1,4 +1,4 @@
-"""Facts that follow from the parents of commits. Pure: hashes and times in, places and merge bases out."""
+"""Facts derived from the parents of commits. Pure: hashes and times in, places and merge bases out."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

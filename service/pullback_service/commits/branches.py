@@ -19,7 +19,7 @@ from sqlalchemy.orm import aliased
 
 from pullback_service import statements
 from pullback_service.commits.trunk import TRUNK
-from pullback_service.deferring import defer_detection
+from pullback_service.deferred_chores import defer_detection
 from pullback_service.ids import ProjectId
 from pullback_service.models.commits import Branch, BranchCommit, Commit, CommitParent
 

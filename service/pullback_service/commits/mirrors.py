@@ -1,4 +1,4 @@
-"""Learning branches from a project's mirror: a clone on the workers' machine, which somebody else keeps up to date.
+"""Reading branches from a project's mirror: a clone on the workers' machine that is updated by other means.
 
 Only git's own reading commands run on it, and nothing that the repository brings is executed.
 """
@@ -14,7 +14,7 @@ from sqlalchemy import func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.commits import branches
-from pullback_service.commits.placing import lock_graph
+from pullback_service.commits.placement import lock_graph
 from pullback_service.commits.queries import CommitDescription, learn_commits
 from pullback_service.fields import EARLIEST, LATEST
 from pullback_service.ids import ProjectId

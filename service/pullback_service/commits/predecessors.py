@@ -1,7 +1,7 @@
 """The measured commit that another one follows: along first parents, as far as these are known.
 
-History is one line on pages (`timeline.py`), on which commits of several branches lie between each other. What changed at a
-commit is told against the one that it was made from, for what a neighbour of another branch did is not its doing. Behind the
+History is one line on pages (`timeline.py`), on which commits of several branches lie between each other. A commit is
+compared with the one it was made from: changes of a neighbour on another branch are not its own. Behind the
 oldest ancestor that is known, history is what is left: the commit before that one.
 """
 

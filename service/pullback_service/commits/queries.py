@@ -10,12 +10,12 @@ from sqlalchemy import ColumnElement, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.background_threads import aside
+from pullback_service.background_threads import in_background
 from pullback_service.commits import branches, timeline
 from pullback_service.commits.ancestry import MergeBase, merge_base
 from pullback_service.commits.graph_changes import note_graph_change
-from pullback_service.commits.placing import lock_graph, settle
-from pullback_service.errors import Missing, NotFoundError
+from pullback_service.commits.placement import lock_graph, settle
+from pullback_service.errors import MissingObject, NotFoundError
 from pullback_service.ids import CommitId, ProjectId
 from pullback_service.models.commits import Branch, BranchCommit, Commit, CommitParent
 from pullback_service.rule_version import RULE
@@ -394,7 +394,7 @@ def unknown_commit(sha: str) -> NotFoundError:
     """The error for a hash that no commit of the project has."""
     return NotFoundError(
         f"Unknown commit {sha}: send it with POST /api/v1/commits (`pullback log`), or measure it.",
-        missing=Missing("commit", sha),
+        missing=MissingObject("commit", sha),
     )
 
 
@@ -411,7 +411,7 @@ async def find_merge_base(session: AsyncSession, project_id: ProjectId, one: str
     found = await statements.row(
         session, _ANCESTORS, {"project": project_id, "shas": [one, other], "limit": MOST_ANCESTORS}
     )
-    return await aside(_merge_base_in, found[0] if found else "[]", one, other)
+    return await in_background(_merge_base_in, found[0] if found else "[]", one, other)
 
 
 def _merge_base_in(written: str, one: str, other: str) -> MergeBase:

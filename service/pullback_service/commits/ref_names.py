@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.commits.queries import unknown_commit
-from pullback_service.errors import Missing, NotFoundError, refuse
+from pullback_service.errors import MissingObject, NotFoundError, refuse
 from pullback_service.ids import ProjectId
 from pullback_service.models.commits import Branch, Commit
 from pullback_service.models.reports import Report
@@ -160,12 +160,12 @@ def _named(asked: CommitName, rows: Sequence[tuple[Any, ...]]) -> NamedCommit:
     if not has_commits:
         raise NotFoundError(
             f"Branch {asked.name!r} has no commits yet: measure one, or send its history with `pullback log`.",
-            missing=Missing("results", asked.name),
+            missing=MissingObject("results", asked.name),
         )
     if commit[0] is None:
         raise NotFoundError(
             f"No commit of branch {asked.name!r} has results yet: measure one, or name another branch.",
-            missing=Missing("results", asked.name),
+            missing=MissingObject("results", asked.name),
         )
     return NamedCommit(_commit(commit), asked.name, newest=is_newest)
 
@@ -186,7 +186,7 @@ def _unknown_branch(name: str) -> NotFoundError:
     return NotFoundError(
         f"There is neither a commit nor a branch {name!r} in this project: give a hash, of 7 digits or more, "
         f"or a branch that GET /api/v1/branches lists.",
-        missing=Missing("branch", name),
+        missing=MissingObject("branch", name),
     )
 
 
@@ -204,7 +204,7 @@ def _before(rows: Rows) -> tuple[Commit, str | None]:
     if columns[0] is None:
         raise NotFoundError(
             f"Nothing was measured before commit {sha}: name the commit to compare with in `base`, or measure its parent.",
-            missing=Missing("results", sha),
+            missing=MissingObject("results", sha),
         )
     earlier = _commit(columns)
     if steps is None:

@@ -9,8 +9,8 @@ from pydantic_core import PydanticCustomError
 
 from pullback_service.fields import Name, Sha, Text, Time
 from pullback_service.models.commits import Commit
-from pullback_service.plain_rows import filled
 from pullback_service.projects.naming import ProjectName
+from pullback_service.rows_to_models import filled
 
 
 class CommitStatement(BaseModel):
@@ -36,8 +36,8 @@ class CommitSummary(BaseModel):
     title: str | None
     authored_at: datetime | None
     ordered_at: datetime
-    position: int | None = Field(None, description="Place among the first parents of the branch that was asked for.")
-    after_gap: bool | None = Field(None, description="On that branch: what lies right before it is not known.")
+    position: int | None = Field(None, description="Place among the first parents of the requested branch.")
+    after_gap: bool | None = Field(None, description="On that branch: the commit before it is not known.")
     unknown_parents: list[str] = Field([], description="Parents that no upload or log has named, in lists of commits.")
 
     @classmethod

@@ -1,9 +1,9 @@
-"""The order of commits in history: the one place that says it.
+"""The order of commits in history, defined here alone.
 
 A commit stands at `ordered_at`, ties are broken by id. That is when it was authored, at most a day after it was first
 heard of, but always later than its first parent (`ancestry.py`): along the first parents of any branch this is exactly the
-order of its positions, commits of other branches and commits whose parents nobody told stand where their author's clock
-puts them, and late results need nothing but their commit. It is git's "corrected commit date"
+order of its positions, commits of other branches and commits with unknown parents are placed by their author date, and
+late results need nothing but their commit. It is git's "corrected commit date"
 (Documentation/technical/commit-graph.adoc) along first parents.
 Points, readings and failures carry a copy of `ordered_at`, so that each series is read in order from its own index.
 """

@@ -14,9 +14,9 @@ from sqlalchemy import ColumnElement, and_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.comparisons.at_once import Flags, Ids, ReadingColumns
 from pullback_service.comparisons.grounds import Key
 from pullback_service.comparisons.judgements import Shape
+from pullback_service.comparisons.vectorized_judging import Flags, Ids, ReadingColumns
 from pullback_service.errors import InvalidInputError
 from pullback_service.measured.code_identity import CodeIdentity
 from pullback_service.measured.queries import measured_by_id

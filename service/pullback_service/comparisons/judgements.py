@@ -11,7 +11,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pullback_service.comparisons.at_once import (
+from pullback_service.comparisons.grounds import Key
+from pullback_service.comparisons.judging import Outcome, Trend
+from pullback_service.comparisons.vectorized_judging import (
     BETTER,
     CODE_OF,
     LIKELY_BETTER,
@@ -24,8 +26,6 @@ from pullback_service.comparisons.at_once import (
     Numbers,
     urgencies,
 )
-from pullback_service.comparisons.grounds import Key
-from pullback_service.comparisons.judging import Outcome, Trend
 
 NO_SERIES = 0
 """In the place of the id of a series that there is not; the database counts from 1."""

@@ -84,8 +84,8 @@ class Judgement(NamedTuple):
     """The outcome of comparing two readings, with its grounds. The ratio is candidate/reference.
 
     From `ratios` it is the change of the ratio to the baseline. `threshold` is the least ratio in size that could have been
-    claimed, or called likely; None where any difference is one. `provisional` says that it comes of a floor, or a scatter,
-    that nobody has measured well yet. `reason` is why there is no claim.
+    claimed, or called likely; None where any difference is one. `provisional` means that it comes from a floor or a
+    scatter that is not measured well yet. `reason` is why there is no claim.
     """
 
     outcome: Outcome

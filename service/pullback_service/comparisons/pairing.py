@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pullback_service.claims import COUNTED_IN_ONE_SESSION
-from pullback_service.comparisons.at_once import Flags, Ids, JudgementColumns, ReadingColumns, judge_usual
 from pullback_service.comparisons.columns import CommitReadings, DescribedSeries
 from pullback_service.comparisons.grounds import Grounds, MachinePair
 from pullback_service.comparisons.judgements import NO_SERIES, Outcomes, Shape
+from pullback_service.comparisons.vectorized_judging import Flags, Ids, JudgementColumns, ReadingColumns, judge_usual
 from pullback_service.ids import MachineId
 from pullback_service.measured.code_identity import NOT_TOLD, CodeIdentity, is_equal_code, other_level
 

@@ -1,4 +1,4 @@
-"""Two commits, series by series: everything is judged by a few numbers, then one page of it is read in full."""
+"""Two commits, series by series: all series are judged by a few numbers, then one page of them is read in full."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.claims import COUNTED_IN_ONE_SESSION
-from pullback_service.comparisons.at_once import CODE_OF, EVIDENCE_CODE_OF, UNPAIRED_CODES, Flags
 from pullback_service.comparisons.columns import (
     NOTHING,
     measured_given,
@@ -33,6 +32,7 @@ from pullback_service.comparisons.judging import (
     of_equal_code,
 )
 from pullback_service.comparisons.pairing import lay_out, pair
+from pullback_service.comparisons.vectorized_judging import CODE_OF, EVIDENCE_CODE_OF, UNPAIRED_CODES, Flags
 from pullback_service.machines.software import software_at
 from pullback_service.measured.code_identity import NOT_TOLD, CodeIdentity, is_equal_code, other_level
 from pullback_service.models.commits import Commit

@@ -12,9 +12,9 @@ from pullback_service.comparisons.queries import SeriesDetail
 from pullback_service.measured.schemas import MeasuredSummary, plain_measured
 from pullback_service.models.machines import Machine
 from pullback_service.paging import Page
-from pullback_service.plain_rows import filled, plain
 from pullback_service.ratio_fields import IntervalFields, RatioFields, of_ratio
 from pullback_service.readings.report_pooling import Spread
+from pullback_service.rows_to_models import filled, plain
 from pullback_service.series.schemas import OF_READING, CaseSummary, plain_case
 
 
@@ -91,7 +91,7 @@ class ComparedSeries(RatioFields):
     same_program: bool | None = Field(
         description="True if both ran the same program; then time differs by the machine."
     )
-    equal_code: bool = Field(description="Both commits have the same files of what is measured: nothing is claimed.")
+    equal_code: bool = Field(description="The measured files of both commits are equal: nothing is claimed.")
     reference: ComparedSide | None
     candidate: ComparedSide | None
 

@@ -1,11 +1,11 @@
-"""Agents introduce themselves and ask for work."""
+"""Registering agents, and claiming jobs for them."""
 
 import time
 
 from fastapi import Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.access.gate import KnownCaller, enrolment_code_of
+from pullback_service.access.authentication import KnownCaller, enrolment_code_of
 from pullback_service.addresses import API
 from pullback_service.agents import queries
 from pullback_service.agents.queries import SeenAgent, told_by
@@ -25,14 +25,14 @@ from pullback_service.jobs.dependencies import KnownJobListener
 from pullback_service.jobs.labels import with_device
 from pullback_service.jobs.queries import job_by_id, reference_of
 from pullback_service.jobs.schemas import SpoolStatement
-from pullback_service.jobs.wakeups import Seat
+from pullback_service.jobs.wakeups import Waiter
 from pullback_service.listing import LISTED, KnownListing
 from pullback_service.machines.registration import MachineDescription, ensure_machine
 from pullback_service.models.projects import Project
 from pullback_service.paging import Page, id_in, page_of
-from pullback_service.plain_rows import filled
 from pullback_service.problems import documented
 from pullback_service.routers import api_router
+from pullback_service.rows_to_models import filled
 from pullback_service.sessions import KnownDatabase, WriteSession
 from pullback_service.settings import Settings
 from pullback_service.tokens.queries import redeem_code, refuse_ended
@@ -104,16 +104,16 @@ async def claim_job(
     if caller.agent_id not in {None, agent_id}:
         raise ForbiddenError(f"This token is agent {caller.agent_id}'s: it cannot claim jobs for agent {agent_id}.")
     deadline = time.monotonic() + asked.wait_s
-    with listener.seat() as seat:
+    with listener.waiter() as waiter:
         while True:
-            claimed = await _claim_once(database, settings, caller, AgentId(agent_id), asked, seat)
+            claimed = await _claim_once(database, settings, caller, AgentId(agent_id), asked, waiter)
             if claimed is not None:
                 return claimed
             left_s = deadline - time.monotonic()
-            # Nobody is there to take a job, in the second case: the call goes to the next seat.
+            # A caller that has disconnected takes no job: the call goes to the next waiter.
             if (
                 left_s <= 0
-                or not await listener.wait(seat, left_s)
+                or not await listener.wait(waiter, left_s)
                 or await request.is_disconnected()
                 or listener.closed
             ):
@@ -121,13 +121,13 @@ async def claim_job(
 
 
 async def _claim_once(
-    database: Database, settings: Settings, caller: Caller, agent_id: AgentId, asked: ClaimRequest, seat: Seat
+    database: Database, settings: Settings, caller: Caller, agent_id: AgentId, asked: ClaimRequest, waiter: Waiter
 ) -> Claim | None:
     async with database_of(database, caller).writing.begin() as session:
         told = told_by(asked.spool, asked.refuses)
-        look = await queries.look_for_work(session, agent_id, asked.labels, asked.kinds, told)
-        abilities = seat.abilities = look.abilities
-        if not look.promising:
+        work = await queries.look_for_work(session, agent_id, asked.labels, asked.kinds, told)
+        abilities = waiter.abilities = work.abilities
+        if not work.promising:
             return None
         await refuse_ended(session, caller)
         lease = await leases.claim(

@@ -8,10 +8,10 @@ from pullback_service.backfills import queries
 from pullback_service.backfills.schemas import BackfillAnswer, BackfilledCommit, BackfillRequest
 from pullback_service.errors import InvalidInputError, NotFoundError
 from pullback_service.ids import ProjectId
-from pullback_service.plain_rows import filled
 from pullback_service.problems import documented
 from pullback_service.projects.queries import project_by_name
 from pullback_service.routers import api_router
+from pullback_service.rows_to_models import filled
 from pullback_service.sessions import WriteSession
 
 router = api_router(prefix=f"{API}/backfills", tags=["jobs"])

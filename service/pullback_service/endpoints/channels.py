@@ -7,7 +7,7 @@ from fastapi import Query, Response
 from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.access.gate import KnownCaller
+from pullback_service.access.authentication import KnownCaller
 from pullback_service.addresses import API
 from pullback_service.audit.trail import note
 from pullback_service.current_settings import KnownSettings

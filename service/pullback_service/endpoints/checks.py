@@ -7,7 +7,7 @@ from fastapi import Query, Response
 from pullback_service.addresses import API
 from pullback_service.checks.queries import Measure, check
 from pullback_service.checks.schemas import CheckAnswer
-from pullback_service.conditional_answers import UNCHANGED, KnownAnswering
+from pullback_service.conditional_requests import UNCHANGED, KnownAnswering
 from pullback_service.errors import InvalidInputError, NotFoundError
 from pullback_service.fields import Name
 from pullback_service.problems import documented

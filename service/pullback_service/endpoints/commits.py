@@ -10,7 +10,7 @@ from pullback_service.addresses import API
 from pullback_service.audit.trail import note
 from pullback_service.commits import branches, queries
 from pullback_service.commits.branches import StoredBranch
-from pullback_service.commits.placing import lock_graph
+from pullback_service.commits.placement import lock_graph
 from pullback_service.commits.schemas import BranchReceipt, BranchSummary, CommitSummary, LogStatement, MergeBaseAnswer
 from pullback_service.endpoints.tables import branches_of, commits_of
 from pullback_service.errors import InvalidInputError, NotFoundError
@@ -19,10 +19,10 @@ from pullback_service.ids import ProjectId
 from pullback_service.listing import LISTED, KnownListing
 from pullback_service.models.commits import Commit
 from pullback_service.paging import Page, page_of, read_cursor
-from pullback_service.plain_rows import filled
 from pullback_service.problems import documented
 from pullback_service.projects.queries import ensure_project, project_by_name
 from pullback_service.routers import api_router
+from pullback_service.rows_to_models import filled
 from pullback_service.sessions import ReadSession, WriteSession
 from pullback_service.steps.projecting import keep_steps
 

@@ -21,7 +21,7 @@ from pullback_service.comparisons.schemas import (
     plain_compared,
 )
 from pullback_service.comparisons.tables import COMPARISONS, ExportedComparison
-from pullback_service.conditional_answers import UNCHANGED, KnownAnswering
+from pullback_service.conditional_requests import UNCHANGED, KnownAnswering
 from pullback_service.errors import InvalidInputError, NotAcceptableError, NotFoundError, refuse
 from pullback_service.exports.media_types import EXPORTED
 from pullback_service.exports.streaming import in_batches, send

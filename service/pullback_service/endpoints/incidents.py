@@ -7,7 +7,7 @@ from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.access.gate import KnownCaller
+from pullback_service.access.authentication import KnownCaller
 from pullback_service.addresses import API
 from pullback_service.audit.trail import note
 from pullback_service.endpoints.tables import INCIDENTS
@@ -124,7 +124,8 @@ async def confirm_incident(session: WriteSession, caller: KnownCaller, incident_
 async def bisect_incident(session: WriteSession, caller: KnownCaller, incident_id: KnownId) -> IncidentDetail:
     """Search for the commit that caused a confirmed incident: jobs of the origin `bisect`, one after the other.
 
-    A search that goes on stays as it is; one that ended is begun anew, with what is stored. A conflict where the range is one commit, where
+    A search that goes on stays as it is; a finished one is started again, with the stored results. A conflict where
+    the range is one commit, where
     the incident is not confirmed, or where no agent can measure it.
     """
     incident, is_new = await triage.bisect(session, incident_id, by=caller.name)

@@ -1,4 +1,4 @@
-"""Making and watching jobs; what agents say about the attempts they hold."""
+"""Creating and watching jobs; reports of agents about their attempts."""
 
 from contextlib import nullcontext
 from typing import Annotated
@@ -7,16 +7,16 @@ from uuid import UUID
 from fastapi import Depends, Header, Path, Query, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.access.gate import KnownCaller
+from pullback_service.access.authentication import KnownCaller
 from pullback_service.addresses import API
 from pullback_service.agents.queries import note_at_work, told_by
 from pullback_service.audit.trail import note
 from pullback_service.commits.queries import parents_of
 from pullback_service.commits.schemas import CommitSummary
 from pullback_service.current_settings import KnownSettings
-from pullback_service.endpoints.receiving import OPENAPI_BODY, ReportBody, is_long, read_limited
 from pullback_service.endpoints.reports import IdempotencyKey, receipt_of
 from pullback_service.endpoints.tables import JOBS
+from pullback_service.endpoints.upload_body import OPENAPI_BODY, ReportBody, is_long, read_limited
 from pullback_service.errors import (
     ConflictError,
     GoneError,
@@ -49,17 +49,17 @@ from pullback_service.jobs.schemas import (
 )
 from pullback_service.listing import LISTED, KnownListing
 from pullback_service.paging import Page, id_in, page_of
-from pullback_service.plain_rows import filled
 from pullback_service.problems import documented
 from pullback_service.reports.dependencies import KnownIntake
 from pullback_service.reports.insertion import ForJob
 from pullback_service.reports.preparing import prepare
 from pullback_service.reports.storage import Upload, keep
 from pullback_service.reports.upload_query import UploadParameters, refuse_contradictions
+from pullback_service.request_work import in_thread
 from pullback_service.routers import api_router
+from pullback_service.rows_to_models import filled
 from pullback_service.sessions import OpenedReading, ReadSession, WriteSession
 from pullback_service.tokens.queries import refuse_ended
-from pullback_service.work import in_thread
 
 router = api_router(prefix=f"{API}/jobs", tags=["jobs"])
 

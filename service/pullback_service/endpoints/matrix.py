@@ -8,9 +8,9 @@ from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.addresses import API
-from pullback_service.background_threads import aside
+from pullback_service.background_threads import in_background
 from pullback_service.commits.ref_names import branch_by_name
-from pullback_service.conditional_answers import UNCHANGED, KnownAnswering
+from pullback_service.conditional_requests import UNCHANGED, KnownAnswering
 from pullback_service.errors import InvalidInputError, NotAcceptableError, NotFoundError
 from pullback_service.exports.media_types import EXPORTED
 from pullback_service.exports.streaming import in_batches, send
@@ -76,4 +76,4 @@ async def read_matrix(
     place = read_cursor(cursor, WorkloadPlace)
     found, following = await workloads(session, place[0] if place else None, limit)
     rest = None if following is None else write_cursor((following,))
-    return await aside(lambda: answer.plain({"items": [*map(plain_workload, found)], "next": rest}))
+    return await in_background(lambda: answer.plain({"items": [*map(plain_workload, found)], "next": rest}))

@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.addresses import API
 from pullback_service.audit.trail import note
-from pullback_service.deferring import defer_detection
+from pullback_service.deferred_chores import defer_detection
 from pullback_service.endpoints.tables import PROJECTS
 from pullback_service.errors import ConflictError, InvalidInputError, NotFoundError
 from pullback_service.fields import Name

@@ -10,19 +10,19 @@ from fastapi import BackgroundTasks, Depends, Header, Query, Request, Response
 from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.access.gate import KnownCaller, address_of
+from pullback_service.access.authentication import KnownCaller, address_of
 from pullback_service.addresses import API
 from pullback_service.audit.trail import Line, note
-from pullback_service.background_threads import BackgroundThreads, aside, aside_alone
+from pullback_service.background_threads import BackgroundThreads, in_background, large_in_background
 from pullback_service.current_settings import KnownSettings
-from pullback_service.endpoints.receiving import (
+from pullback_service.endpoints.tables import REPORTS
+from pullback_service.endpoints.upload_body import (
     OPENAPI_BODY,
     ReportBody,
     is_long,
     is_read_at_once,
     refuse_unknown_parameters,
 )
-from pullback_service.endpoints.tables import REPORTS
 from pullback_service.errors import (
     ConflictError,
     GoneError,
@@ -36,7 +36,6 @@ from pullback_service.importers.unpacking import is_archive
 from pullback_service.listing import LISTED, KnownListing
 from pullback_service.models.reports import Report
 from pullback_service.paging import Page, page_of, read_cursor
-from pullback_service.plain_rows import filled
 from pullback_service.problems import documented
 from pullback_service.process_memory import LARGE_BODY_BYTES, give_back_memory
 from pullback_service.reports import queries, stored_files
@@ -54,9 +53,10 @@ from pullback_service.reports.schemas import (
 from pullback_service.reports.storage import Upload
 from pullback_service.reports.upload_query import UploadParameters, refuse_dirty
 from pullback_service.reports.withdrawing import withdraw
+from pullback_service.request_work import in_thread
 from pullback_service.routers import api_router
+from pullback_service.rows_to_models import filled
 from pullback_service.sessions import ReadSession, WriteSession
-from pullback_service.work import in_thread
 
 router = api_router(prefix=f"{API}/reports", tags=["reports"])
 
@@ -188,7 +188,7 @@ async def withdraw_report(session: WriteSession, report_id: UUID) -> ReportSumma
 def _apart(report: Report) -> BackgroundThreads:
     """The threads in which a report that was read with its files is unpacked."""
     packed_bytes = len(report.body or b"") + len(report.document or b"")
-    return aside_alone if packed_bytes > stored_files.LARGE_PACKED_BYTES else aside
+    return large_in_background if packed_bytes > stored_files.LARGE_PACKED_BYTES else in_background
 
 
 def receipt_of(report: Report, project: str, commit: str) -> ReportReceipt:

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.addresses import API
 from pullback_service.commits.ref_names import branch_by_name, named_commit
-from pullback_service.conditional_answers import UNCHANGED, KnownAnswering
+from pullback_service.conditional_requests import UNCHANGED, KnownAnswering
 from pullback_service.errors import InvalidInputError, NotAcceptableError, NotFoundError, refuse
 from pullback_service.exports.media_types import EXPORTED
 from pullback_service.exports.streaming import in_batches, send

@@ -1,4 +1,4 @@
-"""The service's word on itself."""
+"""The state of the service."""
 
 from pullback_service.routers import api_router
 from pullback_service.sessions import ReadSession

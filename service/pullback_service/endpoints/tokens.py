@@ -4,7 +4,7 @@ from fastapi import Response
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.access.gate import KnownCaller
+from pullback_service.access.authentication import KnownCaller
 from pullback_service.addresses import API
 from pullback_service.endpoints.tables import TOKENS
 from pullback_service.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
@@ -16,7 +16,7 @@ from pullback_service.paging import Page, id_in, page_of
 from pullback_service.problems import documented
 from pullback_service.routers import api_router
 from pullback_service.sessions import ReadSession, WriteSession
-from pullback_service.tokens import making, queries
+from pullback_service.tokens import issuance, queries
 from pullback_service.tokens.schemas import CodeRequest, NewCode, NewToken, TokenRequest, TokenSummary, Whoami
 
 router = api_router(prefix=API, tags=["tokens"])
@@ -29,7 +29,7 @@ async def create_token(
     wanted: TokenRequest, response: Response, session: WriteSession, caller: KnownCaller
 ) -> NewToken:
     """Make a token. The answer is the only place its secret is ever shown."""
-    stored, shown = await making.make_token(session, caller, wanted)
+    stored, shown = await issuance.make_token(session, caller, wanted)
     response.headers["Cache-Control"] = "no-store"
     return NewToken(**TokenSummary.of(stored).model_dump(), token=shown.secret)
 
@@ -48,7 +48,7 @@ async def list_tokens(asked: KnownListing) -> Response:
 @router.post("/tokens/{token_id}/revoke", responses=documented(NotFoundError))
 async def revoke_token(session: WriteSession, token_id: KnownId) -> TokenSummary:
     """End a token at once, and all logins made with it. Ending it again changes nothing."""
-    return TokenSummary.of(await making.end_token(session, TokenId(token_id)))
+    return TokenSummary.of(await issuance.end_token(session, TokenId(token_id)))
 
 
 @router.post("/enrolments", status_code=201, responses=documented(ForbiddenError, NotFoundError, InvalidInputError))
@@ -56,7 +56,7 @@ async def create_enrolment_code(
     wanted: CodeRequest, response: Response, session: WriteSession, caller: KnownCaller
 ) -> NewCode:
     """Make a code with which one agent introduces itself once. It then has a token of its own."""
-    shown = await making.make_code(session, caller, wanted)
+    shown = await issuance.make_code(session, caller, wanted)
     response.headers["Cache-Control"] = "no-store"
     assert shown.expires_at is not None  # noqa: S101 - a code always ends
     return NewCode(code=shown.secret, expires_at=shown.expires_at)

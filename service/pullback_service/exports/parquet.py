@@ -1,4 +1,4 @@
-"""Parquet, written by Arrow's own library, which is an extra: 165 MB for those who ask for it.
+"""Parquet, written by Arrow's own library, which is an optional extra of 165 MB.
 
 Nothing smaller is kept as well: fastparquet brings pandas, and the writers in pure Python are no longer maintained.
 """

@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service.database import OpenSession
 from pullback_service.exports.media_types import ENDINGS, MEDIA_TYPES, Encoder, Format, encoder
 from pullback_service.exports.tables import Row, Table
-from pullback_service.work import counted, metered
+from pullback_service.request_work import counted, metered
 
 Place = TypeVar("Place")
 

@@ -15,18 +15,18 @@ from pathlib import PurePosixPath
 from pullback_service.errors import FieldError, IncompleteRequestError
 from pullback_service.importers import naming
 from pullback_service.importers.contents import Source
-from pullback_service.importers.formats import Importer
+from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue, refuse, text_at
 from pullback_service.importers.limits import MOST_RESULTS
 from pullback_service.importers.naming import Scalar
 from pullback_service.importers.results import (
     FailedResult,
-    Gathering,
     ImportedCommit,
     ImportedFile,
     ImportedMachine,
     Metric,
     Result,
+    ResultCollector,
     UploadOptions,
 )
 from pullback_service.importers.times import milliseconds_time
@@ -50,7 +50,7 @@ def recognises(source: Source) -> bool:
 
 def read(source: Source, asked: UploadOptions) -> ImportedFile:
     """One result for every benchmark, parameter combination and environment of one commit."""
-    gathering = Gathering()
+    gathering = ResultCollector()
     if source.files is None:
         chosen, about = [source.document], None
         if not recognises(source):
@@ -109,7 +109,9 @@ def _benchmarks(source: Source) -> LocatedValue | None:
     return source.file(min(names, key=len)) if names else None
 
 
-def _read_file(file: LocatedValue, about: LocatedValue | None, asked: UploadOptions, gathering: Gathering) -> None:
+def _read_file(
+    file: LocatedValue, about: LocatedValue | None, asked: UploadOptions, gathering: ResultCollector
+) -> None:
     environment = text_at(file.get("env_name"))
     columns = file.get("result_columns")
     names = [column.text() for column in columns.each()] if columns is not None else list(_OLDEST_COLUMNS)
@@ -144,7 +146,7 @@ def _results(
     cells: Mapping[str, LocatedValue],
     described: LocatedValue | None,
     asked: UploadOptions,
-    gathering: Gathering,
+    gathering: ResultCollector,
 ) -> Sequence[Result]:
     workload = naming.name(key, row.path)
     kind = _kind(key, described)
@@ -184,7 +186,7 @@ def _measured(
     metric_name: str,
     unit: Unit,
     direction: Direction,
-    gathering: Gathering,
+    gathering: ResultCollector,
 ) -> Result:
     metric: Metric | None = gathering.single(value.number(), unit, direction, method="summarised by asv")
     if metric is None:

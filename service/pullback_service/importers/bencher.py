@@ -7,9 +7,16 @@ measures (`unit=ns`) or for one each (`unit=latency:ns,throughput:ops/s`).
 
 from pullback_service.importers import naming
 from pullback_service.importers.contents import Source
-from pullback_service.importers.formats import Importer
+from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue
-from pullback_service.importers.results import FailedResult, Gathering, ImportedFile, Metric, Result, UploadOptions
+from pullback_service.importers.results import (
+    FailedResult,
+    ImportedFile,
+    Metric,
+    Result,
+    ResultCollector,
+    UploadOptions,
+)
 
 
 def recognises(source: Source) -> bool:
@@ -27,7 +34,7 @@ def recognises(source: Source) -> bool:
 
 def read(source: Source, asked: UploadOptions) -> ImportedFile:
     """One result for every benchmark."""
-    gathering = Gathering()
+    gathering = ResultCollector()
     for key, measures in source.document.members():
         workload = naming.name(key, measures.path)
         metrics: dict[str, Metric] = {}
@@ -40,7 +47,7 @@ def read(source: Source, asked: UploadOptions) -> ImportedFile:
     return ImportedFile("Bencher", gathering.results, gathering.notes())
 
 
-def _metric(name: str, measure: LocatedValue, asked: UploadOptions, gathering: Gathering) -> Metric | None:
+def _metric(name: str, measure: LocatedValue, asked: UploadOptions, gathering: ResultCollector) -> Metric | None:
     unit, direction = asked.need(name, "Bencher")
     if measure.get("lower_value") is not None or measure.get("upper_value") is not None:
         gathering.note("lower_value and upper_value were ignored: the file does not say what interval they are")

@@ -9,15 +9,15 @@ process: their median is its value. Keys of nested groups become the workload's 
 
 from pullback_service.importers import naming
 from pullback_service.importers.contents import Source
-from pullback_service.importers.formats import Importer
+from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue, text_at
 from pullback_service.importers.limits import DEEPEST_GROUP
 from pullback_service.importers.results import (
     FailedResult,
-    Gathering,
     ImportedFile,
     Metric,
     Result,
+    ResultCollector,
     UploadOptions,
     metrics_of,
 )
@@ -39,7 +39,7 @@ def recognises(source: Source) -> bool:
 def read(source: Source, asked: UploadOptions) -> ImportedFile:
     """One result for every trial in every group."""
     del asked  # the format fixes units and directions
-    gathering = Gathering()
+    gathering = ResultCollector()
     for saved in source.document.item(1).each():
         _visit(saved, (), gathering)
     version = text_at(source.document.item(0).get("BenchmarkTools"))
@@ -48,7 +48,7 @@ def read(source: Source, asked: UploadOptions) -> ImportedFile:
     )
 
 
-def _visit(pair: LocatedValue, keys: tuple[str, ...], gathering: Gathering) -> None:
+def _visit(pair: LocatedValue, keys: tuple[str, ...], gathering: ResultCollector) -> None:
     kind, fields = pair.item(0).text(), pair.item(1)
     if kind == "BenchmarkGroup":
         if len(keys) >= DEEPEST_GROUP:
@@ -61,7 +61,7 @@ def _visit(pair: LocatedValue, keys: tuple[str, ...], gathering: Gathering) -> N
         gathering.left_out(f"{kind[:40]!a} left out: only trials and their estimates are measurements")
 
 
-def _result(kind: str, fields: LocatedValue, keys: tuple[str, ...], gathering: Gathering) -> Result:
+def _result(kind: str, fields: LocatedValue, keys: tuple[str, ...], gathering: ResultCollector) -> Result:
     workload = naming.name("/".join(keys) or "unnamed", fields.path)
     if kind == "Trial":
         time = gathering.one_process(fields, fields.need("times").numbers(), _NANOSECONDS, "smaller", of="samples")
@@ -77,7 +77,7 @@ def _result(kind: str, fields: LocatedValue, keys: tuple[str, ...], gathering: G
     return Result(fields.path, workload, metrics=metrics)
 
 
-def _count(fields: LocatedValue, key: str, unit: Unit, gathering: Gathering) -> Metric | None:
+def _count(fields: LocatedValue, key: str, unit: Unit, gathering: ResultCollector) -> Metric | None:
     if fields.get(key) is None:
         return None
     return gathering.single(_number(fields, key), unit, "smaller", method="of one evaluation")

@@ -9,15 +9,15 @@ from collections.abc import Sequence
 
 from pullback_service.importers import naming
 from pullback_service.importers.contents import Source
-from pullback_service.importers.formats import Importer
+from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue, text_at
 from pullback_service.importers.results import (
     FailedResult,
-    Gathering,
     ImportedCommit,
     ImportedFile,
     ImportedMachine,
     Result,
+    ResultCollector,
     UploadOptions,
 )
 from pullback_service.importers.times import iso_time
@@ -40,7 +40,7 @@ def recognises(source: Source) -> bool:
 
 def read(source: Source, asked: UploadOptions) -> ImportedFile:
     """One result for each, all of one commit on one machine."""
-    gathering = Gathering()
+    gathering = ResultCollector()
     results = _results(source)
     for result in results:
         gathering.add(_result(result, asked, gathering))
@@ -64,7 +64,7 @@ def _results(source: Source) -> Sequence[LocatedValue]:
     return list(source.document.each()) if source.document.is_list() else [source.document]
 
 
-def _result(result: LocatedValue, asked: UploadOptions, gathering: Gathering) -> Result:
+def _result(result: LocatedValue, asked: UploadOptions, gathering: ResultCollector) -> Result:
     tags = result.need("tags")
     named = text_at(tags.get("name"))
     if named is None:

@@ -12,8 +12,8 @@ import orjson
 from pullback_service.errors import FieldError, InvalidInputError, TooLargeError, UnreadableBodyError
 from pullback_service.importers.json_paths import LocatedValue
 from pullback_service.importers.limits import LONGEST_LINE_BYTES, MOST_LINES
+from pullback_service.importers.memory_estimate import refuse_heavy
 from pullback_service.importers.unpacking import SEND_THE_FILE, files_of, is_archive
-from pullback_service.importers.weighing import refuse_heavy
 
 _BEGINNING = 4096
 # What github-action-benchmark writes for the page that shows its history.

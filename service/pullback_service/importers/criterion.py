@@ -9,9 +9,16 @@ from pathlib import PurePosixPath
 
 from pullback_service.importers import naming
 from pullback_service.importers.contents import Source
-from pullback_service.importers.formats import Importer
+from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue, refuse, text_at
-from pullback_service.importers.results import FailedResult, Gathering, ImportedFile, Metric, Result, UploadOptions
+from pullback_service.importers.results import (
+    FailedResult,
+    ImportedFile,
+    Metric,
+    Result,
+    ResultCollector,
+    UploadOptions,
+)
 from pullback_service.importers.units import Unit
 
 _NANOSECONDS = Unit(1e-9, "s")
@@ -25,7 +32,7 @@ def recognises(source: Source) -> bool:
 def read(source: Source, asked: UploadOptions) -> ImportedFile:
     """One result for every benchmark of the last run."""
     del asked  # the format fixes units and directions
-    gathering = Gathering()
+    gathering = ResultCollector()
     folders = _folders(source)
     if source.files is None or not folders:
         refuse("archive", "is not a criterion folder: send target/criterion as .tar.gz, as `pullback upload` does")
@@ -41,7 +48,7 @@ def _folders(source: Source) -> list[PurePosixPath]:
     return sorted(path.parent for path in paths if path.name == "benchmark.json" and path.parent.name == "new")
 
 
-def _result(source: Source, folder: PurePosixPath, gathering: Gathering) -> Result:
+def _result(source: Source, folder: PurePosixPath, gathering: ResultCollector) -> Result:
     about = source.file(str(folder / "benchmark.json"))
     group, function, value = (text_at(about.get(key)) for key in ("group_id", "function_id", "value_str"))
     full_id = text_at(about.get("full_id")) or "/".join(folder.parent.parts)
@@ -54,7 +61,7 @@ def _result(source: Source, folder: PurePosixPath, gathering: Gathering) -> Resu
     return Result(about.path, workload, params, {"time": metric})
 
 
-def _time(source: Source, folder: PurePosixPath, gathering: Gathering) -> Metric | None:
+def _time(source: Source, folder: PurePosixPath, gathering: ResultCollector) -> Metric | None:
     sample_name, estimates_name = str(folder / "sample.json"), str(folder / "estimates.json")
     if not {sample_name, estimates_name} & set(source.files or ()):
         refuse(f"{folder}/benchmark.json", "has neither sample.json nor estimates.json beside it")

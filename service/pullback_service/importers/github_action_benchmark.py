@@ -10,15 +10,15 @@ is free text and is not read. In the history the tool stands beside each entry a
 from pullback_service.errors import FieldError, IncompleteRequestError
 from pullback_service.importers import naming
 from pullback_service.importers.contents import Source
-from pullback_service.importers.formats import Importer
+from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue, text_at
 from pullback_service.importers.results import (
     FailedResult,
-    Gathering,
     ImportedCommit,
     ImportedFile,
     Metric,
     Result,
+    ResultCollector,
     UploadOptions,
 )
 from pullback_service.importers.times import iso_time, milliseconds_time
@@ -66,7 +66,7 @@ def commits_of(source: Source) -> list[str]:
 
 def read(source: Source, asked: UploadOptions) -> ImportedFile:
     """One result for every name; of a history, those of the commit that is asked for."""
-    gathering = Gathering()
+    gathering = ResultCollector()
     if not is_history(source):
         for bench in source.document.each():
             unit, direction = asked.need(_metric_name(bench), "github-action-benchmark", unit=bench.need("unit").text())
@@ -103,7 +103,7 @@ def _chosen(commits: list[str], asked: UploadOptions) -> str:
 
 
 def _of_history(
-    suite: str, entry: LocatedValue, bench: LocatedValue, asked: UploadOptions, gathering: Gathering
+    suite: str, entry: LocatedValue, bench: LocatedValue, asked: UploadOptions, gathering: ResultCollector
 ) -> Result:
     tool = text_at(entry.get("tool")) or ""
     unit = unit_of(bench.need("unit").text())
@@ -118,7 +118,7 @@ def _metric_name(bench: LocatedValue) -> str:
     return _METRIC_NAMES.get(unit_of(bench.need("unit").text()).stored, "value")
 
 
-def _result(bench: LocatedValue, unit: Unit, direction: Direction, gathering: Gathering) -> Result:
+def _result(bench: LocatedValue, unit: Unit, direction: Direction, gathering: ResultCollector) -> Result:
     workload = naming.name(bench.need("name").text(), f"{bench.path}.name")
     if not unit.stored or len(unit.stored) > 32:
         bench.need("unit").refuse("must be a unit of 1 to 32 characters")

@@ -11,16 +11,16 @@ from collections.abc import Mapping, Sequence
 
 from pullback_service.importers import naming
 from pullback_service.importers.contents import Source
-from pullback_service.importers.formats import Importer
+from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue, text_at
 from pullback_service.importers.naming import Scalar
 from pullback_service.importers.results import (
     FailedResult,
-    Gathering,
     ImportedFile,
     ImportedMachine,
     Metric,
     Result,
+    ResultCollector,
     UploadOptions,
 )
 from pullback_service.importers.times import iso_time
@@ -74,7 +74,7 @@ def recognises(source: Source) -> bool:
 
 def read(source: Source, asked: UploadOptions) -> ImportedFile:
     """One result for every benchmark, whatever its number of repetitions."""
-    gathering = Gathering()
+    gathering = ResultCollector()
     groups: dict[str, list[LocatedValue]] = {}
     for row in source.document.need("benchmarks").each():
         named = row.get("run_name") or row.need("name")
@@ -99,7 +99,7 @@ def read(source: Source, asked: UploadOptions) -> ImportedFile:
     )
 
 
-def _doubts(context: LocatedValue, gathering: Gathering) -> None:
+def _doubts(context: LocatedValue, gathering: ResultCollector) -> None:
     scaling, build = context.get("cpu_scaling_enabled"), text_at(context.get("library_build_type"))
     if scaling is not None and scaling.value is True:
         gathering.note("the file says that the CPU changes its frequency (cpu_scaling_enabled): times will scatter")
@@ -107,7 +107,9 @@ def _doubts(context: LocatedValue, gathering: Gathering) -> None:
         gathering.note("the file says that the benchmark library is a debug build (library_build_type)")
 
 
-def _result(run_name: str, rows: Sequence[LocatedValue], asked: UploadOptions, gathering: Gathering) -> Result | None:
+def _result(
+    run_name: str, rows: Sequence[LocatedValue], asked: UploadOptions, gathering: ResultCollector
+) -> Result | None:
     first = rows[0]
     workload, params = _case_of(run_name, first)
     broken = next((row for row in rows if _truth(row.get("error_occurred")) or _truth(row.get("skipped"))), None)
@@ -141,7 +143,7 @@ def _result(run_name: str, rows: Sequence[LocatedValue], asked: UploadOptions, g
 
 
 def _metric(
-    row: LocatedValue, samples: Sequence[float], unit: Unit, direction: Direction, gathering: Gathering
+    row: LocatedValue, samples: Sequence[float], unit: Unit, direction: Direction, gathering: ResultCollector
 ) -> Metric | None:
     if text_at(row.get("run_type")) == "aggregate" and samples:
         return gathering.single(samples[0], unit, direction, method="median of repetitions, as given in the file")
@@ -161,7 +163,7 @@ def _time_unit(row: LocatedValue) -> Unit:
     return unit
 
 
-def _counters(row: LocatedValue, asked: UploadOptions, gathering: Gathering) -> list[tuple[str, Unit, Direction]]:
+def _counters(row: LocatedValue, asked: UploadOptions, gathering: ResultCollector) -> list[tuple[str, Unit, Direction]]:
     found: list[tuple[str, Unit, Direction]] = [
         (key, unit, "bigger") for key, unit in _RATES.items() if row.get(key) is not None
     ]

@@ -21,11 +21,18 @@ import orjson
 
 from pullback_service.importers import naming
 from pullback_service.importers.contents import Source, json_lines
-from pullback_service.importers.formats import Importer
+from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue, refuse, text_at
 from pullback_service.importers.limits import MOST_RESULTS, MOST_SAMPLES
 from pullback_service.importers.naming import Scalar
-from pullback_service.importers.results import FailedResult, Gathering, ImportedFile, Result, UploadOptions, metrics_of
+from pullback_service.importers.results import (
+    FailedResult,
+    ImportedFile,
+    Result,
+    ResultCollector,
+    UploadOptions,
+    metrics_of,
+)
 from pullback_service.importers.units import Unit
 
 Outcome = Literal["success", "invalid", "failure", "undefined", "unfinished"]
@@ -104,7 +111,7 @@ def recognises(source: Source) -> bool:
 def read(source: Source, asked: UploadOptions) -> ImportedFile:
     """One result for every function at every input."""
     del asked  # the format fixes units and directions
-    gathering = Gathering()
+    gathering = ResultCollector()
     logs = [read_log(json_lines(source.body))] if source.files is None else _logs_of(source.files)
     for log in logs:
         shown = " with ".join(part for part in (log.eval, log.tool) if part) or "a log without a start"
@@ -148,7 +155,7 @@ def _tool_by_path(path: PurePosixPath) -> str:
     return path.parent.name.removeprefix("run-").partition("-")[2] or path.parent.name or "unknown"
 
 
-def _results(log: Log, gathering: Gathering) -> Iterable[Result]:
+def _results(log: Log, gathering: ResultCollector) -> Iterable[Result]:
     variant = naming.name(log.tool, log.path) if log.tool and log.tool.strip() else None
     seen: set[tuple[str, str, str | None]] = set()
     for each in log.evaluations:

@@ -11,14 +11,14 @@ from pathlib import PurePosixPath
 
 from pullback_service.importers import gradbench, naming
 from pullback_service.importers.contents import Source
-from pullback_service.importers.formats import Importer
+from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue, refuse, text_at
 from pullback_service.importers.results import (
     FailedResult,
-    Gathering,
     ImportedCommit,
     ImportedFile,
     Result,
+    ResultCollector,
     UploadOptions,
 )
 from pullback_service.importers.times import iso_time
@@ -36,7 +36,7 @@ def recognises(source: Source) -> bool:
 def read(source: Source, asked: UploadOptions) -> ImportedFile:
     """One result for every duration."""
     del asked  # the format fixes units and directions
-    gathering = Gathering()
+    gathering = ResultCollector()
     summaries = _summaries(source)
     if not summaries:
         refuse("archive", "is not a nightly archive: send summary.json and evals/*/summary.json as .tar.gz")
@@ -86,7 +86,7 @@ def _bad_outcomes(about: LocatedValue) -> Iterator[Result]:
                 )
 
 
-def _results(summary: LocatedValue, evaluated: str, gathering: Gathering) -> Iterator[Result]:
+def _results(summary: LocatedValue, evaluated: str, gathering: ResultCollector) -> Iterator[Result]:
     workload = naming.name(evaluated, summary.path)
     functions = {part: text_at(summary.get(part)) or part for part in _PARTS}
     for tool, entries in summary.need("tools").members():
@@ -105,7 +105,7 @@ def _results(summary: LocatedValue, evaluated: str, gathering: Gathering) -> Ite
 
 
 def _result(
-    duration: LocatedValue, workload: str, params: dict[str, naming.Scalar], variant: str, gathering: Gathering
+    duration: LocatedValue, workload: str, params: dict[str, naming.Scalar], variant: str, gathering: ResultCollector
 ) -> Result:
     seconds = duration.need("secs").number() + duration.need("nanos").number() / 1e9
     # A duration of nothing is how the archive writes that no run was timed.

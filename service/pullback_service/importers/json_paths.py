@@ -1,4 +1,4 @@
-"""A value out of somebody's JSON together with where it stood, so that every complaint can say where."""
+"""A value of a JSON document with its path, so that every complaint can name its place."""
 
 import json
 import re

@@ -13,15 +13,15 @@ from typing import Any
 from pullback_service.fields import LONGEST_RUN_S
 from pullback_service.importers import naming
 from pullback_service.importers.contents import Source
-from pullback_service.importers.formats import Importer
+from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue, text_at
 from pullback_service.importers.results import (
     FailedResult,
-    Gathering,
     ImportedFile,
     ImportedMachine,
     Metric,
     Result,
+    ResultCollector,
     UploadOptions,
 )
 from pullback_service.importers.times import iso_time
@@ -61,7 +61,7 @@ def read(source: Source, asked: UploadOptions) -> ImportedFile:
     del asked  # the file says everything
     top = source.document
     shared = _metadata(top)
-    gathering = Gathering()
+    gathering = ResultCollector()
     first_run: Mapping[str, Any] = {}
     total_s = 0.0
     for benchmark in top.need("benchmarks").each():
@@ -89,7 +89,7 @@ def read(source: Source, asked: UploadOptions) -> ImportedFile:
 
 
 def _result(
-    benchmark: LocatedValue, metadata: Mapping[str, Any], runs: list[LocatedValue], gathering: Gathering
+    benchmark: LocatedValue, metadata: Mapping[str, Any], runs: list[LocatedValue], gathering: ResultCollector
 ) -> Result:
     named = metadata.get("name")
     workload = naming.name(named, f"{benchmark.path}.metadata.name") if isinstance(named, str) else "unnamed"

@@ -8,16 +8,16 @@ from collections import Counter
 
 from pullback_service.importers import naming
 from pullback_service.importers.contents import Source
-from pullback_service.importers.formats import Importer
+from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue, text_at
 from pullback_service.importers.results import (
     FailedResult,
-    Gathering,
     ImportedCommit,
     ImportedFile,
     ImportedMachine,
     Metric,
     Result,
+    ResultCollector,
     UploadOptions,
 )
 from pullback_service.importers.times import iso_time
@@ -37,7 +37,7 @@ def read(source: Source, asked: UploadOptions) -> ImportedFile:
     """One result for every test."""
     del asked  # the file says everything
     top = source.document
-    gathering = Gathering()
+    gathering = ResultCollector()
     benchmarks = list(top.need("benchmarks").each())
     plain = Counter(_key(each) for each in benchmarks)
     for benchmark in benchmarks:
@@ -72,7 +72,7 @@ def _base_name(benchmark: LocatedValue) -> str:
     return text.partition("[")[0] if has_params and text.endswith("]") else text
 
 
-def _result(benchmark: LocatedValue, gathering: Gathering, *, alone: bool) -> Result:
+def _result(benchmark: LocatedValue, gathering: ResultCollector, *, alone: bool) -> Result:
     params = benchmark.get("params")
     # Objects that pytest cannot tell apart by value have equal parameters; then the bracket is all there is.
     workload = naming.name(_base_name(benchmark) if alone else _full_name(benchmark), f"{benchmark.path}.fullname")
@@ -84,7 +84,7 @@ def _result(benchmark: LocatedValue, gathering: Gathering, *, alone: bool) -> Re
     return Result(benchmark.path, workload, given, {"time": metric})
 
 
-def _time(stats: LocatedValue, gathering: Gathering) -> Metric | None:
+def _time(stats: LocatedValue, gathering: ResultCollector) -> Metric | None:
     data = stats.get("data")
     if data is not None and data.count():
         return gathering.one_process(stats, data.numbers(), _SECONDS, "smaller", of="rounds")

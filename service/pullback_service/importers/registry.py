@@ -1,4 +1,4 @@
-"""The formats that are read, and how one is told from another: by content, or because the uploader says."""
+"""The supported formats, and their detection: by content, or by the name that the uploader gives."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ from pullback_service.importers import (
     pytest_benchmark,
 )
 from pullback_service.importers.contents import Source
-from pullback_service.importers.formats import Importer
+from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import refuse
 from pullback_service.importers.results import ImportedFile, UploadOptions
 

@@ -131,7 +131,7 @@ class UploadOptions:
         return said_unit, said_direction
 
 
-class Gathering:
+class ResultCollector:
     """Results and notes on their way to an `ImportedFile`; counts, so that nothing is left out without a word."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Times as tools write them. One that cannot be read, or has no business in a calendar, counts as not said."""
+"""Times as tools write them. One that cannot be parsed, or lies outside the calendar, counts as missing."""
 
 from datetime import UTC, datetime
 

@@ -70,5 +70,5 @@ def known_unit(text: str) -> Unit | None:
 
 
 def unit_of(text: str) -> Unit:
-    """A unit; one that is nobody's standard is stored as it stands."""
+    """A unit; a non-standard one is stored unchanged."""
     return known_unit(text) or Unit(1.0, text.strip())

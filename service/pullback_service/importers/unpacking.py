@@ -1,4 +1,4 @@
-"""From what came over the wire to plain bytes, or to the files of an archive: bounded before, while and after.
+"""Decompression of an upload to plain bytes, or to the files of an archive: bounded before, during and after.
 
 Compression is told by the first bytes, so that `curl --data-binary @file.gz` works with and without a
 `Content-Encoding`. Archives are read in memory and never written anywhere: names that climb, links and devices are
@@ -15,7 +15,7 @@ from typing import NoReturn
 from pullback_service.errors import FieldError, TooLargeError, UnreadableBodyError
 from pullback_service.importers import compression
 from pullback_service.importers.limits import MOST_FILES, MOST_JSON_CONTAINERS, MOST_JSON_VALUES, MOST_LAYERS
-from pullback_service.importers.weighing import refuse_long_strings
+from pullback_service.importers.memory_estimate import refuse_long_strings
 
 SEND_THE_FILE = "send the file itself, as with `curl --data-binary @FILE`"
 

@@ -10,8 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.sql.functions import now
 
 from pullback_service import statements
-from pullback_service.incidents.announcing import announce, note_event
-from pullback_service.incidents.bisecting import (
+from pullback_service.incidents.announcements import announce, note_event
+from pullback_service.incidents.bisection import (
     EXPLAINED,
     LONGER,
     Answer,
@@ -24,7 +24,7 @@ from pullback_service.incidents.bisecting import (
     side_of,
 )
 from pullback_service.incidents.changes import Change, Places
-from pullback_service.incidents.confirming import (
+from pullback_service.incidents.confirmation import (
     GIVEN_UP_AFTER_DAYS,
     NOBODY_CAME,
     Budget,

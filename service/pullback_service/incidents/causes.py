@@ -1,11 +1,12 @@
-"""The cause of an incident as far as its evidence tells: the machine, the baseline or one tier. Pure: movements of series in, a word out.
+"""The cause of an incident, as far as its evidence shows one: the machine, the baseline or one tier. Pure: movements of series in, a cause out.
 
 A series moves by the median of its readings behind an incident over that before it, so that what nobody suspected is asked as well. A
 series tells of a size where that is far beyond its own scatter; what does not tell speaks neither for a cause nor against it.
 
 - `machine`: nearly all series on one machine moved alike, in workloads that share nothing, and on no other machine that measured the same
   commits did they, nor a few of them where the others stood still. A commit that touches everything does the same to values, so this is a
-  doubt and no answer: it keeps what nobody measured in turns from being told, and changes nothing of what was. So do series that moved
+  doubt and no answer: it keeps changes that were not measured in turns from being announced, and does not affect those
+  that were. So do series that moved
   although their program is the same.
 - `baseline`: in nearly all of its cases all ratios moved together, and the baseline by as much the other way.
 - `tier`: one variant moved in several workloads, and the other variants of the same cases stood still.

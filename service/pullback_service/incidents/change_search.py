@@ -1,4 +1,4 @@
-"""Search for the changes of some cases on some machines, in what is stored.
+"""Search for the changes of some cases on some machines, in stored readings.
 
 If an upload only adds readings at the end of a series, the detector continues from its stored state and reads no others. If it suspects
 something, or if an earlier reading changed, it reads the series again and its state goes back to before that change. The number of
@@ -35,8 +35,8 @@ from pullback_service.incidents.detection_inputs import (
     read_suspects,
     watched_at,
 )
-from pullback_service.incidents.discoveries import highest_chance
-from pullback_service.incidents.failing import failures_of
+from pullback_service.incidents.failing_variants import failures_of
+from pullback_service.incidents.false_discoveries import highest_chance
 from pullback_service.incidents.series_states import SeriesState, settled_before
 from pullback_service.incidents.trunk_changes import (
     Claim,
@@ -110,7 +110,7 @@ async def search_changes(
             and {change.reference_id, change.commit_id} <= trunk.places.keys()
         ):
             known[change.series_id].append(change)
-    looking = _Looking(session, trunk, known, upload, least)
+    looking = _Search(session, trunk, known, upload, least)
     suspects = await read_suspects(session, project_id)
     changes: list[Change] = []
     seen: set[Pair] = set()
@@ -136,7 +136,7 @@ async def search_changes(
 
 
 @dataclass(slots=True)
-class _Looking:
+class _Search:
     """A search in the series of one project."""
 
     session: AsyncSession

@@ -19,7 +19,7 @@ from pullback_service.claims import TIMES, UNWATCHED
 from pullback_service.commits.trunk import TRUNK
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.incidents.changes import Places
-from pullback_service.incidents.failing import MeasuredVariant, VariantFailure
+from pullback_service.incidents.failing_variants import MeasuredVariant, VariantFailure
 from pullback_service.incidents.trunk_changes import FOUND_BY, MOST_READINGS, Claim, TrunkReading, TrunkSeries
 from pullback_service.machines.noise_cache import NoiseMemory
 from pullback_service.quality import BUSY, CLEAN
@@ -176,7 +176,7 @@ _UNREQUESTED: Final[LiteralString] = """
   WHERE series.id = step.series_id AND comparison.candidate_id = step.commit_id
     AND comparison.reference_id = step.reference_id AND report.status = 'accepted')
 """
-"""The condition of a step whose only sources are comparisons across an edge of levels (`new_levels.py`) or with the anchor (`anchoring.py`)
+"""The condition of a step whose only sources are comparisons across an edge of levels (`level_comparisons.py`) or with the anchor (`anchor_comparisons.py`)
 that no incident requested: of so many series some are slower by chance."""
 _CLAIMS: Final[LiteralString] = f"""
   WITH rewritten AS MATERIALIZED (SELECT * FROM unnest(%(old)s::bigint[], %(new)s::bigint[]) rewritten (old_id, new_id))

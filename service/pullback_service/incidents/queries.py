@@ -10,7 +10,7 @@ from sqlalchemy import ARRAY, Select, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.errors import Missing, NotFoundError
+from pullback_service.errors import MissingObject, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.incidents.changes import Change, supporting
 from pullback_service.models import Case, Machine, Series
@@ -403,7 +403,7 @@ async def incident_by_id(session: AsyncSession, incident_id: int, *, lock: bool 
     if found is None:
         raise NotFoundError(
             f"There is no incident {incident_id}: GET /api/v1/incidents lists them.",
-            missing=Missing("incident", str(incident_id)),
+            missing=MissingObject("incident", str(incident_id)),
         )
     return found
 

@@ -26,7 +26,7 @@ from pullback_service.incidents.detection_inputs import (
     read_trunk,
     watched_at,
 )
-from pullback_service.incidents.discoveries import highest_chance
+from pullback_service.incidents.false_discoveries import highest_chance
 from pullback_service.incidents.queries import NamedChange, named_changes
 from pullback_service.incidents.series_states import settled_before
 from pullback_service.incidents.trunk_changes import (

@@ -9,13 +9,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.ids import ProjectId
-from pullback_service.incidents.announcing import ANNOUNCED_KINDS, BEGINNINGS
+from pullback_service.incidents.announcements import ANNOUNCED_KINDS, BEGINNINGS
 from pullback_service.incidents.budget_inputs import every_budget_change
 from pullback_service.incidents.changes import Places
 from pullback_service.incidents.detection_inputs import read_trunk
 from pullback_service.incidents.grouping import LocatedChange, group
 from pullback_service.incidents.queries import Detail, NamedChange, details_of, named_changes
-from pullback_service.incidents.ruling import decision_on, subject_of
+from pullback_service.incidents.rule_decisions import decision_on, subject_of
 from pullback_service.incidents.sentences import sentence
 from pullback_service.models.incidents import Incident, IncidentEvent
 from pullback_service.models.projects import Project

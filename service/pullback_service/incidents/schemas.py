@@ -12,8 +12,8 @@ from pullback_service.incidents.causes import Cause
 from pullback_service.incidents.queries import Detail, NamedBisection, NamedChange, NamedCommit
 from pullback_service.incidents.sentences import sentence
 from pullback_service.models.incidents import IncidentEvent, Verdict
-from pullback_service.plain_rows import filled
 from pullback_service.ratio_fields import RatioFields
+from pullback_service.rows_to_models import filled
 
 IncidentKind: TypeAlias = Literal["worse", "better", "unsteady", "wrong_gradient", "failed", "missing"]
 IncidentState: TypeAlias = Literal[

@@ -10,10 +10,10 @@ from math import exp
 from statistics import mode
 from typing import Final
 
-from pullback_service.characters import in_plain_sight
 from pullback_service.incidents.changes import Change
 from pullback_service.incidents.queries import Detail, NamedChange, NamedCommit
 from pullback_service.jobs.labels import CPU
+from pullback_service.name_characters import in_plain_sight
 
 LONGEST_TITLE: Final = 80
 SHORT: Final = 7

@@ -12,7 +12,7 @@ from sqlalchemy.sql.functions import now
 from sqlalchemy.types import Date
 
 from pullback_service.ids import ProjectId
-from pullback_service.incidents.announcing import (
+from pullback_service.incidents.announcements import (
     BEGINNINGS,
     announce,
     announce_first,
@@ -24,7 +24,7 @@ from pullback_service.incidents.announcing import (
 )
 from pullback_service.incidents.bisection_jobs import search
 from pullback_service.incidents.changes import Change, Places, supporting
-from pullback_service.incidents.confirming import (
+from pullback_service.incidents.confirmation import (
     MINUTES_A_DAY,
     Budget,
     MeasurementMethod,

@@ -7,13 +7,13 @@ from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.sql.functions import now
 
-from pullback_service.deferring import defer_detection
+from pullback_service.deferred_chores import defer_detection
 from pullback_service.errors import ConflictError
 from pullback_service.ids import ProjectId
-from pullback_service.incidents.announcing import note_event
+from pullback_service.incidents.announcements import note_event
 from pullback_service.incidents.bisection_jobs import begin, commits_between, go_on, leading
 from pullback_service.incidents.changes import Change, Places
-from pullback_service.incidents.confirming import (
+from pullback_service.incidents.confirmation import (
     Budget,
     MeasurementMethod,
     chosen_to_measure,

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from pullback_service.comparisons.judging import PROVISIONAL_SCATTER, moved_by_baseline, trend
-from pullback_service.incidents.bisecting import EXPLAINED
+from pullback_service.incidents.bisection import EXPLAINED
 from pullback_service.incidents.changes import Change, Places
 from pullback_service.incidents.lifecycle import GROWN
 from pullback_service.ratio import value_before

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import and_, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.errors import Missing, NotFoundError, OffsetError, TooLargeError
+from pullback_service.errors import MissingObject, NotFoundError, OffsetError, TooLargeError
 from pullback_service.ids import JobId
 from pullback_service.jobs.leases import HeldAttempt
 from pullback_service.jobs.queries import ACTIVE, UNFINISHED, unknown_job
@@ -62,7 +62,7 @@ async def read(session: AsyncSession, job_id: JobId, offset: int, *, number: int
     if attempt is None:
         wanted = attempts if number is None else number
         if wanted > attempts + 1:
-            raise NotFoundError(f"Job {job_id} has no attempt {wanted}.", missing=Missing("attempt", str(wanted)))
+            raise NotFoundError(f"Job {job_id} has no attempt {wanted}.", missing=MissingObject("attempt", str(wanted)))
         if offset > 0:
             raise OffsetError(f"Attempt {wanted} of job {job_id} has not started: its log is empty.", expected_offset=0)
         return LogPiece(b"", 0, 0, wanted, complete=job_state not in UNFINISHED, job_state=job_state)

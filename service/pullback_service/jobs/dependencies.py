@@ -1,4 +1,4 @@
-"""Objects of a running application, as dependencies of endpoints of jobs."""
+"""Objects of a running application, as dependencies of the endpoints of jobs."""
 
 from typing import Annotated
 

@@ -65,7 +65,7 @@ SELECT m.id, j.project_id, sum(extract(epoch FROM t.ended_at - greatest(t.leased
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class QueueForecast:
     """The forecast of every waiting job, the next one first, and of every running one when it will be done."""
 
     waiting: Mapping[int, Forecast]
@@ -73,7 +73,7 @@ class Outlook:
     durations: Mapping[tuple[int, Work], float]
 
 
-async def outlook(session: AsyncSession) -> Outlook:
+async def outlook(session: AsyncSession) -> QueueForecast:
     """The forecast of the queue as it is now. Index: ix_job_state, uq_attempt_machine_active, ix_attempt_machine_id."""
     durations = {
         (machine_id, (project_id, suite, kind)): seconds
@@ -100,7 +100,7 @@ async def outlook(session: AsyncSession) -> Outlook:
             session, _USED, {"within_s": FAIR_WITHIN_S, "most": MOST_COUNTED}
         )
     }
-    return Outlook(forecast(queue, await _benches(session, busy), durations, used_s), left, durations)
+    return QueueForecast(forecast(queue, await _benches(session, busy), durations, used_s), left, durations)
 
 
 async def _benches(session: AsyncSession, busy: Mapping[int, float | None]) -> list[Bench]:

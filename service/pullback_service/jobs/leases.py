@@ -27,7 +27,7 @@ from sqlalchemy.sql.functions import now
 
 from pullback_service.caller import caller_of
 from pullback_service.database import seeing_all_projects
-from pullback_service.deferring import defer_detection
+from pullback_service.deferred_chores import defer_detection
 from pullback_service.errors import ConflictError, FieldError, InvalidInputError, NotFoundError
 from pullback_service.ids import AgentId, JobId, LeaseToken, MachineId, ProjectId
 from pullback_service.job_channel import notify_waiting_agents

@@ -24,18 +24,18 @@ class LogWaits:
         self.held = 0
 
     def close(self) -> None:
-        """Let every request go with its next look, because the service stops."""
+        """End every wait at its next reading, because the service stops."""
         self._closed = True
 
     async def until(
-        self, look: Callable[[], Awaitable[Value]], enough: Callable[[Value], bool], request: Request, wait_s: float
+        self, read: Callable[[], Awaitable[Value]], enough: Callable[[Value], bool], request: Request, wait_s: float
     ) -> Value:
-        """Look until there is enough, the time is over or nobody waits for the answer."""
+        """Read again until there is enough, the time is over or the caller has disconnected."""
         deadline = time.monotonic() + (wait_s if self.held < self._most else 0)
         self.held += 1
         try:
             while True:
-                found = await look()
+                found = await read()
                 left_s = deadline - time.monotonic()
                 if enough(found) or left_s <= 0 or self._closed or await request.is_disconnected():
                     return found

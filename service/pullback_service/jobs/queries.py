@@ -12,7 +12,7 @@ from sqlalchemy.orm import aliased
 
 from pullback_service.caller import name_of_caller
 from pullback_service.commits.queries import CommitDescription, ensure_commit
-from pullback_service.errors import FieldError, InvalidInputError, Missing, NotFoundError
+from pullback_service.errors import FieldError, InvalidInputError, MissingObject, NotFoundError
 from pullback_service.ids import CommitId, JobId, MachineId, ProjectId
 from pullback_service.job_channel import notify_waiting_agents
 from pullback_service.jobs.labels import column_with_device, with_device
@@ -277,7 +277,9 @@ async def result_of(session: AsyncSession, job_id: JobId) -> UUID | None:
 
 def unknown_job(job_id: int) -> NotFoundError:
     """The error for a job that does not exist."""
-    return NotFoundError(f"There is no job {job_id}: GET /api/v1/jobs lists them.", missing=Missing("job", str(job_id)))
+    return NotFoundError(
+        f"There is no job {job_id}: GET /api/v1/jobs lists them.", missing=MissingObject("job", str(job_id))
+    )
 
 
 def _select() -> Select[Job, str, Commit, str | None]:

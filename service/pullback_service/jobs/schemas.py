@@ -144,7 +144,7 @@ class JobSummary(BaseModel):
         description="Origin: a person, a backfill, a machine that was idle, an incident that is confirmed or bisected, or the anchor of the project."
     )
     asked_by: str | None = Field(
-        description="The one who asked, as the audit log names callers; null where workers did."
+        description="The requester, as the audit log names callers; null for jobs made by workers."
     )
     trust: TrustLevel
     awaits_approval: bool

@@ -1,9 +1,10 @@
 """The listener that wakes agents waiting for a job: one LISTEN connection per process, however many agents wait.
 
-A notification makes one query for what is queued, and calls as many seats as there are jobs, those that fit, the longest waiting
-first. Whoever was called and got nothing (another process was faster) passes the call on. So a job costs two or three transactions, not one for each agent, and waiting costs none.
+On a notification it reads the queue once, and calls as many waiters as there are jobs, those that fit, the longest waiting first.
+A waiter that was called and got no job (another process was faster) passes the call on. So a job costs two or three
+transactions, not one for each agent, and waiting costs none.
 
-A notification only shortens the wait: the listener looks by itself every few seconds. A lost notification, a dropped connection or
+A notification only shortens the wait: the listener reads the queue every few seconds anyway. A lost notification, a dropped connection or
 a pool that does not pass NOTIFY on costs seconds and no job.
 """
 
@@ -28,16 +29,16 @@ LOOK_AGAIN_AFTER_S = 6.0
 MOST_CALLED = 8
 
 
-class Seat:
-    """A waiting agent. Until its abilities are known everything fits."""
+class Waiter:
+    """A waiting agent. Until its abilities are known every job fits."""
 
     def __init__(self) -> None:
         self.abilities: Abilities | None = None
         self.called = asyncio.Event()
         self.answers = False
-        """True if it was called and is looking for a job on that account."""
+        """True if it was called and is claiming a job now."""
         self.round = 0
-        """The round it was called in last."""
+        """The round in which it was last called."""
 
     def fits(self, offer: Offer) -> bool:
         """True if it may be able to take a job."""
@@ -50,7 +51,7 @@ class JobListener:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._tasks: list[asyncio.Task[None]] = []
-        self._seats: dict[Seat, None] = {}  # a set that keeps its order: the longest waiting first
+        self._waiters: dict[Waiter, None] = {}  # a set that keeps its order: the longest waiting first
         self._round = 1
         self._look = asyncio.Event()
         self._closed = False
@@ -63,42 +64,42 @@ class JobListener:
         ]
 
     async def close(self) -> None:
-        """Stop listening and let everybody who waits go."""
+        """Stop listening and end all waits."""
         self._closed = True
-        for seat in self._seats:
-            seat.called.set()
+        for waiter in self._waiters:
+            waiter.called.set()
         for task in self._tasks:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
 
     @contextmanager
-    def seat(self) -> Iterator[Seat]:
-        """Take a seat before looking for a job: a notification between the looking and the waiting is then not missed."""
-        seat = Seat()
-        self._seats[seat] = None
+    def waiter(self) -> Iterator[Waiter]:
+        """Register a waiter before looking for a job, so that no notification between the search and the wait is missed."""
+        waiter = Waiter()
+        self._waiters[waiter] = None
         try:
-            yield seat
+            yield waiter
         finally:
-            del self._seats[seat]
-            self._pass_on(seat)  # there may be more where its job came from, or it went without
+            del self._waiters[waiter]
+            self._pass_on(waiter)  # there may be more where its job came from, or it went without
 
-    async def wait(self, seat: Seat, timeout_s: float) -> bool:
-        """Return when the seat is called, or the service stops; False when the time is over.
+    async def wait(self, waiter: Waiter, timeout_s: float) -> bool:
+        """Wait until the waiter is called or the service stops; False if the time is over before.
 
-        Whoever comes back to wait after a call has got nothing by it, and the call goes to the next seat.
+        A waiter that waits again after a call got no job, and its call goes to the next one.
         """
         if self._closed:
             return True
-        if not seat.called.is_set():
-            self._pass_on(seat)
+        if not waiter.called.is_set():
+            self._pass_on(waiter)
         try:
             async with asyncio.timeout(timeout_s):
-                await seat.called.wait()
+                await waiter.called.wait()
         except TimeoutError:
             return False
-        seat.called.clear()
-        seat.answers = True
+        waiter.called.clear()
+        waiter.answers = True
         return True
 
     @property
@@ -110,21 +111,21 @@ class JobListener:
         self._round += 1
         self._look.set()
 
-    def _pass_on(self, seat: Seat) -> None:
-        if seat.answers or seat.called.is_set():
-            seat.answers = False
+    def _pass_on(self, waiter: Waiter) -> None:
+        if waiter.answers or waiter.called.is_set():
+            waiter.answers = False
             self._look.set()
 
     def _call(self, offers: Sequence[Offer]) -> None:
-        """Call a seat for every job, of those that were not called in this round."""
-        left = MOST_CALLED - sum(seat.answers or seat.called.is_set() for seat in self._seats)
-        free = [seat for seat in self._seats if seat.round < self._round and not seat.called.is_set()]
+        """Call one waiter for every job, of those that were not called in this round."""
+        left = MOST_CALLED - sum(waiter.answers or waiter.called.is_set() for waiter in self._waiters)
+        free = [waiter for waiter in self._waiters if waiter.round < self._round and not waiter.called.is_set()]
         for offer in offers:
-            for seat in [seat for seat in free if seat.fits(offer)][: max(0, min(offer.jobs, left))]:
-                free.remove(seat)
+            for waiter in [waiter for waiter in free if waiter.fits(offer)][: max(0, min(offer.jobs, left))]:
+                free.remove(waiter)
                 left -= 1
-                seat.round = self._round
-                seat.called.set()
+                waiter.round = self._round
+                waiter.called.set()
 
     async def _attend(self) -> None:
         """Look at the queue when a job was queued, when a call came to nothing, and now and then."""
@@ -135,7 +136,7 @@ class JobListener:
             except TimeoutError:
                 self._round += 1
             self._look.clear()
-            if not self._seats:
+            if not self._waiters:
                 continue
             try:
                 async with self._database.reading() as session:

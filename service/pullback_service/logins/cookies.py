@@ -30,7 +30,7 @@ def set_cookie(request: Request, response: Response, secret: str) -> None:
         secret,
         max_age=int(LIFETIME.total_seconds()),
         httponly=True,
-        samesite="lax",  # a link from a chat opens the page; writes are refused across sites by `browsers.py` as well
+        samesite="lax",  # a link from a chat opens the page; writes are refused across sites by `cross_site_requests.py` as well
         secure=request.url.scheme == "https",
     )
 

@@ -16,7 +16,7 @@ from pullback_service.caller import caller_of
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.machines.noise import Noise, noise_in
 from pullback_service.machines.queries import comparisons_with_itself, newest_self_comparisons
-from pullback_service.work import in_thread
+from pullback_service.request_work import in_thread
 
 MOST_REMEMBERED = 500
 

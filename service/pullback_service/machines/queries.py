@@ -8,14 +8,14 @@ from sqlalchemy import ColumnElement, exists, func, or_, select, true
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.caller import caller_of
-from pullback_service.characters import in_plain_sight
-from pullback_service.errors import ForbiddenError, Missing, NotFoundError
+from pullback_service.errors import ForbiddenError, MissingObject, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.job_channel import notify_waiting_agents
 from pullback_service.machines.noise import CLAIMS, SelfComparison
 from pullback_service.models.machines import FactsChange, Machine
 from pullback_service.models.reports import Comparison, Report
 from pullback_service.models.series import Case
+from pullback_service.name_characters import in_plain_sight
 
 MOST_SELF_COMPARISONS = 5_000
 
@@ -76,7 +76,7 @@ async def lock_machine(session: AsyncSession, machine_id: MachineId) -> Machine:
 def _unknown(machine_id: int) -> NotFoundError:
     return NotFoundError(
         f"There is no machine {machine_id}: GET /api/v1/machines lists them.",
-        missing=Missing("machine", str(machine_id)),
+        missing=MissingObject("machine", str(machine_id)),
     )
 
 
@@ -191,6 +191,6 @@ async def machines_called(session: AsyncSession, project_id: ProjectId, name: st
     if not found:
         raise NotFoundError(
             f"No machine {name!r} has results in this project: give the name, the host or the class of one that has.",
-            missing=Missing("machine", name),
+            missing=MissingObject("machine", name),
         )
     return found

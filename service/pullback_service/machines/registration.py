@@ -1,8 +1,8 @@
-"""Machines as reports and agents tell of them: found by their host and class, made where they are missing, described.
+"""Registration of machines from reports and agents: found by host and class, created where missing, described.
 
 A machine is one computer with its hardware: a host, and the fingerprint of its class. Who tells no host (an older runner, the
-file of another tool) speaks of the oldest machine of the class; and a machine that nobody told a host of belongs to the first
-host that is told for it, so that the series of a computer go on when its runner is upgraded.
+file of another tool) speaks of the oldest machine of the class; and a machine without a host gets the first host
+reported for it, so that the series of a computer continue when its runner is upgraded.
 
 A caller limited to one project has no say over what others use: on such a machine the name, the facts and the host stay as
 they were told before, and the measurements are kept all the same.

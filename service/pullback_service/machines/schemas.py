@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pullback_service.characters import SentName
 from pullback_service.fields import JsonObject, Name
+from pullback_service.name_characters import SentName
 
 
 class MachineStatement(BaseModel):
@@ -14,7 +14,7 @@ class MachineStatement(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    host: Name | None = Field(None, description="Id that tells the computer from its equals.")
+    host: Name | None = Field(None, description="Id of the computer, unique among equal computers.")
     fingerprint: Name = Field(description="The class: equal computers share it.")
     name: SentName
     facts: JsonObject = {}

@@ -7,7 +7,7 @@ from itertools import groupby
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.background_threads import aside
+from pullback_service.background_threads import in_background
 from pullback_service.errors import InvalidInputError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.models.series import Case
@@ -73,7 +73,7 @@ async def matrix_of(
             f"These {len(workloads)} workloads have more than {MOST_MATRIX_POINTS} points: ask for fewer with limit=, or "
             "for one machine= or metric=."
         )
-    return await aside(_by_workload, matrix, workloads)
+    return await in_background(_by_workload, matrix, workloads)
 
 
 def _by_workload(matrix: Matrix, workloads: Sequence[str]) -> Sequence[MatrixWorkload]:

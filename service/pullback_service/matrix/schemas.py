@@ -7,9 +7,9 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from pullback_service.matrix.queries import MatrixWorkload
-from pullback_service.plain_rows import plain
 from pullback_service.ratio_fields import RatioFields
 from pullback_service.readings.report_pooling import Spread
+from pullback_service.rows_to_models import plain
 from pullback_service.series.schemas import OF_READING, CaseSummary, plain_case
 
 

@@ -1,4 +1,4 @@
-"""Every table in one place, so that `Base.metadata` is whole for whoever imports this."""
+"""All tables: importing this module makes `Base.metadata` complete."""
 
 from pullback_service.base import Base
 from pullback_service.models.agents import Agent

@@ -9,7 +9,7 @@ from pullback_service.base import Base, Instant, RowId, StampedNow
 class Commit(Base):
     """A commit of a project, as far as uploads and jobs have told about it.
 
-    `ordered_at` places it in history: when it was authored (or, until somebody says so, first heard of), but always
+    `ordered_at` places it in history: when it was authored (or, until that is known, first mentioned), but always
     after its first parent, whatever its author's clock said. `fork` is the repository it came from, where that is not
     the project's own: until a log puts such a commit on a branch, its code is a stranger's. `projected`: everything
     measured there is in `reading`; a release that writes none leaves commits without. `judged_by`: the version of the rule by

@@ -65,7 +65,8 @@ class Point(RatioColumns, Base):
     and `process_high` stand for them afterwards; before that, these are null. Of a count that differs from call to call
     `process_low` and `process_high` are the least and the most.
     `log_ratio`, `low`, `high`, `n` and `outcome` are against `baseline` in the same groups. `ordered_at` is the
-    commit's place in history, `measured_id` says of what it was measured (`measured`). Pages read `reading`; points are for the samples of a report, and for computing readings.
+    commit's place in history, `measured_id` the code that was measured (`measured`). Pages read `reading`; points are
+    for the samples of a report, and for computing readings.
     """
 
     __tablename__ = "point"

@@ -1,4 +1,4 @@
-"""Events that are told, and the facts of one. Pure."""
+"""Events of notifications, and the facts of one. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, get_args

@@ -1,6 +1,6 @@
 """The outbox: notifications are written in the transaction that finds something, and sent later, at least once.
 
-The deliveries of a channel are sent one after the other (`delivering.py`), in a transaction that locks the channel and ends when the
+The deliveries of a channel are sent one after the other (`delivery.py`), in a transaction that locks the channel and ends when the
 answer is noted: a worker that is killed before leaves the delivery waiting, and the next attempt has the same id.
 """
 
@@ -13,13 +13,13 @@ from sqlalchemy import and_, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.deferring import defer_deliveries
+from pullback_service.deferred_chores import defer_deliveries
 from pullback_service.ids import ProjectId
 from pullback_service.models.notifications import Channel, Delivery, Notification
 from pullback_service.models.projects import Project
 from pullback_service.notifications.events import CHANNEL_OFF, TEST, USUAL, Facts, tidied
 from pullback_service.notifications.message import Message, Notice
-from pullback_service.notifications.sending import Answer
+from pullback_service.notifications.transport import Answer
 
 MESSAGES_AN_HOUR: Final = 5
 """Of a channel. What comes beyond waits, and is told in one digest when the hour is over."""

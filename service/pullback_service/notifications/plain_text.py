@@ -1,4 +1,4 @@
-"""Strangers' text in messages: names of cases, titles of commits, answers of servers. Pure.
+"""Untrusted text in messages: names of cases, titles of commits, answers of servers. Pure.
 
 A message shows what it says and does nothing else: no mention, no link and no line break that its writer did not put there.
 """
@@ -6,7 +6,7 @@ A message shows what it says and does nothing else: no mention, no link and no l
 import re
 from typing import Final
 
-from pullback_service.visible import visible
+from pullback_service.visible_text import visible
 
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # ends of lines, and what a terminal would obey
 _BREAK: Final = "\u200b"  # of no width: what it separates looks as before and is not found by who looks for addresses

@@ -10,7 +10,7 @@ from sqlalchemy import Select, func, select, tuple_
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.deferring import defer_deliveries
+from pullback_service.deferred_chores import defer_deliveries
 from pullback_service.errors import ConflictError, NotFoundError, TooManyRequestsError
 from pullback_service.models.notifications import Channel, Delivery, Notification
 from pullback_service.models.projects import Project

@@ -7,12 +7,12 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
-from pullback_service.characters import ChosenName
 from pullback_service.fields import MAIL_ADDRESS, Name
+from pullback_service.name_characters import ChosenName
 from pullback_service.notifications.events import EVENTS, Event
 from pullback_service.notifications.queries import StoredChannel, StoredDelivery
 from pullback_service.notifications.targets import LONGEST_TARGET, shown
-from pullback_service.plain_rows import filled
+from pullback_service.rows_to_models import filled
 
 Kind: TypeAlias = Literal["webhook", "slack", "email"]
 State: TypeAlias = Literal["on", "failing", "off"]

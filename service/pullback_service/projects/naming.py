@@ -7,9 +7,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from pullback_service.characters import in_one_form, unseen_in
 from pullback_service.errors import InvalidInputError
 from pullback_service.fields import PlaceName
+from pullback_service.name_characters import in_one_form, unseen_in
 
 ProjectName = Annotated[PlaceName, AfterValidator(in_one_form)]
 """The name of a project that may be made by naming it."""

@@ -10,11 +10,11 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.caller import caller_of
-from pullback_service.characters import in_one_form
-from pullback_service.errors import ConflictError, ForbiddenError, Missing, NotFoundError, RequestError
+from pullback_service.errors import ConflictError, ForbiddenError, MissingObject, NotFoundError, RequestError
 from pullback_service.ids import ProjectId
 from pullback_service.models.projects import Project
 from pullback_service.models.reports import Report
+from pullback_service.name_characters import in_one_form
 from pullback_service.projects.naming import refuse_unseen
 from pullback_service.projects.schemas import ProjectChange
 
@@ -125,18 +125,18 @@ def _unknown(session: AsyncSession, name: str) -> RequestError:
         return ForbiddenError(
             f"{caller.name[:1].upper()}{caller.name[1:]} is limited to another project than {name!r}: "
             "check the name, or use a token for that project.",
-            missing=Missing("project", name),
+            missing=MissingObject("project", name),
         )
     if caller is not None and not caller.may_make_projects:
         return NotFoundError(
             f"There is no project {name!r}: check the name (GET /api/v1/projects lists them), "
             f"or create it with `pullback project create {name}`.",
-            missing=Missing("project", name),
+            missing=MissingObject("project", name),
         )
     return NotFoundError(
         f"There is no project {name!r}: create it by uploading or requesting a job, "
         f"or with `pullback project create {name}`.",
-        missing=Missing("project", name),
+        missing=MissingObject("project", name),
     )
 
 

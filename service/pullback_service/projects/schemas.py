@@ -33,7 +33,7 @@ class BackfillPolicy(BaseModel):
     order: Literal["newest", "bisect"] = "newest"
     limit: Annotated[int, Field(strict=True, ge=1, le=MOST_JOBS), AS_WHOLE] = Field(
         20,
-        description="Most jobs of this backfill that wait or run at once: asking again only tops them up. "
+        description="Limit on the jobs of this backfill that wait or run at once; a repeated request only fills up to it. "
         "Commits newer than all that were measured or asked for come besides, with a priority higher by 100.",
     )
     depth: Annotated[int, Field(strict=True, ge=1, le=DEEPEST), AS_WHOLE] = Field(
@@ -59,7 +59,7 @@ class ProjectSummary(BaseModel):
         description="Days to keep process values before only their spread is kept; null: for ever."
     )
     body_days: int | None = Field(description="Days to keep uploaded files; null: for ever.")
-    backfill: BackfillPolicy | None = Field(description="Commits that are measured without anybody asking.")
+    backfill: BackfillPolicy | None = Field(description="Commits that are measured automatically.")
     repository: str | None = Field(
         None, description="The repository that agents fetch commits from; null: each from its own clone."
     )

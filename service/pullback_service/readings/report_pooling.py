@@ -1,7 +1,7 @@
-"""Several reports of a series at one commit become one reading. Pure: points in, what they say together out.
+"""Pooling: the reports of a series at one commit become one reading. Pure: points in, a reading out.
 
-Process values of all reports are pooled, each report's weighed by the inverse square of its own scatter: what a busy machine
-measured counts for little beside what a quiet one did, and for all there is where nobody else measured. A paired ratio
+Process values of all reports are pooled, each report's weighed by the inverse square of its own scatter: reports of a
+busy machine have little weight beside those of a quiet one, and all of it where there are no others. A paired ratio
 cannot be pooled from its interval alone, so the one with the most groups stands for all, the newest among equals. A count is
 what the newest report counted; where calls count differently the least and the most of all reports stand beside it. For ratios and
 counts clean reports speak before busy ones.

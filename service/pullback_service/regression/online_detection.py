@@ -1,4 +1,4 @@
-"""The levels of a series as it grows: after every observation, the changes that nobody was told before.
+"""Detection while a series grows: after every observation, the changes that were not reported before.
 
 What is kept is bounded: the newest observations, the noise that earlier levels taught, and the last event. So an observation
 costs the same however long the series is.

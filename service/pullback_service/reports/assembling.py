@@ -1,4 +1,4 @@
-"""Another tool's results made into our report. Pure: what the clock says comes in.
+"""Another tool's results made into our report. Pure: the time is a parameter.
 
 Times are in seconds and sizes in bytes by now. Results of one case that only differ in their variant become one case
 with several variants; two results of one variant of one case are refused, since one of them would be lost.

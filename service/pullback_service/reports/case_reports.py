@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.commits.predecessors import FARTHEST
-from pullback_service.errors import Missing, NotFoundError
+from pullback_service.errors import MissingObject, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.models.commits import Commit
 from pullback_service.models.reports import WRONG_GRADIENT
@@ -169,7 +169,7 @@ def case_called(project_id: ProjectId, label: str) -> Query[StoredCase]:
     def read(rows: Rows) -> StoredCase:
         for row in rows:
             return StoredCase._make(row)
-        raise NotFoundError(f"No upload of this project has a case {label!r}.", missing=Missing("case", label))
+        raise NotFoundError(f"No upload of this project has a case {label!r}.", missing=MissingObject("case", label))
 
     return Query(_CASE, {"project": project_id, "label": label}, read)
 
@@ -208,8 +208,8 @@ async def place_of_case(
         for place, report_id, machine_id, name, tail, *facts in await statements.rows(session, _PLACE, values)
     }
     if 0 not in found:
-        on, missing = "", Missing("case", case.label)
+        on, missing = "", MissingObject("case", case.label)
         if machine is not None:
-            on, missing = f" on machine {machine!r}", Missing("machine", machine)
+            on, missing = f" on machine {machine!r}", MissingObject("machine", machine)
         raise NotFoundError(f"No upload measured {case.label!r} at {commit.sha[:9]}{on}.", missing=missing)
     return CasePlace(case, found[0], found.get(1), found.get(2))

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from pullback_service.errors import InvalidInputError
 from pullback_service.fields import MOST_CASES
-from pullback_service.importers.weighing import refuse_heavy
+from pullback_service.importers.memory_estimate import refuse_heavy
 from pullback_service.measured.code_identity import CodeIdentity
 from pullback_service.readings.reading_rows import ReadingEnding
 from pullback_service.reports.case_rows import ComparisonPart, FailurePart, part_of, refuse_part, take_apart

@@ -1,4 +1,4 @@
-"""Uploads of any format made into reports: what the address says and what the file says, put together. Pure."""
+"""Conversion of uploads of any format to reports: the parameters of the address are combined with the file. Pure."""
 
 import hashlib
 from collections.abc import Mapping

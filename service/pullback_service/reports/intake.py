@@ -16,7 +16,7 @@ from pullback_service.audit.trail import Line, write_lines
 from pullback_service.caller import Caller, database_of
 from pullback_service.database import AWAY, Database
 from pullback_service.reports.storage import StorageResult, Upload, keep_together, try_out
-from pullback_service.work import Work, current, in_thread, serve
+from pullback_service.request_work import RequestWork, current, in_thread, serve
 
 MOST_TOGETHER = 32
 LARGEST_TOGETHER_BYTES = 64 * 1024
@@ -39,7 +39,7 @@ class _WaitingUpload:
     upload: Upload
     line: Line
     kept: asyncio.Future[StorageResult]
-    work: Work | None
+    work: RequestWork | None
 
 
 class Intake:
@@ -110,7 +110,7 @@ class Intake:
 
     async def _share(self, caller: Caller, together: Sequence[_WaitingUpload]) -> list[StorageResult]:
         """Store uploads, and divide the work among those who wait."""
-        shared = Work()
+        shared = RequestWork()
         try:
             return await serve(shared, self._store(caller, [(waiting.upload, waiting.line) for waiting in together]))
         finally:

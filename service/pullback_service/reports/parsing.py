@@ -14,8 +14,8 @@ import orjson
 from pullback_service.errors import FieldError, InvalidInputError, UnreadableBodyError
 from pullback_service.fields import MOST_CASES
 from pullback_service.importers.json_paths import refuse
+from pullback_service.importers.memory_estimate import refuse_heavy
 from pullback_service.importers.unpacking import SEND_THE_FILE, refuse_too_many_values
-from pullback_service.importers.weighing import refuse_heavy
 from pullback_service.problems import json_path
 from pullback_service.reports.case_stream import DoesNotHoldError, NestedTooDeeplyError, Parts, gather
 from pullback_service.reports.schemas import FORMAT, VERSION, ReportHead
@@ -52,7 +52,7 @@ def read_report(body: bytes) -> ReadReport:
 
 
 def find_unread(body: bytes) -> dict[str, Any] | None:
-    """A long report of ours with each case still as bytes; None of what is no such report, or not told so easily.
+    """A long report of ours with each case still as bytes; None if it is no such report, or cannot be recognised that easily.
 
     None too of what would be refused before its cases are read: that they are no JSON is said first.
     """

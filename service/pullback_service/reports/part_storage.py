@@ -1,4 +1,4 @@
-"""Storing what reports say: cases, series and points, then failures and comparisons."""
+"""Storing the content of reports: cases, series and points, then failures and comparisons."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

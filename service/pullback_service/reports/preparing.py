@@ -1,4 +1,4 @@
-"""Everything about a report that takes a processor and no database."""
+"""The part of storing a report that needs a processor and no database."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm.attributes import set_committed_value
 
 from pullback_service import statements
-from pullback_service.errors import Missing, NotFoundError
+from pullback_service.errors import MissingObject, NotFoundError
 from pullback_service.ids import MachineId
 from pullback_service.models.commits import Commit
 from pullback_service.models.machines import Machine
@@ -65,7 +65,7 @@ async def report_by_id(session: AsyncSession, report_id: UUID, *, with_body: boo
     if not found:
         raise NotFoundError(
             f"There is no report {report_id}: GET /api/v1/reports lists them.",
-            missing=Missing("report", str(report_id)),
+            missing=MissingObject("report", str(report_id)),
         )
     if with_body:
         await read_files(session, [found[report_id]])

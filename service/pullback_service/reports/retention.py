@@ -1,4 +1,4 @@
-"""Keeping raw values and uploaded files for as long as a project wants them, and what follows from them for ever.
+"""Retention: raw values and uploaded files are kept as long as the project wants, everything derived from them forever.
 
 After `raw_days` the process values of a report's points become five numbers and a count; values, ratios, outcomes,
 comparisons and exact metrics stay as they are. After `body_days` the uploaded file goes. Both are off unless a project

@@ -1,4 +1,4 @@
-"""The report, format `pullback-report` version 1, and what the API says about reports.
+"""The report, format `pullback-report` version 1, and the answers of the API about reports.
 
 History of the format: 1, the first. Keys that are not known here are kept: the body is stored as it came.
 """
@@ -10,7 +10,6 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
-from pullback_service.characters import SentName
 from pullback_service.fields import (
     LINE,
     MOST_CASES,
@@ -30,6 +29,7 @@ from pullback_service.fields import (
     Text,
     Time,
 )
+from pullback_service.name_characters import SentName
 from pullback_service.projects.naming import ProjectName
 from pullback_service.quality import quality_of
 from pullback_service.ratio import Ratio

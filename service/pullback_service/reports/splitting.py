@@ -14,7 +14,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from pullback_service.importers.weighing import refuse_heavy
+from pullback_service.importers.memory_estimate import refuse_heavy
 
 _QUOTE, _BACKSLASH = b'"\\'
 _OPENING, _CLOSING = b"{[", b"}]"

@@ -1,4 +1,4 @@
-"""Storing a report: one transaction, all of it or nothing, once whatever is repeated."""
+"""Storing a report in one transaction, completely or not at all, and only once if the upload is repeated."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.deferring import defer_follow_up
+from pullback_service.deferred_chores import defer_follow_up
 from pullback_service.errors import ConflictError, DamagedError
 from pullback_service.ids import ProjectId
 from pullback_service.models.reports import Report

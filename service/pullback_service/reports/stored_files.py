@@ -1,7 +1,7 @@
 """Reading a stored file: as it was uploaded, our document in it, or one case of that.
 
 What is stored was valid when it came. What cannot be read now, or lacks what readers count on, was changed where it is
-stored: readers get a DamagedError and go on with what rows say, and whoever keeps the database learns of it from the log.
+stored: readers get a DamagedError and use the rows instead, and the log tells the operator.
 """
 
 import re
@@ -12,7 +12,7 @@ from uuid import UUID
 
 import orjson
 
-from pullback_service.errors import DamagedError, GoneError, Missing
+from pullback_service.errors import DamagedError, GoneError, MissingObject
 from pullback_service.logs import logger
 from pullback_service.models.reports import Report
 from pullback_service.reports.codecs import unpacked
@@ -36,7 +36,7 @@ def body_of(report: Report) -> bytes:
         raise GoneError(
             f"The file of report {report.id} was deleted when the retention time of its project ended: "
             "its points and comparisons are still there.",
-            missing=Missing("report", str(report.id)),
+            missing=MissingObject("report", str(report.id)),
         )
     return unpack(report.id, report.body)
 
@@ -200,5 +200,5 @@ def _reading(report_id: UUID) -> Iterator[None]:
         raise DamagedError(
             f"The stored file of report {report_id} is damaged: its points and comparisons are still there, and a backup of "
             "the database may have the file.",
-            missing=Missing("report", str(report_id)),
+            missing=MissingObject("report", str(report_id)),
         ) from error

@@ -133,7 +133,7 @@ def check_entry(entry: Mapping[str, Any]) -> None:
 
 
 def check_case(case: Mapping[str, Any]) -> None:
-    """The same for what an entry says it is of."""
+    """The same for the variant and case that an entry names."""
     _check(_Case, case)
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pullback_service.characters import SentName
 from pullback_service.errors import FieldError, InvalidInputError
 from pullback_service.fields import Name, Sha, Time
+from pullback_service.name_characters import SentName
 from pullback_service.projects.naming import ProjectName
 from pullback_service.reports.parsing import ReadReport
 from pullback_service.reports.schemas import ReportHead
@@ -36,8 +36,8 @@ class UploadParameters(BaseModel):
     commit: Sha | None = None
     branch: Name | None = None
     machine: SentName | None = Field(None, max_length=LONGEST_MACHINE)
-    format: Name | None = Field(None, description="The format of the file, where its content does not tell.")
-    variant: Name | None = Field(None, description="Name of the variant; `external` unless the file says it.")
+    format: Name | None = Field(None, description="The format of the file, if it cannot be detected from the content.")
+    variant: Name | None = Field(None, description="Name of the variant; `external` unless the file names it.")
     unit: Name | None = Field(
         None,
         json_schema_extra=_grammar(r"[^,:\s]{1,32}"),
@@ -52,8 +52,10 @@ class UploadParameters(BaseModel):
         None, description="The time at which the commit was authored: its place in history, where nothing else tells."
     )
     dirty: bool = Field(default=False, description="It was measured with uncommitted changes; files may say so too.")
-    allow_dirty: bool = Field(default=False, description="Keep what was measured with uncommitted changes, marked so.")
-    dry_run: bool = Field(default=False, description="Store nothing; answer what would have been stored.")
+    allow_dirty: bool = Field(
+        default=False, description="Accept results measured with uncommitted changes, and mark them."
+    )
+    dry_run: bool = Field(default=False, description="Store nothing; return what would have been stored.")
 
 
 def refuse_contradictions(stated: UploadParameters, head: ReportHead, *, of: str = "query") -> None:

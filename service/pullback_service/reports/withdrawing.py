@@ -7,7 +7,7 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.deferring import defer_detection
+from pullback_service.deferred_chores import defer_detection
 from pullback_service.ids import ProjectId
 from pullback_service.models.reports import Report
 from pullback_service.projects.queries import refresh_counts

@@ -8,9 +8,9 @@ from sqlalchemy import delete, insert, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.background_threads import BackgroundThreads, aside, aside_alone
+from pullback_service.background_threads import BackgroundThreads, in_background, large_in_background
 from pullback_service.commits.trunk import trunk_of
-from pullback_service.deferring import defer_detection
+from pullback_service.deferred_chores import defer_detection
 from pullback_service.errors import FieldError, InvalidInputError
 from pullback_service.ids import ProjectId
 from pullback_service.models.notifications import Channel
@@ -99,7 +99,7 @@ async def series_of(session: AsyncSession, project_id: int) -> EverySeries:
 
 def threads_for(rules: Sequence[Rule], series: int) -> BackgroundThreads:
     """The threads in which rules are matched with so many series."""
-    return aside_alone if len(rules) * series > MANY_PAIRS else aside
+    return large_in_background if len(rules) * series > MANY_PAIRS else in_background
 
 
 async def replace_rules(

@@ -1,4 +1,4 @@
-"""Decisions about what is told of changes, and to whom. Pure."""
+"""Decisions about which changes are announced, and to which channels. Pure."""
 
 from collections.abc import Collection, Sequence
 from math import expm1

@@ -45,7 +45,7 @@ class RuleStatement(BaseModel):
     @model_validator(mode="after")
     def _says_something(self) -> Self:
         if all(getattr(self, key) is None for key in KEYS):
-            raise PydanticCustomError("empty_rule", "A rule must say at_least, budget, watch or tell.")
+            raise PydanticCustomError("empty_rule", "A rule must set at_least, budget, watch or tell.")
         if self.budget is not None and (self.metric is None or {"*", "?"} & set(self.metric)):
             raise PydanticCustomError("budget", "A budget must name one metric, such as array_allocs.")
         if self.budget == 0 and self.metric == "time":
@@ -76,7 +76,7 @@ class RulesStatement(BaseModel):
     rules: Annotated[list[RuleStatement], Field(max_length=MOST_RULES)] = []
     commit: Sha | None = Field(
         None,
-        description="The commit of the file. Where the rules that hold are of a later commit of the trunk, nothing is changed.",
+        description="The commit of the file. Where the rules in force are of a later commit of the trunk, nothing is changed.",
     )
     branch: Name | None = Field(
         None,

@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.background_threads import aside
+from pullback_service.background_threads import in_background
 from pullback_service.commits import timeline
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import MachineId, ProjectId, SeriesId
@@ -363,7 +363,7 @@ async def _cells_of(session: AsyncSession, rows: Sequence[tuple[Any, ...]]) -> S
             )
         return sorted(made, key=lambda cell: (cell.case.workload, cell.case.id))
 
-    return await aside(cells)
+    return await in_background(cells)
 
 
 _CASES: LiteralString = """

@@ -1,4 +1,4 @@
-"""A choice of series as an address says it: every dimension may be repeated, `param.n=1000` chooses a parameter."""
+"""The query parameters that select series: every dimension may be repeated, `param.n=1000` selects a parameter."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, TypeAlias

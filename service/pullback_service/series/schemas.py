@@ -8,9 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pullback_service.measured.schemas import MeasuredSummary, plain_measured
 from pullback_service.paging import Page
-from pullback_service.plain_rows import plain
 from pullback_service.ratio_fields import RatioFields, of_ratio
 from pullback_service.readings.report_pooling import Spread
+from pullback_service.rows_to_models import plain
 from pullback_service.series.search import Facets
 
 
@@ -131,8 +131,8 @@ class PointSummary(RatioFields):
     commit: str = Field(examples=["c0ffee0000000000000000000000000000000001"])
     title: str | None = Field(examples=["Fuse the bias into the product"])
     ordered_at: datetime
-    position: int | None = Field(None, description="Place among the first parents of the branch that was asked for.")
-    after_gap: bool | None = Field(None, description="On that branch: what lies right before it is not known.")
+    position: int | None = Field(None, description="Place among the first parents of the requested branch.")
+    after_gap: bool | None = Field(None, description="On that branch: the commit before it is not known.")
     value: float = Field(examples=[0.00125])
     spread: Spread | None
     baseline: str | None = Field(examples=["unfused"])

@@ -7,10 +7,10 @@ from sqlalchemy import exists, func, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.sql.functions import now
 
-from pullback_service.chores.following_up import MISSED_AFTER_S
 from pullback_service.chores.queries import chore_states, live_workers
+from pullback_service.chores.report_follow_up import MISSED_AFTER_S
 from pullback_service.commits.mirrors import unread_mirrors
-from pullback_service.incidents.detecting import set_aside
+from pullback_service.incidents.detection import set_aside
 from pullback_service.jobs.labels import column_contains_strangers, column_with_device
 from pullback_service.jobs.queries import ACTIVE, AWAITS_APPROVAL
 from pullback_service.models.agents import SILENT_AFTER_S, Agent

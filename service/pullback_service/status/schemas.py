@@ -24,7 +24,7 @@ class ChoreStatus(BaseModel):
 
 
 class QueueStatus(BaseModel):
-    """Jobs by state, how long the oldest waiting one waits, and those that nobody will take as things are."""
+    """Jobs by state, the age of the oldest waiting one, and the jobs that no agent can take now."""
 
     by_state: dict[JobState, int]
     waiting_s: float | None

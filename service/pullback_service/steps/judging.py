@@ -1,6 +1,6 @@
-"""The steps of readings: each judged against the one that it follows, and against whatever else an upload compared it with.
+"""The steps of readings: each judged against the one that it follows, and against commits that an upload compared it with.
 
-Nearly all are usual (`comparisons/at_once.py`), and many of them are judged at once; the others one by one, by the rule itself.
+Nearly all are usual (`comparisons/vectorized_judging.py`), and many of them are judged at once; the others one by one, by the rule itself.
 """
 
 import asyncio
@@ -15,7 +15,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.comparisons import pairing
-from pullback_service.comparisons.at_once import CODE_OF
 from pullback_service.comparisons.columns import NOTHING, DescribedSeries, describe_series, readings_of_commits
 from pullback_service.comparisons.grounds import (
     FailureReason,
@@ -28,6 +27,7 @@ from pullback_service.comparisons.grounds import (
 from pullback_service.comparisons.judgements import Shape
 from pullback_service.comparisons.judging import CHANGED_COUNTS, UNCHANGED, Judgement, Outcome
 from pullback_service.comparisons.queries import judged_series
+from pullback_service.comparisons.vectorized_judging import CODE_OF
 from pullback_service.machines.software import Software, software_under
 from pullback_service.measured.code_identity import NOT_TOLD, CodeIdentity
 from pullback_service.measured.queries import read_measured

@@ -238,7 +238,7 @@ async def _write(
     is_compared: bool = True,
     is_judged: bool = True,
 ) -> None:
-    """Judge pairs and store what is found in the place of what was there, if any of them `is_judged` already."""
+    """Judge pairs and store the steps, in place of stored ones if any pair `is_judged` already."""
     if pairs:
         steps = await judge_pairs(session, pairs, followed, is_compared=is_compared)
         if is_judged:
@@ -290,7 +290,7 @@ async def _judge_stale(session: AsyncSession) -> int:
 async def _mark_later(
     session: AsyncSession, followed: Mapping[Pair, ReferenceCommit], *, judged: Collection[Pair]
 ) -> None:
-    """Of readings that came while nobody judged: what they touch waits in turn, but for what is `judged` in this transaction."""
+    """Of readings that came while nobody judged: the steps that they touch wait in turn, except those `judged` in this transaction."""
     if followed:
         later = await _touched_by(session, followed, {commit for _, commit in followed})
         await _let_wait(session, later - set(judged), RULE)

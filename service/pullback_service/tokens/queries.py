@@ -9,12 +9,12 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.caller import Caller, Scope
-from pullback_service.characters import in_one_form
 from pullback_service.database import is_read_only
 from pullback_service.errors import AuthenticationError, ConflictError, ForbiddenError, NotFoundError
 from pullback_service.ids import AgentId, ProjectId, TokenId
 from pullback_service.models.projects import Project
 from pullback_service.models.tokens import EnrolmentCode, Token
+from pullback_service.name_characters import in_one_form
 from pullback_service.tokens.secrets import digest_of, make_code, make_token, prefix_of
 
 USED_AGAIN_AFTER = timedelta(minutes=1)

@@ -6,9 +6,9 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from pullback_service.caller import Scope
-from pullback_service.characters import ChosenName
 from pullback_service.fields import Name
-from pullback_service.plain_rows import filled
+from pullback_service.name_characters import ChosenName
+from pullback_service.rows_to_models import filled
 from pullback_service.tokens.queries import StoredToken
 
 Days = Annotated[float, Field(gt=0, le=3650)]

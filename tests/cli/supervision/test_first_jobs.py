@@ -45,7 +45,7 @@ def test_what_is_measured_is_not_asked_for_more_often_than_an_agent_tells_of_it(
     checkout = MeasuredCheckout(service, project, "quick")
     for _ in range(20):  # ten seconds of `up`
         now[0] += 0.5
-        checkout.look()
+        checkout.poll()
     assert len(service.shas) == 1
     assert service.asked == 5
 
@@ -68,5 +68,5 @@ def test_what_differs_is_measured_before_a_head_with_equal_code_and_a_fresh_comm
     commit("README", "fresh words")
     for _ in range(4):
         now[0] += 10
-        checkout.look()
+        checkout.poll()
     assert service.priorities["README: fresh words"] > service.priorities["first"]

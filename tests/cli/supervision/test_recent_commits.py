@@ -5,7 +5,7 @@ import pytest
 
 from pullback_cli.supervision.recent_commits import EARLIER_COMMITS, HeadWatch, read_history
 from pullback_cli.uploading.checkout import head
-from pullback_cli.uploading.gitlog import first_parents
+from pullback_cli.uploading.git_log import first_parents
 from pullback_runners.commits import describe_commit
 from pullback_runners.projects.configuration import Build, ProjectFile, read_project
 

@@ -46,7 +46,7 @@ def test_a_child_that_was_killed_is_started_again_and_that_is_said(tmp_path, sup
     supervisor.start([_plan(tmp_path, "api")])
     first = started["api"]
     os.kill(first.pid, signal.SIGKILL)
-    _until(lambda: supervisor.look() or started["api"] != first)
+    _until(lambda: supervisor.check() or started["api"] != first)
     assert started["api"].process() is not None
     assert len(said) == 1
     assert "the api ended unexpectedly (killed by SIGKILL" in said[0]
@@ -63,7 +63,7 @@ def test_stopping_leaves_no_process(tmp_path, supervisor, started):
 def test_a_child_that_keeps_dying_is_given_up_with_its_last_output(tmp_path, supervisor):
     supervisor.start([_plan(tmp_path, "agent", ("agent", "--server", "http://127.0.0.1:1", "--label", "wrong"))])
     with pytest.raises(ProcessKeepsDyingError, match=r"the agent ended .*exit code 2.*name=value"):
-        _until(supervisor.look)
+        _until(supervisor.check)
 
 
 def _until(condition):

@@ -20,7 +20,7 @@ from anyio.from_thread import start_blocking_portal
 import pullback
 from pullback_service.database import Database
 from pullback_service.ids import ProjectId
-from pullback_service.incidents.detecting import detect
+from pullback_service.incidents.detection import detect
 from pullback_service.projects.queries import list_projects
 from pullback_service.roles import ALL_PROJECTS
 

@@ -17,7 +17,7 @@ import pytest
 from rich.console import Console
 from tests.dashboards.browser.conftest import CASES, SHAS, fresh_database, made_report, serving
 
-from pullback_cli.receipts import changes_in_words
+from pullback_cli.receipt_text import changes_in_words
 from pullback_runners.measurement.outcomes import exact_log_ratio, exact_outcome, margins, noisy_outcome
 from pullback_runners.measurement.statistics import RatioEstimate
 from pullback_runners.report.comparison_table import comparison_table

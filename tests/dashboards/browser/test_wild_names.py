@@ -11,7 +11,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from pullback_service.visible import visible
+from pullback_service.visible_text import visible
 
 large = pytest.importorskip("benchmarks.large_project.shape", reason="the benchmarks are not installed")
 
@@ -26,7 +26,7 @@ def wild_base(database_url, made):
     from benchmarks.large_project.filling import fill
     from tests.dashboards.browser.conftest import serving
 
-    from pullback_service.rebuilding import project_all
+    from pullback_service.database_rebuild import project_all
 
     fill(database_url, SHAPE)
     with ThreadPoolExecutor() as beside:  # Playwright has a loop in this thread

@@ -181,7 +181,9 @@ def test_counts_that_compare_within_one_session_only_accuse_nobody(view):
     (amount,) = (a for layer in page.variants[1].layers for a in layer.amounts if a.metric == "python_allocs")
     assert (amount.tone, amount.change) == ("unsure", "+11")
     assert page.sentences == ()
-    assert page.reasons == ("These counts vary between runs with what else the process does: python allocations.",)
+    assert page.reasons == (
+        "These counts vary between runs, because they depend on what else the process does: python allocations.",
+    )
 
 
 def test_what_was_found_by_measuring_both_commits_is_told_first_the_gravest_before_all(view):

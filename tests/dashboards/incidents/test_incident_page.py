@@ -187,8 +187,8 @@ async def test_what_may_be_the_machine_is_said_with_what_would_tell(history):
     assert (view["line"]["state"], view["line"]["cause"]) == ("unconfirmed", "machine")
     said = await text(history)
     assert "unrelated cases on ci moved alike: the machine, or something that all of them use" in said
-    assert "only both commits measured in turns tell which." in said
-    assert "only both commits measured in turns tell which." in (await history.client.get(f"{PAGE}.md")).text
+    assert "to tell them apart, measure both commits in turns." in said
+    assert "to tell them apart, measure both commits in turns." in (await history.client.get(f"{PAGE}.md")).text
     assert "It was measured again without an answer" not in said  # it never was
     rows = csv.DictReader(io.StringIO((await history.client.get("/projects/demo/incidents.csv?show=all")).text))
     assert {row["cause"] for row in rows} == {"machine"}

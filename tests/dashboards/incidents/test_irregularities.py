@@ -29,7 +29,7 @@ async def test_pages_of_a_case_and_of_its_incident_show_a_drift_and_the_chart_ma
     for twin in ("", ".md"):
         text = shown((await history.client.get(address + twin)).text)
         assert re.search(r"slower little by little over \d+ commits since .*: \+[34]\.\d % in all", text)
-        assert "announced to nobody; a drift is" in text
+        assert "not announced; a drift is announced" in text
     (chart,) = (await history.client.get("/projects/demo/incidents/1.json")).json()["charts"]
     (line,) = chart["irregularities"]
     (note,) = chart["chart"]["notes"]

@@ -8,7 +8,7 @@ import pytest
 
 import pullback as pb
 from pullback.core.cases import ALL
-from pullback.nn.choosing import FUNCTIONS
+from pullback.nn.activation_choice import FUNCTIONS
 from pullback_runners.workloads import find_workload
 
 RNG = np.random.default_rng(0)

@@ -27,7 +27,7 @@ from pullback.backends.cuda import program
 from pullback.backends.cuda.capture import DriverCapture
 from pullback.backends.cuda.driver import Driver
 from pullback.backends.cuda.emulation import GARBAGE, Emulator
-from pullback.backends.cuda.launching import KernelLoader
+from pullback.backends.cuda.kernel_launch import KernelLoader
 from pullback.devices.cuda import tensor_calls
 from pullback.devices.cuda.values import DeviceArray, tensor_of
 

@@ -16,15 +16,15 @@ from pullback.backends.llvm.writing.lanes import DTYPES
 from pullback.backends.llvm.writing.llvm_module import Module
 from pullback.backends.native import executable
 from pullback.backends.native.emission import Emission
-from pullback.backends.native.kernel_passes import Grouping
+from pullback.backends.native.kernel_passes import KernelInput
 from pullback.backends.native.kernels.nests import emit_nest
 from pullback.backends.native.linking import host_target, load
-from pullback.backends.nests.fusing import FusedNodes, fuse, kept_values
+from pullback.backends.nests.array_selections import PICKS, why_not_picked
+from pullback.backends.nests.fusion import FusedNodes, fuse, kept_values
 from pullback.backends.nests.joins_in_place import join_of, joined_in_place
 from pullback.backends.nests.merging import merged
 from pullback.backends.nests.nest import Nest, NestRead, NestWrite
-from pullback.backends.nests.nesting import nest_of
-from pullback.backends.nests.picking import PICKS, why_not_picked
+from pullback.backends.nests.nest_building import nest_of
 from pullback.backends.nests.sinking import sunk
 from pullback.ir.strides import contiguous_strides
 
@@ -80,7 +80,7 @@ def _graphs_of(subject):
 @contextmanager
 def _without_machine_code(graphs):
     declining = load("define i64 @program(ptr %table) {\n  ret i64 1\n}\n")
-    kernels = Grouping.kernels
+    kernels = KernelInput.kernels
 
     class Declining:
         is_from_cache = False
@@ -93,7 +93,7 @@ def _without_machine_code(graphs):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(executable, "load", lambda text, key="": Declining())
-        patch.setattr(Grouping, "kernels", noting)
+        patch.setattr(KernelInput, "kernels", noting)
         yield
 
 

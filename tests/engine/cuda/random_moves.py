@@ -7,7 +7,7 @@ from tests.engine.cuda import nests
 
 from pullback.backends.cuda.kernels.kernel_text import write_together
 from pullback.backends.cuda.kernels.phases import Place
-from pullback.backends.nests.moving import is_moved, moves_of
+from pullback.backends.nests.data_movement import is_moved, moves_of
 from pullback.backends.nests.views import views_of
 from pullback.core.types import ArrayType
 from pullback.ir.graph import Graph, Node, Var

@@ -13,8 +13,8 @@ from tests.engine.cuda.random_nests import random_subject
 from pullback.backends.cuda import driver as drivers
 from pullback.backends.cuda.driver import Driver
 from pullback.backends.cuda.emulation import Emulator
+from pullback.backends.cuda.kernel_launch import KernelLoader
 from pullback.backends.cuda.kernels import ptx
-from pullback.backends.cuda.launching import KernelLoader
 from pullback.errors import DeviceError
 
 STREAM = 0x5

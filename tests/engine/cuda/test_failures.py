@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="NO TESTS OF DEVICE ARRAYS: PyTorch 
 
 from pullback.backends.cuda import program, state  # noqa: E402 - loads PyTorch
 from pullback.backends.cuda.driver import Driver  # noqa: E402
-from pullback.backends.cuda.launching import KernelLoader  # noqa: E402
+from pullback.backends.cuda.kernel_launch import KernelLoader  # noqa: E402
 
 X = np.random.default_rng(0).normal(size=(6, 6)) / 3
 TIERS = ["unfused", "fused", "stateful", "native"]

@@ -313,5 +313,5 @@ def test_a_store_into_an_array_that_is_read_behind_it_is_found(monkeypatch):
 
 
 def test_a_part_that_is_not_copied_where_it_lies_elsewhere_is_found(monkeypatch):
-    monkeypatch.setattr("pullback.backends.nests.moving._is_there", lambda *_: True)
+    monkeypatch.setattr("pullback.backends.nests.data_movement._is_there", lambda *_: True)
     assert _wrong(FUNCTIONS["given"])

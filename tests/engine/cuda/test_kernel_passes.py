@@ -7,7 +7,7 @@ import pytest
 from tests.engine.nests.test_joins_in_place import lowered
 
 from pullback.backends.cuda import kernel_passes
-from pullback.backends.cuda.kernel_passes import Grouping
+from pullback.backends.cuda.kernel_passes import KernelInput
 from pullback.backends.nests.kernel_listing import format_stages
 from pullback.errors import GraphError
 from pullback.passes.pipeline import DEVICE_KERNEL_PASSES
@@ -16,7 +16,7 @@ from pullback.passes.pipeline import DEVICE_KERNEL_PASSES
 def grouped(function):
     graph = lowered(function, np.ones((5, 4)))
     values = (*graph.inputs, *(var for node in graph.nodes for var in node.outputs))
-    return Grouping(graph, dict.fromkeys(values, True), (), lambda node: False)
+    return KernelInput(graph, dict.fromkeys(values, True), (), lambda node: False)
 
 
 def _softmax(x):

@@ -12,7 +12,7 @@ from tests.engine.cuda.random_moves import random_move, random_moves
 from pullback.backends.cuda.emulation import Emulator
 from pullback.backends.cuda.kernels import kernel_text
 from pullback.backends.cuda.kernels.ptx import PTX_OF
-from pullback.backends.nests import moving
+from pullback.backends.nests import data_movement
 from pullback.backends.nests.views import views_of
 from pullback.core.types import ArrayType
 from pullback.ir.graph import Graph, Node, Var
@@ -103,7 +103,7 @@ def _joined(axis, *shapes, dtype="f4"):
     (type_,) = concatenate.infer(*types, axis=axis)
     node = Node(concatenate, inputs, (("axis", axis),), (Var(len(inputs), type_),), "")
     views = views_of(Graph(inputs, (), (node,), node.outputs), {})
-    moves = moving.moves_of(node, views, is_over=False)
+    moves = data_movement.moves_of(node, views, is_over=False)
     roots = [*inputs, *node.outputs]
     placed = [
         (nest, [kernel_text.Place(roots.index(one.root), one.offset * one.dtype.itemsize) for one in operands])
@@ -128,13 +128,13 @@ def test_a_store_of_a_python_integer_that_may_not_fit_is_left_to_the_rule():
     for type_, dtype, expected in ((wide, "i4", False), (wide, "i8", True), (wide, "f4", True), (narrow, "i8", False)):
         array = Var(0, ArrayType((3,), np.dtype(dtype)))
         node = Node(set_at, (array, Var(1, type_)), (("key", 0), ("unique", True)), (Var(2, array.type),), "")
-        assert moving.is_moved(node, is_over=True) is expected
+        assert data_movement.is_moved(node, is_over=True) is expected
 
 
 # --- planted faults -----------------------------------------------------------------------------------------------------
 def test_what_a_store_leaves_out_is_found(monkeypatch):
-    around = moving._around
-    monkeypatch.setattr(moving, "_around", lambda *given: list(around(*given))[1:])
+    around = data_movement._around
+    monkeypatch.setattr(data_movement, "_around", lambda *given: list(around(*given))[1:])
     found = 0
     for seed in range(40):
         moved = random_move(seed)

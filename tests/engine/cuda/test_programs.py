@@ -10,11 +10,11 @@ import pullback as pb
 
 torch = pytest.importorskip("torch", reason="NO TESTS OF DEVICE ARRAYS: PyTorch is not installed")
 
-from pullback.backends.cuda import positions, program  # noqa: E402 - loads PyTorch
+from pullback.backends.cuda import bounds_checks, program  # noqa: E402 - loads PyTorch
 from pullback.backends.cuda.driver import Driver  # noqa: E402
 from pullback.backends.cuda.emulation import Emulator  # noqa: E402
+from pullback.backends.cuda.kernel_launch import KernelLoader  # noqa: E402
 from pullback.backends.cuda.kernels.phases import PhaseWriter  # noqa: E402
-from pullback.backends.cuda.launching import KernelLoader  # noqa: E402
 from pullback.core.types import ArrayType  # noqa: E402
 from pullback.errors import DeviceError, GraphError  # noqa: E402
 from pullback.ir.graph import Var  # noqa: E402
@@ -81,7 +81,7 @@ def test_the_page_names_the_passes_of_a_device_in_the_order_of_the_pipeline(tier
 
 def test_positions_that_break_a_type_are_named_as_the_pass_that_did_it(monkeypatch):
     def broken(graph, there):
-        bounds = positions.bounds_of(graph, there)
+        bounds = bounds_checks.bounds_of(graph, there)
         *nodes, last = bounds.graph.nodes
         nodes.append(replace(last, outputs=(Var(last.outputs[0].index, ArrayType((7,), last.outputs[0].type.dtype)),)))
         return replace(bounds, graph=replace(bounds.graph, nodes=tuple(nodes), outputs=nodes[-1].outputs))

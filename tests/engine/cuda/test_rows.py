@@ -16,9 +16,9 @@ from pullback.backends.cuda.kernels.grids import keeps_rows
 from pullback.backends.cuda.kernels.kernel_text import write_kernels
 from pullback.backends.cuda.kernels.phases import PhaseWriter, Place
 from pullback.backends.cuda.kernels.ptx import PTX_OF
-from pullback.backends.nests.fusing import FusedNodes, fuse, kept_values
+from pullback.backends.nests.fusion import FusedNodes, fuse, kept_values
 from pullback.backends.nests.merging import merged
-from pullback.backends.nests.nesting import nest_of
+from pullback.backends.nests.nest_building import nest_of
 from pullback.backends.nests.rows import rows_joined
 from pullback.backends.nests.sinking import sunk
 from pullback.ir.graph import Var

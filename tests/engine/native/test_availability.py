@@ -89,7 +89,10 @@ def test_asking_with_the_tier_switched_off_imports_nothing():
 
 LATER = (
     *("numpy.ma", "numpy.random", "importlib.metadata", "email", "logging", "scipy"),
-    *("pullback.nn", *(f"pullback.passes.loops.{name}" for name in ("rolling", "carries", "packing", "taking_in"))),
+    *(
+        "pullback.nn",
+        *(f"pullback.passes.loops.{name}" for name in ("rolling", "carries", "packing", "sunk_additions")),
+    ),
     *(
         f"pullback.backends.native.kernels.{name}"
         for name in ("convolutions", "products", "epilogue", "gathers", "loops")

@@ -9,7 +9,7 @@ from pullback.backends.native.kernel_listing import format_kernels
 from pullback.backends.native.kernels import epilogue
 from pullback.backends.native.memory import plan_memory
 from pullback.backends.native.threads import counts, sharing
-from pullback.backends.nests.fusing import ProductWithEpilogue, nodes_of
+from pullback.backends.nests.fusion import ProductWithEpilogue, nodes_of
 from pullback.core.types import ArrayType
 from pullback.passes.pipeline import Stages, simplify
 from pullback.traces.recorder import record

@@ -13,7 +13,7 @@ from pullback.backends.native import identity
 from pullback.backends.native.executable import NativeExecutable
 from pullback.backends.native.memory import Memory, plan_memory
 from pullback.backends.native.program import emit_program
-from pullback.backends.nests.fusing import FusedNodes, Kernels, SingleNode
+from pullback.backends.nests.fusion import FusedNodes, Kernels, SingleNode
 from pullback.backends.nests.views import Access
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType

@@ -7,8 +7,8 @@ import pytest
 
 import pullback as pb
 from pullback.backends.native import kernel_passes
-from pullback.backends.native.kernel_passes import Grouping
-from pullback.backends.nests.fusing import FusedNodes
+from pullback.backends.native.kernel_passes import KernelInput
+from pullback.backends.nests.fusion import FusedNodes
 from pullback.backends.nests.kernel_passes import check_kernels
 from pullback.errors import GraphError
 from pullback.passes.pipeline import KERNEL_PASSES, Stages, simplify
@@ -18,7 +18,7 @@ X = np.ones((5, 4))
 
 def grouped():
     graph = pb.trace(lambda x: np.sum(np.sin(x.T @ x)))(X).graph
-    return Grouping(simplify(graph, Stages(), lowered=True), 256)
+    return KernelInput(simplify(graph, Stages(), lowered=True), 256)
 
 
 def test_the_pipeline_names_all_passes_over_kernels():
@@ -61,7 +61,7 @@ def test_a_pass_that_breaks_a_type_is_named(monkeypatch):
 
     monkeypatch.setitem(kernel_passes.PASSES, "sunk nodes", broken)
     with pytest.raises(
-        GraphError, match=r"after the pass sunk nodes: sum at .* is said to give f8\[\], its rule gives"
+        GraphError, match=r"after the pass sunk nodes: sum at .* is declared to give f8\[\], its rule gives"
     ):
         grouped().kernels()
 

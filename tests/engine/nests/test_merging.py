@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.backends.nests.fusing import FusedNodes, fuse
+from pullback.backends.nests.fusion import FusedNodes, fuse
 from pullback.backends.nests.merging import merged
 from pullback.core.types import type_of
 from pullback.passes.pipeline import Stages, simplify

@@ -1,10 +1,10 @@
-"""Values that are computed where they are read, instead of being written down."""
+"""Sinking: values that are computed where they are read, instead of being stored."""
 
 import numpy as np
 
 import pullback as pb
 from pullback.backends.native.memory import plan_memory
-from pullback.backends.nests.fusing import FusedNodes, fuse, kept_values, nodes_of
+from pullback.backends.nests.fusion import FusedNodes, fuse, kept_values, nodes_of
 from pullback.backends.nests.sinking import sunk
 from pullback.core.types import type_of
 from pullback.passes.pipeline import Stages, simplify

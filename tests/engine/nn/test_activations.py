@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.nn.choosing import FUNCTIONS, ActivationRule, activation, reads_output_only
+from pullback.nn.activation_choice import FUNCTIONS, ActivationRule, activation, reads_output_only
 from pullback.rules import activations as rules
 
 NAMES = sorted(FUNCTIONS.keys() - {"rrelu"})

@@ -5,7 +5,7 @@ import pytest
 
 import pullback as pb
 from pullback.core.primitive import Primitive
-from pullback.nn.choosing import FUNCTIONS, ActivationRule, reads_output_only
+from pullback.nn.activation_choice import FUNCTIONS, ActivationRule, reads_output_only
 from pullback.rules import activations
 
 RNG = np.random.default_rng(0)

@@ -71,7 +71,7 @@ def test_settings_without_meaning_are_refused(arguments, message):
         pb.optim.SGD(**arguments)
 
 
-@pytest.mark.parametrize("method", pb.optim.minimizing.METHODS)
+@pytest.mark.parametrize("method", pb.optim.minimizers.METHODS)
 def test_a_minimum_is_found_in_a_tree_with_its_dtypes(method):
     target = np.array([0.5, -1.0, 2.0])
     seen = []

@@ -10,7 +10,7 @@ import pytest
 
 import pullback as pb
 from pullback.core.primitive import Primitive
-from pullback.nn.choosing import FUNCTIONS, ActivationRule, activation, reads_output_only
+from pullback.nn.activation_choice import FUNCTIONS, ActivationRule, activation, reads_output_only
 from pullback.rules import activations
 from pullback_runners.allocations.arrays import ArrayCounter
 

@@ -8,7 +8,7 @@ from pullback.backends.native.availability import why_not
 from pullback.errors import ChangedError
 from pullback.transforms import fingerprints
 from pullback.transforms.fingerprints import ARRAYS_WATCHED, SAMPLES, Watch, fingerprint, saved_arrays
-from pullback.transforms.linearizing import Linearization
+from pullback.transforms.linearization import Linearization
 from pullback_runners.allocations import ArrayCounter
 
 LAYOUTS = {

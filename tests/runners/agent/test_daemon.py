@@ -11,7 +11,7 @@ from pullback_runners.agent.claims import Claim, Job, Lease
 from pullback_runners.agent.client import ServiceClient
 from pullback_runners.agent.daemon import AgentOptions, _Agent
 from pullback_runners.agent.errors import JobFailedError
-from pullback_runners.agent.jobfolder import JobFolder
+from pullback_runners.agent.job_folder import JobFolder
 from pullback_runners.sandbox.isolation import Isolation
 
 LEASE = Lease(job_id="7", attempt=1, token="00000000-0000-4000-8000-000000000007", heartbeat_s=15.0)  # noqa: S106

@@ -13,7 +13,7 @@ from pullback_runners.agent.claims import Claim, Job, Lease
 from pullback_runners.agent.daemon import AgentOptions, _Agent
 from pullback_runners.agent.device import AgentDevice
 from pullback_runners.agent.errors import JobFailedError, PermanentError
-from pullback_runners.agent.jobfolder import JobFolder
+from pullback_runners.agent.job_folder import JobFolder
 from pullback_runners.agent.measurement import measure
 from pullback_runners.agent.signals import StopAgent
 from pullback_runners.machine.device_lock import device_lock

@@ -17,8 +17,7 @@ import pullback
 from pullback.backends.native.availability import why_not
 from pullback_runners.agent.claims import Claim, Job, Lease
 from pullback_runners.agent.errors import JobFailedError
-from pullback_runners.agent.jobfolder import JobFolder
-from pullback_runners.agent.leftovers import put_aside, settle
+from pullback_runners.agent.job_folder import JobFolder
 from pullback_runners.agent.measurement import Deadline, _follow, measure
 from pullback_runners.agent.process_mark import ProcessMark
 from pullback_runners.sandbox.isolation import ConfinedProcess
@@ -271,11 +270,11 @@ def test_the_measured_code_sees_no_secret(measured, folder, waves, monkeypatch, 
     ("written", "said"),
     [
         ("b'x' * 100_000", "a line of more than 65536 bytes"),
-        ("b'{garbage\\n'", "no progress"),
-        ("b'[]\\n'", "no progress"),
-        ("""b'{"phase": "x", "done": 1e9, "total": 1, "message": "", "case": null}\\n'""", "no progress"),
-        ("b'\\xff\\n'", "no progress"),
-        ("b'[' * 20_000 + b'\\n'", "no progress"),
+        ("b'{garbage\\n'", "invalid progress"),
+        ("b'[]\\n'", "invalid progress"),
+        ("""b'{"phase": "x", "done": 1e9, "total": 1, "message": "", "case": null}\\n'""", "invalid progress"),
+        ("b'\\xff\\n'", "invalid progress"),
+        ("b'[' * 20_000 + b'\\n'", "invalid progress"),
     ],
 )
 def test_a_process_that_writes_no_progress_fails_its_job_and_not_the_agent(written, said):
@@ -311,7 +310,7 @@ def test_what_cannot_be_settled_is_put_aside_and_told_to_the_service(folder, tmp
     assert not folder.path.exists()
     assert (aside / "attempt.json").exists()
     assert delivery.path == "/api/v1/jobs/7/attempts/1/fail"
-    assert f"put aside what cannot be settled of it ({aside.name})" in delivery.body["message"]
+    assert f"its leftovers could not be processed and were moved aside ({aside.name})" in delivery.body["message"]
     assert delivery.body["agent_ended"]
 
 

@@ -138,7 +138,7 @@ def test_a_folder_in_the_place_of_a_workload_file_is_called_one(tmp_path):
             "[[rule]]\nwatch = false\n\n[[rule]]\nwatched = true\n",
             r"line 5: \[\[rule\]\] has no key 'watched'; did you mean",
         ),
-        ('[[rule]]\nwatch = true\n[[rule]]\nworkload = "a"\n', r"line 3: \[\[rule\]\] says nothing; give at_least"),
+        ('[[rule]]\nwatch = true\n[[rule]]\nworkload = "a"\n', r"line 3: \[\[rule\]\] has no effect; set at_least"),
         ("[[rule]]\ncase = 1\nwatch = true\n", r'line 2: \[\[rule\]\] case is a name or a glob; write case = "lstm\*"'),
         ("[[rule]]\nwatch = 0\n", r"line 2: \[\[rule\]\] watch is true or false"),
         ('[[rule]]\ntell = "team"\n', r'line 2: \[\[rule\]\] tell is a list .*; write tell = \["team"\]'),

@@ -134,5 +134,5 @@ def test_a_process_that_is_to_make_no_more_takes_what_is_there_and_says_what_is_
     kept_folder(tmp_path / "one", lambda _: None, 1000)
     make_no_more()
     assert kept_folder(tmp_path / "one", pytest.fail, 1000).is_dir()
-    with pytest.raises(BuildError, match=rf"no step before measuring left {tmp_path.name}/two"):
+    with pytest.raises(BuildError, match=rf"no earlier step has made {tmp_path.name}/two"):
         kept_folder(tmp_path / "two", pytest.fail, 1000)

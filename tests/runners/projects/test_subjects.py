@@ -653,7 +653,7 @@ def test_a_workload_that_an_older_commit_cannot_import_is_no_file_to_fix(command
     repository.commit("second")
     compared = compare(repository.folder, "--against", "HEAD~1")
     assert compared.returncode == 2
-    assert "No module named 'tides'; give some that both can run by --workloads\n" in compared.stderr
+    assert "No module named 'tides'; pass --workloads with a file that both commits can run\n" in compared.stderr
     ranged = command("run", "--suite", "trial", "--commits", "HEAD~1..HEAD", folder=repository.folder)
     assert ranged.returncode == 0, ranged.stderr
     (repository.folder / "src/tides.py").rename(repository.folder / "src/waves.py")
@@ -697,8 +697,8 @@ def test_commits_without_a_case_in_common_are_refused(compare, repository):
     done = compare(repository.folder, "--against", "HEAD~1")
     assert done.returncode == 2
     assert (
-        f"no case is there at both commits: {first[:10]} has before[n=100,f8,cpu], {second[:10]} has after[n=100,f8,cpu]; "
-        "give workloads that both can run by --workloads" in " ".join(done.stderr.split())
+        f"no case exists at both commits: {first[:10]} has before[n=100,f8,cpu], {second[:10]} has after[n=100,f8,cpu]; "
+        "pass --workloads with a file that both commits can run" in " ".join(done.stderr.split())
     )
 
 
@@ -714,7 +714,7 @@ def test_commits_without_a_variant_in_common_are_refused(compare, repository):
     repository.commit("second")
     done = compare(repository.folder, "--against", "HEAD~1")
     assert done.returncode == 2
-    assert "no variant is there at both commits: reference: " in done.stderr
+    assert "no variant exists at both commits: reference: " in done.stderr
     assert "newer" in done.stderr
 
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from pullback_runners.agent import measurement
 from pullback_runners.agent.claims import Claim, Job, Lease
 from pullback_runners.agent.errors import JobFailedError
-from pullback_runners.agent.jobfolder import JobFolder
+from pullback_runners.agent.job_folder import JobFolder
 from pullback_runners.errors import UsageError
 from pullback_runners.sandbox.isolation import isolated
 from pullback_runners.sandbox.limits import Limits

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.runners.sandbox.conftest import USER
 
-from pullback_runners.agent.jobfolder import JobFolder
+from pullback_runners.agent.job_folder import JobFolder
 from pullback_runners.sandbox.store import ENVIRONMENTS, Store, build_of, remove_tree, secret_key
 
 SHA, NAME = "a" * 40, "0123456789abcdef"

@@ -5,7 +5,7 @@ import pytest
 from pullback_service.access import budgets
 from pullback_service.access.budgets import Budgets
 from pullback_service.errors import TooManyRequestsError
-from pullback_service.work import Work
+from pullback_service.request_work import RequestWork
 
 
 class Clock:
@@ -47,7 +47,7 @@ def test_nobody_saves_more_or_waits_longer_than_a_burst(clock):
 
 
 def test_work_that_was_done_before_its_caller_was_known_is_charged_too(clock):
-    buckets, work = Budgets(1, what="address", now=clock), Work()
+    buckets, work = Budgets(1, what="address", now=clock), RequestWork()
     work.spend(11)
     with pytest.raises(TooManyRequestsError):
         buckets.admit("a", work)

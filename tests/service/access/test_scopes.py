@@ -6,7 +6,7 @@ import pytest
 from fastapi.routing import APIRoute
 
 from pullback_cli.app import create_app
-from pullback_dashboards.bounds import bounded
+from pullback_dashboards.address_limits import bounded
 from pullback_service.access.scopes import ADMIN, ENDPOINTS, OPEN, READ, need_of, page_of
 from pullback_service.addresses import API, OPENAPI
 from pullback_service.routers import LateRoute

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import select
 
-from pullback_service.commits.placing import lock_graph
+from pullback_service.commits.placement import lock_graph
 from pullback_service.commits.queries import CommitCounts, CommitDescription, ensure_commit, learn_commits, parents_of
 from pullback_service.ids import ProjectId
 from pullback_service.models import Commit, Failure, Point

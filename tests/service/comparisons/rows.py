@@ -4,8 +4,8 @@ from math import nan
 
 import numpy as np
 
-from pullback_service.comparisons.at_once import CODE_OF, EVIDENCE_CODE_OF
 from pullback_service.comparisons.judgements import NO_SERIES, Outcomes, Shape
+from pullback_service.comparisons.vectorized_judging import CODE_OF, EVIDENCE_CODE_OF
 
 
 def outcomes_of(rows):

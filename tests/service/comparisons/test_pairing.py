@@ -4,12 +4,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pullback_service.comparisons.at_once import ReadingColumns
 from pullback_service.comparisons.columns import CommitReadings, DescribedSeries
 from pullback_service.comparisons.grounds import Grounds, MachinePair, SeriesStatements
 from pullback_service.comparisons.judgements import NO_SERIES, Shape
 from pullback_service.comparisons.judging import UploadedComparison
 from pullback_service.comparisons.pairing import lay_out, pair
+from pullback_service.comparisons.vectorized_judging import ReadingColumns
 from pullback_service.ids import MachineId
 from pullback_service.measured.code_identity import CodeIdentity
 

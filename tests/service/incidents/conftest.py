@@ -7,7 +7,7 @@ from math import exp
 import pytest
 from sqlalchemy import select
 
-from pullback_service.incidents.detecting import detect
+from pullback_service.incidents.detection import detect
 from pullback_service.incidents.queries import IncidentChoice, events_of, list_incidents
 from pullback_service.models import Channel, Project
 from pullback_service.statements import answer

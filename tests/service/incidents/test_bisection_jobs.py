@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import text
 from tests.service.jobs.conftest import Lease, enroll  # noqa: F401 - a fixture
 
-from pullback_service.incidents.detecting import detect, sweep
+from pullback_service.incidents.detection import detect, sweep
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from pullback_service.incidents import change_search
-from pullback_service.incidents.detecting import keep_incidents
+from pullback_service.incidents.detection import keep_incidents
 from pullback_service.incidents.detection_inputs import every_pair, read_trunk
 from pullback_service.regression import Watcher
 

@@ -7,7 +7,7 @@ from sqlalchemy import text
 from tests.service.incidents.test_bisection_jobs import GOOD, Bench, incident, slower
 from tests.service.jobs.conftest import Lease, enroll  # noqa: F401 - a fixture
 
-from pullback_service.incidents.anchoring import compare_with_anchor
+from pullback_service.incidents.anchor_comparisons import compare_with_anchor
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from pullback_service.incidents.failing import MeasuredVariant, VariantFailure, failures_of
+from pullback_service.incidents.failing_variants import MeasuredVariant, VariantFailure, failures_of
 from pullback_service.incidents.trunk_changes import (
     Claim,
     TrunkReading,

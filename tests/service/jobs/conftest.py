@@ -81,21 +81,21 @@ def enroll(client):
 
 
 @pytest.fixture
-def seated(client):
+def waiting_agents(client):
     """Wait until so many claims have looked for a job, ended their transaction and wait."""
 
-    async def seated(number):
+    async def waiting_agents(number):
         runtime = runtime_of(client._transport.app)
-        pool, seats = runtime.get(Database).engine.pool, runtime.get(JobListener)._seats
+        pool, waiters = runtime.get(Database).engine.pool, runtime.get(JobListener)._waiters
 
         def waiting():
-            return sum(seat.abilities is not None for seat in seats) >= number and not pool.checkedout()
+            return sum(waiter.abilities is not None for waiter in waiters) >= number and not pool.checkedout()
 
         async with asyncio.timeout(10):
             while not waiting():  # noqa: ASYNC110 - a look from outside
                 await asyncio.sleep(0.01)
 
-    return seated
+    return waiting_agents
 
 
 @pytest.fixture

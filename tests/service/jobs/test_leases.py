@@ -205,11 +205,11 @@ async def test_an_agent_whose_answer_got_lost_gets_the_same_lease_again(enroll, 
     assert (await agent.claim()).status_code == 204  # it has begun: now the machine is busy
 
 
-async def test_a_waiting_claim_is_woken_by_a_new_job(enroll, queue, seated, monkeypatch):
+async def test_a_waiting_claim_is_woken_by_a_new_job(enroll, queue, waiting_agents, monkeypatch):
     monkeypatch.setattr("pullback_service.jobs.wakeups.LOOK_AGAIN_AFTER_S", 600.0)  # by itself it would not look again
     agent = await enroll()
     waiting = asyncio.create_task(agent.claim(wait_s=20))
-    await seated(1)
+    await waiting_agents(1)
     assert not waiting.done()
     job = await queue()
     response = await waiting
@@ -599,12 +599,12 @@ async def test_the_database_itself_refuses_a_second_active_attempt(enroll, queue
 
 
 async def test_when_the_database_drops_every_connection_nothing_is_lost(
-    enroll, queue, seated, postgres_server, database_url, monkeypatch
+    enroll, queue, waiting_agents, postgres_server, database_url, monkeypatch
 ):
     monkeypatch.setattr("pullback_service.jobs.wakeups.LOOK_AGAIN_AFTER_S", 3.0)
     agent = await enroll()
     waiting = asyncio.create_task(agent.claim(wait_s=20))
-    await seated(1)
+    await waiting_agents(1)
     with psycopg.connect(postgres_server.url("postgres"), autocommit=True) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s",

@@ -65,8 +65,8 @@ def test_an_agent_is_called_for_what_it_can_take(offer, agent, fits):
     assert offer.fits(agent) is fits
 
 
-def called(seats):
-    return [seat.called.is_set() for seat in seats]
+def called(waiters):
+    return [waiter.called.is_set() for waiter in waiters]
 
 
 @pytest.fixture
@@ -75,39 +75,39 @@ def listener():
 
 
 @pytest.fixture
-def take_seats(listener):
+def make_waiters(listener):
     with ExitStack() as stack:
 
-        def take_seats(*labels):
-            seats = [stack.enter_context(listener.seat()) for _ in labels]
-            for seat, of in zip(seats, labels, strict=True):
-                seat.abilities = able(of)
-            return seats
+        def make_waiters(*labels):
+            waiters = [stack.enter_context(listener.waiter()) for _ in labels]
+            for waiter, of in zip(waiters, labels, strict=True):
+                waiter.abilities = able(of)
+            return waiters
 
-        yield take_seats
+        yield make_waiters
 
 
-def test_the_longest_waiting_that_fits_is_called_and_no_other(listener, take_seats):
-    seats = take_seats({"gpu": 0}, {"gpu": 1}, {"gpu": 1})
+def test_the_longest_waiting_that_fits_is_called_and_no_other(listener, make_waiters):
+    waiters = make_waiters({"gpu": 0}, {"gpu": 1}, {"gpu": 1})
     listener._call([Offer({"gpu": 1})])
-    assert called(seats) == [False, True, False]
+    assert called(waiters) == [False, True, False]
 
 
-def test_each_job_calls_one(listener, take_seats):
-    seats = take_seats({}, {}, {})
+def test_each_job_calls_one(listener, make_waiters):
+    waiters = make_waiters({}, {}, {})
     listener._call([Offer({}), Offer({})])
-    assert called(seats) == [True, True, False]
+    assert called(waiters) == [True, True, False]
 
 
-def test_jobs_that_are_alike_call_as_many_as_they_are_and_no_more_than_may_be_on_their_feet(listener, take_seats):
-    seats = take_seats(*[{"gpu": number % 2} for number in range(40)])
+def test_jobs_that_are_alike_call_as_many_as_they_are_and_no_more_than_may_be_on_their_feet(listener, make_waiters):
+    waiters = make_waiters(*[{"gpu": number % 2} for number in range(40)])
     listener._call([Offer({"gpu": 1}, jobs=3), Offer({"gpu": 0}, jobs=100)])
-    assert [number for number, seat in enumerate(seats) if seat.called.is_set()] == [0, 1, 2, 3, 4, 5, 6, 8]
+    assert [number for number, waiter in enumerate(waiters) if waiter.called.is_set()] == [0, 1, 2, 3, 4, 5, 6, 8]
 
 
 @pytest.mark.anyio
-async def test_a_call_that_came_to_nothing_goes_to_the_next(listener, take_seats):
-    first, second = take_seats({}, {})
+async def test_a_call_that_came_to_nothing_goes_to_the_next(listener, make_waiters):
+    first, second = make_waiters({}, {})
     listener._call([Offer({})])
     assert await listener.wait(first, 1)  # called: it looks, finds nothing
     assert not listener._look.is_set()
@@ -118,27 +118,29 @@ async def test_a_call_that_came_to_nothing_goes_to_the_next(listener, take_seats
 
 
 @pytest.mark.anyio
-async def test_a_ring_while_a_seat_is_looking_makes_it_look_again(listener, take_seats):
-    (seat,) = take_seats({})
+async def test_a_ring_while_a_seat_is_looking_makes_it_look_again(listener, make_waiters):
+    (waiter,) = make_waiters({})
     listener._call([Offer({})])
-    assert await listener.wait(seat, 1)
+    assert await listener.wait(waiter, 1)
     listener._wake()
     listener._call([Offer({})])
-    assert await listener.wait(seat, 0.01)
+    assert await listener.wait(waiter, 0.01)
 
 
 @pytest.mark.anyio
-async def test_many_agents_share_many_jobs(enroll, queue, seated):
+async def test_many_agents_share_many_jobs(enroll, queue, waiting_agents):
     agents = [await enroll(machine=f"machine {number}", labels={"fleet": "a"}) for number in range(6)]
     claims = [asyncio.create_task(agent.claim(wait_s=20)) for agent in agents]
-    await seated(len(agents))
+    await waiting_agents(len(agents))
     jobs = {(await queue(commit=number + 1))["id"] for number in range(6)}
     answers = await asyncio.gather(*claims)
     assert {answer.json()["job"]["id"] for answer in answers} == jobs
 
 
 @pytest.mark.anyio
-async def test_only_who_can_take_a_job_is_called_however_much_waits_for_others(client, enroll, queue, seated, database):
+async def test_only_who_can_take_a_job_is_called_however_much_waits_for_others(
+    client, enroll, queue, waiting_agents, database
+):
     """Two hundred better jobs wait for a machine that is away, and agents that cannot take the one job are left in peace."""
     away = await enroll()
     others = [
@@ -158,13 +160,13 @@ async def test_only_who_can_take_a_job_is_called_however_much_waits_for_others(c
     agents = [(await enroll(**enrolment), asked) for enrolment, asked in others]
     waiting = [asyncio.create_task(agent.claim(wait_s=5, **asked)) for agent, asked in agents]
     listener = runtime_of(client._transport.app).get(JobListener)
-    await seated(len(agents))
+    await waiting_agents(len(agents))
     reference = {"sha": "e" * 40}
     job = await queue(500, kind="compare", reference=reference, requires={"fleet": "a"})
     answer = await waiting[-1]
     assert answer.json()["job"]["id"] == job["id"]
     # Who was called once is in a later round; the others still sit as they sat down.
-    assert [seat.round for seat in listener._seats] == [0, 0, 0]
+    assert [waiter.round for waiter in listener._waiters] == [0, 0, 0]
     for task in waiting[:-1]:
         task.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import func, select, text
 
 from pullback_service import worker
-from pullback_service.deferring import NAMESPACE, defer_unless_waiting
+from pullback_service.deferred_chores import NAMESPACE, defer_unless_waiting
 from pullback_service.models import Attempt, Job, Point, Project, Report
 
 pytestmark = pytest.mark.anyio

@@ -10,9 +10,9 @@ from pullback_service import worker
 from pullback_service.ids import ProjectId
 from pullback_service.models import Channel, Project
 from pullback_service.notifications import outbox
-from pullback_service.notifications.delivering import send_messages
+from pullback_service.notifications.delivery import send_messages
 from pullback_service.notifications.events import USUAL
-from pullback_service.notifications.sending import DeliverySettings
+from pullback_service.notifications.transport import DeliverySettings
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 FACTS = {"title": "Slower", "sentence": "It takes longer.", "url": "/projects/demo/commits/a", "severity": "worse"}

@@ -5,8 +5,8 @@ from sqlalchemy import select, text
 from tests.service.notifications.conftest import LOOPBACK
 
 from pullback_service.models import Audit
-from pullback_service.notifications.delivering import send_messages
-from pullback_service.notifications.sending import DeliverySettings
+from pullback_service.notifications.delivery import send_messages
+from pullback_service.notifications.transport import DeliverySettings
 
 pytestmark = pytest.mark.anyio
 

@@ -12,8 +12,8 @@ import pytest
 from tests.service.notifications.doubles import Hooks
 from tests.service.notifications.test_rendering import hmac_by_hand, message
 
-from pullback_service.notifications import sending
-from pullback_service.notifications.sending import DeliverySettings, send
+from pullback_service.notifications import transport
+from pullback_service.notifications.transport import DeliverySettings, send
 from pullback_service.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -116,7 +116,7 @@ def encrypted(monkeypatch):
     context.sni_callback = lambda _, name, __: hook.names.append(name)
     hook.socket = context.wrap_socket(hook.socket, server_side=True, do_handshake_on_connect=False)
     trusting = ssl.create_default_context(cafile=str(CERTIFICATE))
-    monkeypatch.setattr(sending, "_trusted", lambda: trusting)
+    monkeypatch.setattr(transport, "_trusted", lambda: trusting)
     yield hook
     hook.close()
 
@@ -135,7 +135,7 @@ async def test_tls_is_with_the_host_that_was_named_and_not_with_its_address(encr
 
 
 async def test_whoever_does_not_answer_is_waited_for_a_bounded_time(hooks, monkeypatch):
-    monkeypatch.setattr(sending, "HTTP_S", 0.3)
+    monkeypatch.setattr(transport, "HTTP_S", 0.3)
 
     def drip(handler):
         handler.send_response(200)

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select, text
 
-from pullback_service import rebuilding
-from pullback_service.checking import check
+from pullback_service import database_rebuild
+from pullback_service.database_checks import check
 from pullback_service.models import Commit, Report, StoredReading
 from pullback_service.readings import projecting
 from pullback_service.readings.projecting import project_everything, project_next, unprojected, wrong_readings
@@ -253,8 +253,8 @@ async def test_a_database_is_checked_and_rebuilt(client, reports, database, data
         "1 steps belong to readings that do not exist: run `pullback db rebuild`.",
         "3 readings do not match the points of their series: run `pullback db rebuild`.",
     ]
-    assert (await rebuilding.rebuild_everything(database_url, write=False)).readings.changed == 3
-    assert (await rebuilding.rebuild_everything(database_url, write=True)).readings.changed == 3
+    assert (await database_rebuild.rebuild_everything(database_url, write=False)).readings.changed == 3
+    assert (await database_rebuild.rebuild_everything(database_url, write=True)).readings.changed == 3
     assert check(database_url) == []
 
 

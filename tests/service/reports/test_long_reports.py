@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import func, select
 
 from pullback_service import database
-from pullback_service.endpoints import receiving
+from pullback_service.endpoints import upload_body
 from pullback_service.models import Case, Commit, Comparison, Point, Project, Report, Series
 from pullback_service.reports import intake, parsing, part_storage
 
@@ -17,9 +17,9 @@ URL = "/api/v1/reports"
 
 @pytest.fixture(autouse=True)
 def case_by_case(monkeypatch):
-    for module in (receiving, parsing):
+    for module in (upload_body, parsing):
         monkeypatch.setattr(module, "LONG_BODY_BYTES", 0)
-    monkeypatch.setattr(receiving, "READ_AT_ONCE_BYTES", -1)
+    monkeypatch.setattr(upload_body, "READ_AT_ONCE_BYTES", -1)
 
 
 async def count(session, table):

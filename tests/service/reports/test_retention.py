@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import func, select, text
 
 from pullback_service import worker
-from pullback_service.checking import check
+from pullback_service.database_checks import check
 from pullback_service.models import Comparison, Point, Report
 from pullback_service.reports import retention
 

@@ -3,9 +3,9 @@
 import pytest
 from sqlalchemy import text
 
-from pullback_service import rebuilding
-from pullback_service.checking import check
-from pullback_service.incidents.detecting import detect
+from pullback_service import database_rebuild
+from pullback_service.database_checks import check
+from pullback_service.incidents.detection import detect
 
 pytestmark = pytest.mark.anyio
 
@@ -75,7 +75,7 @@ async def test_another_report_of_the_commit_goes_on(client, uploaded, reports, d
     assert (await client.post("/api/v1/reports", json=again)).status_code == 201
     await client.post(f"/api/v1/reports/{uploaded[1]['id']}/withdraw")
     assert await reports_behind_readings(looking) == {uploaded[0]["id"], again["id"]}
-    assert await rebuilding.count_wrong(database_url) == (0, 0)
+    assert await database_rebuild.count_wrong(database_url) == (0, 0)
 
 
 async def test_a_comparison_that_is_withdrawn_claims_nothing_any_more(client, uploaded, reports, database_url, session):
@@ -89,7 +89,7 @@ async def test_a_comparison_that_is_withdrawn_claims_nothing_any_more(client, up
     assert (await client.post("/api/v1/reports", json=compared)).status_code == 201
     await client.post(f"/api/v1/reports/{compared['id']}/withdraw")
     assert (await session.execute(text("SELECT count(*) FROM step WHERE evidence = 'paired'"))).scalar_one() == 0
-    assert await rebuilding.count_wrong(database_url) == (0, 0)
+    assert await database_rebuild.count_wrong(database_url) == (0, 0)
 
 
 async def test_it_is_withdrawn_once_and_what_is_not_there_is_404(client, uploaded, looking):
@@ -114,5 +114,5 @@ async def test_what_a_release_before_migration_0032_withdraws_during_an_upgrade_
     assert check(database_url) == [
         "1 withdrawn reports count as measured, as an older release leaves them: run `pullback db rebuild`."
     ]
-    await rebuilding.rebuild_everything(database_url, write=True)
+    await database_rebuild.rebuild_everything(database_url, write=True)
     assert check(database_url) == []

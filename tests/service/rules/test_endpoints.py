@@ -79,7 +79,7 @@ async def test_a_file_of_another_branch_than_the_trunk_changes_nothing(put, uplo
         ({"tell": ["team"]}, "$.rules[1].tell", "There is no channel 'team': make it with `pullback channel add`"),
         ({"metric": "time", "budget": 0}, "$.rules[1]", "A budget of time is a share"),
         ({"budget": 1}, "$.rules[1]", "A budget must name one metric"),
-        ({"metric": "time"}, "$.rules[1]", "A rule must say at_least, budget, watch or tell"),
+        ({"metric": "time"}, "$.rules[1]", "A rule must set at_least, budget, watch or tell"),
         ({"at_least": 1.5}, "$.rules[1].at_least", "less than 1"),
         ({"watch": True, "watched": 1}, "$.rules[1].watched", ""),
     ],

@@ -10,7 +10,7 @@ from pullback_service.models import Project, Series
 from pullback_service.series import case_history as queries
 from pullback_service.series.overview_data import lines_at
 from pullback_service.series.queries import machines_of
-from pullback_service.series.sketching import sketches_of
+from pullback_service.series.sketches import sketches_of
 from pullback_service.statements import answer, together
 from pullback_service.steps.queries import news_of
 

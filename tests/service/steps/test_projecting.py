@@ -5,8 +5,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select, text
 
-from pullback_service import rebuilding
-from pullback_service.checking import check
+from pullback_service import database_rebuild
+from pullback_service.database_checks import check
 from pullback_service.models import Commit, StoredStep
 from pullback_service.readings.projecting import project_everything
 from pullback_service.reports import retention
@@ -235,12 +235,12 @@ async def test_a_database_is_checked_and_rebuilt(client, reports, database, data
     async with database.writing.begin() as session:
         await session.execute(text("UPDATE step SET outcome = 'more' WHERE evidence = 'exact'"))
         await session.execute(text("DELETE FROM step WHERE evidence = 'ratios'"))
-    changed = (await rebuilding.rebuild_everything(database_url, write=False)).steps.changed
+    changed = (await database_rebuild.rebuild_everything(database_url, write=False)).steps.changed
     assert changed == 6  # two counts and a ratio of two commits
     assert check(database_url) == [
         f"{changed} steps do not match the readings of their series: run `pullback db rebuild`."
     ]
-    assert (await rebuilding.rebuild_everything(database_url, write=True)).steps.changed == changed
+    assert (await database_rebuild.rebuild_everything(database_url, write=True)).steps.changed == changed
     assert check(database_url) == []
 
 

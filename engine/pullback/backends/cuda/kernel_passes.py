@@ -6,12 +6,12 @@ from functools import partial
 from pullback.backends.cuda.kernels.grids import keeps_rows
 from pullback.backends.cuda.kernels.kernel_text import MOST_STEPS
 from pullback.backends.llvm.writing.lanes import DTYPES
-from pullback.backends.nests.fusing import FusedNodes, Kernel, Kernels, fuse, nodes_of, why_not_fused
+from pullback.backends.nests.data_movement import is_moved
+from pullback.backends.nests.fusion import FusedNodes, Kernel, Kernels, fuse, nodes_of, why_not_fused
 from pullback.backends.nests.joins_in_place import join_of, joined_in_place
 from pullback.backends.nests.kernel_passes import run_passes
 from pullback.backends.nests.merging import merged
-from pullback.backends.nests.moving import is_moved
-from pullback.backends.nests.nesting import nest_of
+from pullback.backends.nests.nest_building import nest_of
 from pullback.backends.nests.rows import rows_joined
 from pullback.backends.nests.sinking import sunk
 from pullback.backends.nests.views import Views
@@ -24,7 +24,7 @@ from pullback.rules.storing import set_at
 
 
 @dataclass(frozen=True, slots=True)
-class Grouping:
+class KernelInput:
     """The input of the passes over kernels: a graph, and what is done on the device."""
 
     graph: Graph
@@ -61,7 +61,7 @@ def _keeps_rows(views: Views, kernel: FusedNodes) -> bool:
     return len(nest.steps) <= MOST_STEPS and keeps_rows(nest)
 
 
-def _join_in_place(grouping: Grouping, found: Kernels) -> Kernels:
+def _join_in_place(grouping: KernelInput, found: Kernels) -> Kernels:
     """Stores that write to where their arrays are neither take parts nor are parts."""
     stores = set(found.taken.values())
 
@@ -83,7 +83,7 @@ def _join_in_place(grouping: Grouping, found: Kernels) -> Kernels:
     return joined_in_place(grouping.graph, found, join_in, makes_parts)
 
 
-PASSES: dict[str, Callable[[Grouping, Kernels], Kernels]] = {
+PASSES: dict[str, Callable[[KernelInput, Kernels], Kernels]] = {
     "fused nests": lambda grouping, _: fuse(grouping.graph, belongs=grouping.belongs_to_nest),
     "merged nests": lambda _, found: merged(found),
     "sunk nodes": lambda grouping, found: sunk(found, grouping.graph),

@@ -1,6 +1,6 @@
 """A graph as a straight line of steps: what the tiers `fused`, `stateful` and `native` run on a device.
 
-Nests of elementwise operations and sums are kernels of ours, and so are joins and stores by basic keys (`nests/moving.py`); every other
+Nests of elementwise operations and sums are kernels of ours, and so are joins and stores by basic keys (`nests/data_movement.py`); every other
 node is one call of PyTorch, and views are views. Types are settled when the program is written. In the tier `fused` every array is let go
 after its last use: PyTorch's pool gives its memory to the next.
 
@@ -38,6 +38,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from pullback.backends.cuda.bounds_checks import Bounds, DeferredBoundsCheck, bounds_of
 from pullback.backends.cuda.capture import (
     ALIGNMENT,
     DriverCapture,
@@ -49,10 +50,10 @@ from pullback.backends.cuda.capture import (
     is_in_order,
     recording,
 )
-from pullback.backends.cuda.kernel_passes import Grouping
+from pullback.backends.cuda.kernel_launch import KernelLoader, Loader, emulated, listing
+from pullback.backends.cuda.kernel_passes import KernelInput
 from pullback.backends.cuda.kernels.kernel_text import write_kernels, write_together
 from pullback.backends.cuda.kernels.phases import Place
-from pullback.backends.cuda.launching import KernelLoader, Loader, emulated, listing
 from pullback.backends.cuda.loops import (
     MOST_BRANCH_BYTES,
     MOST_NODES,
@@ -62,16 +63,15 @@ from pullback.backends.cuda.loops import (
     Scan,
     While,
 )
-from pullback.backends.cuda.positions import Bounds, DeferredBoundsCheck, bounds_of
 from pullback.backends.cuda.state import DeviceState
 from pullback.backends.cuda.statements import WORK, Statement, Text
 from pullback.backends.interpreter import GuardFailure
 from pullback.backends.native import availability
-from pullback.backends.nests.fusing import FusedNodes, Kernel, Kernels, SingleNode, kept_values, nodes_of
+from pullback.backends.nests.data_movement import Move, is_moved, moves_of
+from pullback.backends.nests.fusion import FusedNodes, Kernel, Kernels, SingleNode, kept_values, nodes_of
 from pullback.backends.nests.joins_in_place import join_of
 from pullback.backends.nests.kernel_listing import format_stages
-from pullback.backends.nests.moving import Move, is_moved, moves_of
-from pullback.backends.nests.nesting import nest_of
+from pullback.backends.nests.nest_building import nest_of
 from pullback.backends.nests.stores import array_of
 from pullback.backends.nests.views import Access, Views, is_view
 from pullback.backends.poison import is_poisoning
@@ -133,7 +133,7 @@ class CudaProgram:
     kernel_stages: Callable[[], Sequence[tuple[str, str]]]
     """The kernels after each pass over kernels, and those of the bodies of loops and branches."""
     looks: bool = False
-    """True if it waits at the end of a call, to look at positions (`positions.py`)."""
+    """True if it waits at the end of a call, to look at positions (`bounds_checks.py`)."""
 
 
 def write(graph: Graph, stages: Stages, on_device: Sequence[bool], device: torch.device, *, tier: str) -> CudaProgram:
@@ -338,7 +338,7 @@ class _Writer:
         )
 
     def parameters(self) -> list[str]:
-        """The names of what a program is called with, and what is done with that first."""
+        """The names of a program's arguments, and the code that prepares them."""
         parameters = []
         for position, var in enumerate(self.graph.inputs):
             name = self.names[var] = f"in{position}"
@@ -505,7 +505,7 @@ class _Writer:
                 if node.outputs[0] not in self.names:
                     self.step(node)
             return
-        grouping = Grouping(graph, self.there, self.bounds.by_nests, lambda node: self.row_into(node) is not None)
+        grouping = KernelInput(graph, self.there, self.bounds.by_nests, lambda node: self.row_into(node) is not None)
         self.stages.append(list(grouping.stages()))
         found = self.stages[-1][-1][1]
         self.found, kept = found, kept_values(found, graph)

@@ -1,4 +1,4 @@
-"""The memory that a program on a device keeps between calls: frames as the host has them (`backends/state.py`), of tensors.
+"""The memory that a program on a device keeps between calls: frames like those of the host (`backends/state.py`), of tensors.
 
 Kept values lie in one block; results are tensors of their own, written again when nobody has them. A frame belongs to the
 thread and the stream that it was taken on: what is queued on one stream is never overwritten from another.

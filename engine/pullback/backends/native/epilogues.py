@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from pullback.backends.native.emission import StoredArray
 from pullback.backends.native.kernels.nest_blocks import operands_of
-from pullback.backends.nests.fusing import FusedNodes, Kernel, Kernels, ProductWithEpilogue, SingleNode, nodes_of
+from pullback.backends.nests.fusion import FusedNodes, Kernel, Kernels, ProductWithEpilogue, SingleNode, nodes_of
 from pullback.backends.nests.joins_in_place import join_of
-from pullback.backends.nests.nesting import nest_of
+from pullback.backends.nests.nest_building import nest_of
 from pullback.backends.nests.views import Access, Views
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Var

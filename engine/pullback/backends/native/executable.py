@@ -11,7 +11,7 @@ from pullback.backends.native.identity import program_key
 from pullback.backends.native.linking import host_target, load
 from pullback.backends.native.memory import plan_memory
 from pullback.backends.native.program import emit_program
-from pullback.backends.nests.fusing import REDUCTIONS, is_elementwise
+from pullback.backends.nests.fusion import REDUCTIONS, is_elementwise
 from pullback.ir.graph import Graph, Node
 from pullback.planning import schedule
 

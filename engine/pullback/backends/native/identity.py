@@ -19,7 +19,7 @@ import numpy as np
 
 from pullback.backends.native.epilogues import epilogue_of
 from pullback.backends.native.memory import Memory
-from pullback.backends.nests.fusing import ProductWithEpilogue, nodes_of
+from pullback.backends.nests.fusion import ProductWithEpilogue, nodes_of
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Graph, Literal, Var

@@ -12,9 +12,9 @@ h = sum g {axes=(0, 1), keepdims=False} out0
 from collections.abc import Iterator
 
 from pullback.backends.native.epilogues import epilogue_of
-from pullback.backends.native.kernel_passes import Grouping
+from pullback.backends.native.kernel_passes import KernelInput
 from pullback.backends.native.memory import Memory
-from pullback.backends.nests.fusing import ProductWithEpilogue, nest_in, nodes_of
+from pullback.backends.nests.fusion import ProductWithEpilogue, nest_in, nodes_of
 from pullback.backends.nests.kernel_listing import format_stages, format_statement
 from pullback.ir.graph import Graph, Node, Var
 from pullback.ir.printer import format_atom, value_names
@@ -48,7 +48,7 @@ def format_kernels(memory: Memory) -> str:
 
 def stages_of_kernels(graph: Graph, vector_bits: int) -> list[tuple[str, str]]:
     """The kernels after each pass over kernels."""
-    return format_stages(graph, Grouping(graph, vector_bits).stages())
+    return format_stages(graph, KernelInput(graph, vector_bits).stages())
 
 
 def _places(node: Node, memory: Memory, names: dict[Var, str]) -> Iterator[str]:

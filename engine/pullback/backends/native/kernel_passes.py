@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import field, replace
 from functools import partial
 
-from pullback.backends.native.arranging import arranged
+from pullback.backends.native.axis_orders import arranged
 from pullback.backends.native.epilogues import with_epilogues
-from pullback.backends.nests.fusing import Kernels, fuse, kept_values
+from pullback.backends.nests.fusion import Kernels, fuse, kept_values
 from pullback.backends.nests.joins_in_place import joined_in_place
 from pullback.backends.nests.kernel_passes import run_passes
 from pullback.backends.nests.merging import merged
@@ -18,7 +18,7 @@ from pullback.passes.pipeline import KERNEL_PASSES
 
 
 @dataclass(frozen=True, slots=True)
-class Grouping:
+class KernelInput:
     """The input of the passes over kernels: a graph and how it is given."""
 
     graph: Graph
@@ -37,20 +37,20 @@ class Grouping:
         return list(self.stages())[-1][1]
 
 
-def _order_axes(grouping: Grouping, found: Kernels) -> Kernels:
+def _order_axes(grouping: KernelInput, found: Kernels) -> Kernels:
     graph = grouping.graph
     own = arranged(graph, found.kernels, kept_values(found, graph), grouping.vector_bits)
     layouts = {**grouping.layouts, **own}
     return replace(found, views=views_of(graph, layouts), layouts=layouts)
 
 
-def _add_epilogues(grouping: Grouping, found: Kernels) -> Kernels:
+def _add_epilogues(grouping: KernelInput, found: Kernels) -> Kernels:
     if grouping.is_body:
         return found
     return with_epilogues(grouping.graph, found, kept_values(found, grouping.graph))
 
 
-PASSES: dict[str, Callable[[Grouping, Kernels], Kernels]] = {
+PASSES: dict[str, Callable[[KernelInput, Kernels], Kernels]] = {
     "fused nests": lambda grouping, _: fuse(grouping.graph, grouping.layouts),
     "merged nests": lambda _, found: merged(found),
     "sunk nodes": lambda grouping, found: sunk(found, grouping.graph),

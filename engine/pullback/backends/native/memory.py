@@ -9,9 +9,9 @@ from dataclasses import field
 
 from pullback.backends.native.emission import EMITTERS
 from pullback.backends.native.epilogues import epilogue_of
-from pullback.backends.native.kernel_passes import Grouping
+from pullback.backends.native.kernel_passes import KernelInput
 from pullback.backends.native.kernels.registers import pays
-from pullback.backends.nests.fusing import (
+from pullback.backends.nests.fusion import (
     Kernel,
     Kernels,
     ProductWithEpilogue,
@@ -83,7 +83,7 @@ class _Plan:
 
 def plan_memory(graph: Graph, vector_bits: int, layouts: Layouts | None = None, *, is_body: bool = False) -> Memory:
     """Kernels of a graph and their memory; what it is given is in C order but where it has a layout here."""
-    kernels = Grouping(graph, vector_bits, layouts or {}, is_body).kernels()
+    kernels = KernelInput(graph, vector_bits, layouts or {}, is_body).kernels()
     kept = kept_values(kernels, graph)
     returned, copied = _outputs(graph, kernels)
     last_use = _last_uses(graph, kernels)

@@ -14,14 +14,14 @@ from pullback.backends.llvm.writing.lanes import memory_type, number
 from pullback.backends.llvm.writing.llvm_module import Module
 from pullback.backends.native.emission import EMITTERS, Emission, Site, StoredArray, may_decline
 from pullback.backends.native.epilogues import epilogue_of
-from pullback.backends.native.kernels.moving import copy_into, emit_joined
+from pullback.backends.native.kernels.data_movement import copy_into, emit_joined
 from pullback.backends.native.kernels.registers import Registers
 from pullback.backends.native.kernels.shared_nests import emit_shared_nest
 from pullback.backends.native.memory import Memory
-from pullback.backends.nests.fusing import FusedNodes, ProductWithEpilogue, SingleNode
+from pullback.backends.nests.fusion import FusedNodes, ProductWithEpilogue, SingleNode
 from pullback.backends.nests.joins_in_place import is_in_place, join_of
 from pullback.backends.nests.nest import Nest, NestWrite, Step
-from pullback.backends.nests.nesting import Source, nest_of
+from pullback.backends.nests.nest_building import Source, nest_of
 from pullback.backends.nests.views import Access
 from pullback.core.types import ArrayType
 from pullback.dataclass import dataclass

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.native.kernels.body_functions import counting
-from pullback.backends.nests.fusing import is_safe_on_python_numbers
+from pullback.backends.nests.fusion import is_safe_on_python_numbers
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Graph, Literal, Node, Var

@@ -2,7 +2,7 @@
 
 from pullback.backends.llvm.writing.lanes import DTYPES
 from pullback.backends.native.emission import EMITTERS
-from pullback.backends.nests.fusing import space_of, why_not_fused
+from pullback.backends.nests.fusion import space_of, why_not_fused
 from pullback.backends.nests.views import is_view
 from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Node, Var

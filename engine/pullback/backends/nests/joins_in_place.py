@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import accumulate
 
-from pullback.backends.nests.fusing import REDUCTIONS, FusedNodes, Kernel, Kernels, SingleNode, nodes_of
+from pullback.backends.nests.fusion import REDUCTIONS, FusedNodes, Kernel, Kernels, SingleNode, nodes_of
 from pullback.backends.nests.views import Access, Views, is_view, part_of, views_of
 from pullback.core.types import Shape
 from pullback.dataclass import dataclass
@@ -55,7 +55,7 @@ def joined_in_place(
         fresh: dict[Var, Access] = {}
         for operand, there in parts_of(node, views):
             own = _root_of_part(operand, views, use)
-            # A value that `arranging` has given a layout keeps it.
+            # A value that `axis_orders` has given a layout keeps it.
             if (
                 own is None
                 or own in placed

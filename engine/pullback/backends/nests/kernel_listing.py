@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from pullback.backends.nests.fusing import Kernel, Kernels, ProductWithEpilogue, nest_in, nodes_of
+from pullback.backends.nests.fusion import Kernel, Kernels, ProductWithEpilogue, nest_in, nodes_of
 from pullback.backends.nests.views import Views
 from pullback.ir.graph import Graph, Node, Var
 from pullback.ir.printer import format_atom, show_param, value_names

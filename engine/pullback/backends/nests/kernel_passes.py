@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from pullback.backends.nests.fusing import Kernels, nodes_of
+from pullback.backends.nests.fusion import Kernels, nodes_of
 from pullback.backends.nests.views import Views, is_view
 from pullback.errors import GraphError
 from pullback.ir.checker import check_types, is_checking, naming

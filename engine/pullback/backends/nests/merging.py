@@ -17,7 +17,7 @@ a nest is a few instructions, this is most of what calling them costs.
 from bisect import bisect_left
 from dataclasses import replace
 
-from pullback.backends.nests.fusing import MOST_NODES, FusedNodes, Kernel, Kernels, nodes_of, read_elsewhere
+from pullback.backends.nests.fusion import MOST_NODES, FusedNodes, Kernel, Kernels, nodes_of, read_elsewhere
 from pullback.backends.nests.views import Views
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom

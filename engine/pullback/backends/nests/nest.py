@@ -36,7 +36,7 @@ class NestRead:
     """An operand of the nest: its position among the pointers, and its strides in elements along the axes of the space.
 
     With a period it begins again after that many elements of the last axis; only `axes.with_few_axes` makes such. With positions
-    the element is as much further on as they say: on a device only, where positions are looked at elsewhere (`cuda/positions.py`).
+    the element is as much further on as they say: on a device only, where positions are looked at elsewhere (`cuda/bounds_checks.py`).
     One that is a total is the result of a reduction of the nest itself: on a device only, of nests that keep rows (`nests/rows.py`).
     """
 

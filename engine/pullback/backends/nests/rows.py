@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from pullback.backends.nests.fusing import (
+from pullback.backends.nests.fusion import (
     MOST_NODES,
     REDUCTIONS,
     FusedNodes,

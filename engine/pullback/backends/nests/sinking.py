@@ -1,4 +1,4 @@
-"""Values that are computed where they are read, instead of being written down.
+"""Sinking: values that are computed where they are read, instead of being stored.
 
     nest 1:  m = sub x c;  o = mul n m         a product reads m, nest 2 reads o
     nest 2:  s = add o q; …
@@ -13,7 +13,7 @@ place of the result.
 from collections import Counter, defaultdict
 from dataclasses import replace
 
-from pullback.backends.nests.fusing import (
+from pullback.backends.nests.fusion import (
     MOST_NODES,
     FusedNodes,
     Kernels,

@@ -23,7 +23,7 @@ from pullback.compat.autograd.primitives import (
 from pullback.compat.autograd.vector_spaces import VSpace, vspace
 from pullback.core.primitive import TracedValue
 from pullback.core.types import dtype_of
-from pullback.transforms.linearizing import Linearization, jvp
+from pullback.transforms.linearization import Linearization, jvp
 
 __all__ = [
     "VSpace",

@@ -64,7 +64,9 @@ def getval(x: Any) -> Any:
     """The plain value behind a traced one, looking into containers; anything else is itself."""
     if isinstance(x, TracedValue):
         if not hasattr(x, "value"):
-            raise NeedsValueError("getval of a traced value that stands for many, or for a type alone, has no answer")
+            raise NeedsValueError(
+                "getval of a traced value that stands for many values, or for a type alone, is not defined"
+            )
         return getval(x.value)
     if isinstance(x, tuple | list | dict):
         leaves, rebuild = trees.flatten(x)
@@ -116,7 +118,7 @@ class _Application(Primitive):
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
         raise NeedsValueError(
-            f"{self.name} tells the type of its result only by running; the function runs on the tape"
+            f"{self.name} has a result whose type is known only by running it; the function runs on the tape"
         )
 
     def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
@@ -188,7 +190,7 @@ class _Application(Primitive):
     def _maker(self, table: dict[Any, Maker], mode: str) -> Maker:
         maker = table.get(self._wrapped)
         if maker is None:
-            raise UndefinedDerivativeError(f"{mode} of {self.name} not defined; say what it is with def{mode.lower()}")
+            raise UndefinedDerivativeError(f"{mode} of {self.name} not defined; define it with def{mode.lower()}")
         return maker
 
     def _fitting(self, cotangent: Any, x: Any) -> Any:

@@ -7,8 +7,8 @@ from typing import Any, Self
 
 from pullback.compat.autograd.primitives import getval, notrace_primitive, primitive
 from pullback.core.primitive import Primitive, Trace, current, tracing
+from pullback.numpy_api.concrete_tracer import ConcreteTracer
 from pullback.numpy_api.tracer import Tracer as Box
-from pullback.numpy_api.valued import ValuedTracer
 
 __all__ = ["Box", "Node", "getval", "isbox", "notrace_primitive", "primitive", "trace"]
 
@@ -50,7 +50,7 @@ def trace(start_node: Node, fun: Callable[[Any], Any], x: Any) -> tuple[Any, Nod
     return end, None
 
 
-class _NodeTracer(ValuedTracer):
+class _NodeTracer(ConcreteTracer):
     __slots__ = ("node",)
 
     def __init__(self, trace: Trace, value: Any, node: Node) -> None:

@@ -52,7 +52,7 @@ class VSpace:
 
     def _only(self) -> tuple[Shape, np.dtype[Any]]:
         if self._structure != "leaf":
-            raise TypeError("a container of arrays has no single shape and dtype; ask the vspace of one of its parts")
+            raise TypeError("a container of arrays has no single shape and dtype; use the vspace of one of its parts")
         return self._types[0]
 
     def __eq__(self, other: object) -> bool:

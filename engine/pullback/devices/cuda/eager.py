@@ -16,7 +16,7 @@ from pullback.devices.cuda.tensor_calls import row_application
 from pullback.devices.cuda.values import DeviceArray, device_named, tensor_of
 from pullback.errors import DeviceError
 from pullback.numpy_api.traced_stores import given
-from pullback.rules.inplace import Overwriting
+from pullback.rules.inplace import OverwritingPrimitive
 
 __all__ = ["DEVICE", "DeviceArray", "DeviceTrace", "adopted", "device_named", "handed_over", "put"]
 
@@ -33,7 +33,7 @@ class DeviceTrace(Trace):
         device = device_of(primitive.name, operands)
         if primitive.effect is Effect.RESTORES:
             return operands[0]  # which was never written to
-        if isinstance(primitive, Overwriting):
+        if isinstance(primitive, OverwritingPrimitive):
             return _new_contents(primitive, operands, params)
         types = [ArrayType(x.shape, x.dtype) if type(x) is DeviceArray else type_of(x) for x in operands]
         application = row_application(primitive, types, params, device)
@@ -67,7 +67,7 @@ class DeviceTrace(Trace):
 DEVICE = DeviceTrace()
 
 
-def _new_contents(primitive: Overwriting, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+def _new_contents(primitive: OverwritingPrimitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
     """The contents that an array would be given, as an array of its own: there is nothing to put back."""
     target, *others, _ = operands
     if type(target) is not DeviceArray:

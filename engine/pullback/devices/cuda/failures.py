@@ -44,7 +44,7 @@ def sticky_error(told: str) -> DeviceError:
         return DeviceError(f"{told}; {unusable}")
     return DeviceError(
         f"{told}, an asynchronous error of a kernel that was queued before; {unusable}, "
-        "with CUDA_LAUNCH_BLOCKING=1 to be told which operation it was"
+        "with CUDA_LAUNCH_BLOCKING=1 to see which operation failed"
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.nn.choosing import activation
+from pullback.nn.activation_choice import activation
 from pullback.nn.recurrent.weights import GRU_GATES, LSTM_GATES, Parameters, Weights, weights_of
 from pullback.rules.activations import sigmoid
 

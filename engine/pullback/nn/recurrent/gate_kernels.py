@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.numbers import number
+from pullback.core.constant_arrays import number
 
 Array = np.ndarray[Any, Any]
 

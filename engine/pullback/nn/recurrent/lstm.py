@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.numbers import number
+from pullback.core.constant_arrays import number
 from pullback.core.types import Shape
 from pullback.nn.recurrent.cells import lstm_step
 from pullback.nn.recurrent.gate_kernels import sigmoid_in_place, slope_of_sigmoid, slope_of_tanh

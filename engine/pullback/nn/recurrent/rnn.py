@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from pullback.core.cases import cases, normal
+from pullback.core.constant_arrays import number
 from pullback.core.kinds import Scalar
-from pullback.core.numbers import number
 from pullback.core.types import Shape
 from pullback.layouts import Layout
 from pullback.nn.recurrent.cells import rnn_step

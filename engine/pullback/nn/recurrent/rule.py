@@ -26,7 +26,7 @@ from pullback.layouts import Layout
 from pullback.nn.recurrent.cells import run_steps
 from pullback.nn.recurrent.reverse import Array, Reverse
 from pullback.nn.recurrent.weights import Weights
-from pullback.transforms.linearizing import jvp, vjp
+from pullback.transforms.linearization import jvp, vjp
 
 
 class Recurrence(Primitive):
@@ -69,7 +69,7 @@ class Recurrence(Primitive):
         """The next states, in primitives."""
 
     def saved(self, steps: int, batch: int, hidden: int, params: dict[str, Any]) -> tuple[Shape, ...]:
-        """Shapes of what is saved beside the states."""
+        """Shapes of the saved arrays other than the states."""
         return ()
 
     def reference(self, params: dict[str, Any], x: Any, w: Any, *given: Any) -> tuple[Any, ...]:

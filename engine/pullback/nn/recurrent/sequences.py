@@ -15,7 +15,7 @@ import numpy as np
 from pullback.blocks import Block
 from pullback.dataclass import dataclass
 from pullback.layouts import Layout
-from pullback.nn.choosing import ActivationRule, activation
+from pullback.nn.activation_choice import ActivationRule, activation
 from pullback.nn.recurrent import gru as gru_rules
 from pullback.nn.recurrent.cells import Step, check_state, checked_reset, gru_step, lstm_step, rnn_step, run_steps
 from pullback.nn.recurrent.lstm import lstm as lstm_rule

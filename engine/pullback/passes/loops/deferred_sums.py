@@ -76,7 +76,7 @@ def _sum(nodes: list[Node], terms: Sequence[Atom], source: str) -> Atom:
 
 
 def _chain_of_additions(loop: Loop, one: LoopCarry) -> list[tuple[Node, Atom]]:
-    """The additions that lead from a carry to what it becomes, each with what it adds; none if anything else reads it."""
+    """The additions from a carry to its next value, each with its addend; none if anything else reads it."""
     outside = [atom for atom, _ in loop.ys] + [other.after for other in loop.carries if other is not one]
     chain: list[tuple[Node, Atom]] = []
     current: Atom = one.inside

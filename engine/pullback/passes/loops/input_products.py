@@ -1,4 +1,4 @@
-"""Products of what comes in, for all steps at once.
+"""Products of the inputs of a loop, for all steps at once.
 
 What a step computes from constants and its own inputs alone, without the carry, can be computed for all steps before the
 loop. It is where a product is among it, with everything that feeds the product or follows from it: one large product
@@ -18,7 +18,7 @@ The rules' own batched forms do it, so each example's product is the same sum of
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pullback.control.transformed import batched
+from pullback.control.body_transforms import batched
 from pullback.core.kinds import Bilinear, Linear, Scalar
 from pullback.core.primitive import Effect, Primitive
 from pullback.ir.graph import Atom, Graph, Node, Var

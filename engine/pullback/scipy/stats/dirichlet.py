@@ -8,7 +8,7 @@ from pullback.namespaces import the_rest_of
 from pullback.numpy.creation import asarray
 from pullback.rules.special.entropy import xlogy
 from pullback.rules.special.gammas import gammaln
-from pullback.scipy.standing_in import stands_in_for
+from pullback.scipy.stand_ins import stands_in_for
 
 _in_scipy = stands_in_for("scipy.stats:dirichlet")
 

@@ -12,7 +12,7 @@ import numpy as np
 from pullback.errors import TracingError
 from pullback.namespaces import the_rest_of
 from pullback.numpy.creation import asarray
-from pullback.scipy.standing_in import stands_in_for
+from pullback.scipy.stand_ins import stands_in_for
 
 _in_scipy = stands_in_for("scipy.stats:multivariate_normal")
 

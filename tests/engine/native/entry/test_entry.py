@@ -765,5 +765,5 @@ def test_where_objects_are_laid_out_otherwise_nothing_is_native(monkeypatch):
 
 def test_a_field_that_is_elsewhere_is_noticed(monkeypatch):
     monkeypatch.setattr(entry.offsets, "SHAPE", 40)
-    assert entry.offsets._look()["shape"] is False
+    assert entry.offsets._probe()["shape"] is False
     assert "shape of an object" in entry.offsets.why_unknown.__wrapped__()

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import pullback as pb
 from pullback.backends.llvm.writing.llvm_module import Module
 from pullback.backends.native.emission import EMITTERS, Emission, Site, StoredArray
-from pullback.backends.native.kernels import blas, cut_off, products, thread_parts, tile_choice
-from pullback.backends.native.kernels.multiplying import write_tiles
+from pullback.backends.native.kernels import blas, blas_threshold, products, thread_parts, tile_choice
 from pullback.backends.native.kernels.product import Product, described
+from pullback.backends.native.kernels.product_loops import write_tiles
 from pullback.backends.native.kernels.products import emit_product, write_product
 from pullback.backends.native.kernels.tile_choice import Choice, choose
 from pullback.backends.native.linking import forced_width, load
@@ -406,7 +406,7 @@ def test_small_products_are_not_shared():
 # --- BLAS -----------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_blas_takes_matrices_as_they_lie(dtype, monkeypatch):
-    monkeypatch.setattr(cut_off, "is_beyond", lambda product, _: blas.can_describe(product))
+    monkeypatch.setattr(blas_threshold, "is_beyond", lambda product, _: blas.can_describe(product))
     parts, expected = [], []
     for x, y in itertools.product("CT", repeat=2):
         a, b = numbers((9, 6), dtype, x), numbers((6, 7), dtype, y)
@@ -428,7 +428,7 @@ def test_blas_takes_matrices_as_they_lie(dtype, monkeypatch):
 
 
 def test_blas_computes_parts(monkeypatch):
-    monkeypatch.setattr(cut_off, "is_beyond", lambda product, _: blas.can_describe(product))
+    monkeypatch.setattr(blas_threshold, "is_beyond", lambda product, _: blas.can_describe(product))
     monkeypatch.setattr(thread_parts, "blocks_of", lambda *_: 3)
     a, b = numbers((20, 6), "f4"), numbers((6, 200), "f4", "T")
     c = np.full((20, 200), np.nan, "f4")
@@ -448,12 +448,12 @@ def test_blas_is_not_asked_for_what_it_does_not_know():
 
 def test_only_large_products_go_to_blas(monkeypatch):
     monkeypatch.setenv("PULLBACK_CACHE", "0")  # nothing is measured
-    assert not cut_off.is_beyond(described_as(512, 512, 512), 512)
-    assert cut_off.is_beyond(described_as(2048, 2048, 2048), 512)
-    assert not cut_off.is_beyond(described_as(1024, 1024, 800), 512)
-    assert cut_off.is_beyond(described_as(1024, 1024, 800), 256)
-    assert not cut_off.is_beyond(described_as(40_000, 4, 40_000), 512)
-    assert not cut_off.is_beyond(described_as(2048, 2048, 2048, dtype=np.dtype("i4")), 512)
+    assert not blas_threshold.is_beyond(described_as(512, 512, 512), 512)
+    assert blas_threshold.is_beyond(described_as(2048, 2048, 2048), 512)
+    assert not blas_threshold.is_beyond(described_as(1024, 1024, 800), 512)
+    assert blas_threshold.is_beyond(described_as(1024, 1024, 800), 256)
+    assert not blas_threshold.is_beyond(described_as(40_000, 4, 40_000), 512)
+    assert not blas_threshold.is_beyond(described_as(2048, 2048, 2048, dtype=np.dtype("i4")), 512)
 
 
 # --- nodes ----------------------------------------------------------------------------------------------------------------

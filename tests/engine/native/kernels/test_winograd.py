@@ -17,7 +17,7 @@ if not availability.is_available():
 from pullback.backends.native.emission import StoredArray
 from pullback.backends.native.kernels import convolutions
 from pullback.backends.native.kernels.convolution.correlation import forward
-from pullback.backends.native.kernels.convolution.winograd import correlating
+from pullback.backends.native.kernels.convolution.winograd import correlation_kernel
 from pullback.backends.native.kernels.convolution.winograd.plans import make_winograd_plan
 from pullback.core.types import type_of
 from pullback.rules.sliding import SlidingWindow
@@ -138,7 +138,7 @@ def test_large_examples_are_done_in_blocks(run_node, way, shape):
 def by_tiles_alone(monkeypatch):
     """Tiles in doubt are left as they are."""
     monkeypatch.setattr(convolutions, "winograd_that_pays", make_winograd_plan)
-    monkeypatch.setattr(correlating, "write_tiles_in_doubt", lambda *_: None)
+    monkeypatch.setattr(correlation_kernel, "write_tiles_in_doubt", lambda *_: None)
 
 
 def test_numbers_of_about_the_same_magnitude_are_in_no_doubt(run_node, monkeypatch):

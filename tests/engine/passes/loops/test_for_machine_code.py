@@ -10,8 +10,8 @@ from pullback.core.types import type_of
 from pullback.ir.checker import check_graph
 from pullback.ir.printer import format_graph
 from pullback.passes.loops.panels import lay_in_panels
-from pullback.passes.loops.shifting import shift_carries
-from pullback.passes.loops.taking_in import take_in
+from pullback.passes.loops.shifted_carries import shift_carries
+from pullback.passes.loops.sunk_additions import sink_additions
 from pullback.passes.pipeline import Stages, simplify
 from pullback.traces.recorder import record
 
@@ -152,7 +152,7 @@ W, B = RNG.normal(size=(2, 2)), RNG.normal(size=2)
 def test_what_is_added_to_all_inputs_is_added_in_the_step():
     graph = lowered(biased, W, B, H, XS)
     assert names_in(body_of(graph)) == ["add", "tanh"]
-    assert names_in(body_of(take_in(graph))) == ["add", "add", "tanh"]
+    assert names_in(body_of(sink_additions(graph))) == ["add", "add", "tanh"]
     same(biased, W, B, H, XS)
 
 
@@ -165,7 +165,7 @@ def test_what_is_read_elsewhere_too_or_differs_from_step_to_step_is_not_taken_in
         return pb.scan(lambda h, z: ((after := np.tanh(z + h)), after), h, xs + np.exp(xs))[1]
 
     for graph in (lowered(function, W, B, H, XS), lowered(differing, H, XS)):
-        assert format_graph(take_in(graph)) == format_graph(graph)
+        assert format_graph(sink_additions(graph)) == format_graph(graph)
 
 
 def test_what_a_product_of_the_step_reads_is_not_taken_in():
@@ -173,7 +173,7 @@ def test_what_a_product_of_the_step_reads_is_not_taken_in():
         return pb.scan(lambda h, z: ((after := np.tanh(z @ w + h)), after), h, xs * b)[1]
 
     graph = lowered(function, W, B, H, XS)
-    assert "mul" not in names_in(body_of(take_in(graph)))
+    assert "mul" not in names_in(body_of(sink_additions(graph)))
 
 
 # --- single rows -------------------------------------------------------------------------------------------------------

@@ -378,7 +378,7 @@ class PhaseWriter:
         return offset
 
     def _inside(self, position: str, dtype: np.dtype[Any], size: int) -> Index:
-        """A position counted from the start; of one out of bounds, which is found elsewhere (`cuda/positions.py`), the first."""
+        """A position counted from the start; of one out of bounds, which is found elsewhere (`cuda/bounds_checks.py`), the first."""
         function = self.function
         given, wide = Lanes(function, dtype, 1), Lanes(function, np.dtype("i8"), 1)
 

@@ -30,16 +30,16 @@ def why_unknown() -> str | None:
     if hasattr(sys, "gettotalrefcount"):
         return "a debugging build of Python takes no type that is called natively and has no call of its own"
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
-        return "without the interpreter's lock nothing tells who else refers to an array"
+        return "without the interpreter's lock, other references to an array cannot be excluded"
     if ctypes.sizeof(ctypes.c_void_p) != 8 or sys.byteorder != "little":
         return "objects are read natively on 64-bit little-endian machines"
-    for field, found in _look().items():
+    for field, found in _probe().items():
         if not found:
             return f"the {field} of an object is not where this Python and this NumPy are known to have it"
     return None
 
 
-def _look() -> dict[str, bool]:
+def _probe() -> dict[str, bool]:
     """For each field, True if it is where it is expected, on arrays of different kinds."""
     array = np.arange(24.0).reshape(2, 3, 4)
     view = np.zeros((4, 6), np.int32)[1:, ::2]

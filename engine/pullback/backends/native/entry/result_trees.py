@@ -55,7 +55,7 @@ class Make(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Making:
+class ResultStep:
     """One step: a leaf is put on a stack, a container takes its parts from it."""
 
     kind: Make
@@ -72,7 +72,7 @@ class FunctionResult:
     outputs: Form
 
 
-Makings: TypeAlias = tuple[Making, ...]
+Makings: TypeAlias = tuple[ResultStep, ...]
 
 _PYTHON_NUMBERS = {
     (float, "f8"): Make.DOUBLE,
@@ -88,29 +88,29 @@ def makings(form: Form) -> Makings:
     if isinstance(form, Out):
         return (_leaf(form),)
     if isinstance(form, Constant) or form is None:
-        return (Making(Make.CONSTANT, object=form and form.value),)
+        return (ResultStep(Make.CONSTANT, object=form and form.value),)
     if isinstance(form, FunctionResult):
-        return (*makings(form.outputs), Making(Make.VALUES), Making(Make.CALL, length=2, object=form.function))
+        return (*makings(form.outputs), ResultStep(Make.VALUES), ResultStep(Make.CALL, length=2, object=form.function))
     if isinstance(form, Block):
         layout = form.layout
-        return (*makings(form.array), Making(Make.CALL, length=1, object=lambda array: block_of(array, layout)))
+        return (*makings(form.array), ResultStep(Make.CALL, length=1, object=lambda array: block_of(array, layout)))
     if type(form) is dict:
         parts = tuple(step for part in form.values() for step in makings(part))
-        return (*parts, Making(Make.DICT, length=len(form), object=tuple(form)))
+        return (*parts, ResultStep(Make.DICT, length=len(form), object=tuple(form)))
     if type(form) in (tuple, list):
         parts = tuple(step for part in form for step in makings(part))
-        return (*parts, Making(Make.TUPLE if type(form) is tuple else Make.LIST, length=len(form)))
+        return (*parts, ResultStep(Make.TUPLE if type(form) is tuple else Make.LIST, length=len(form)))
     raise NotNativeError(f"a result has a part of type {type(form).__name__}")
 
 
-def _leaf(out: Out) -> Making:
+def _leaf(out: Out) -> ResultStep:
     if out.kind is np.ndarray:
-        return Making(Make.ARRAY, out.number)
+        return ResultStep(Make.ARRAY, out.number)
     if out.kind is np.generic and out.dtype == np.float64:
-        return Making(Make.NUMPY_DOUBLE, out.number, object=np.float64)
+        return ResultStep(Make.NUMPY_DOUBLE, out.number, object=np.float64)
     if out.kind is np.generic:
-        return Making(Make.SCALAR, out.number, object=out.dtype)
+        return ResultStep(Make.SCALAR, out.number, object=out.dtype)
     kind = _PYTHON_NUMBERS.get((out.kind, out.dtype.str[1:]))
     if kind is None:
         raise NotNativeError(f"a result is a {out.kind.__name__} made of {out.dtype}")
-    return Making(kind, out.number)
+    return ResultStep(kind, out.number)

@@ -17,7 +17,7 @@ import numpy as np
 
 from pullback.backends.native.entry.argument_steps import ABSENT, Check, Fetch, Leaf, Step, steps_of
 from pullback.backends.native.entry.machine_programs import NativeProgram
-from pullback.backends.native.entry.result_trees import Form, Make, Making, NotNativeError, Out, makings
+from pullback.backends.native.entry.result_trees import Form, Make, NotNativeError, Out, ResultStep, makings
 from pullback.backends.native.entry.watched_memory import WatchedMemory
 from pullback.blocks import Block, block_of
 from pullback.dataclass import dataclass
@@ -278,7 +278,7 @@ class Template:
                 expected = id(float)
         return (step.fetch | step.check << 32, step.parent | ndim << 32, what, type_, expected, detail, target, nbytes)
 
-    def _write_outputs(self, made: Sequence[Making], shapes: Sequence[int], fetched: Collection[int]) -> None:
+    def _write_outputs(self, made: Sequence[ResultStep], shapes: Sequence[int], fetched: Collection[int]) -> None:
         program = self.program
         numbers = {making.output for making in made if making.kind in _NUMBERS_MADE}
         arrays = {making.output for making in made if making.kind is Make.ARRAY}
@@ -293,7 +293,7 @@ class Template:
             words = (0, 0, id(type_.dtype), len(type_.shape), shapes[place], target, 0, place_of_number)
             self._write(self.outputs, OUTPUT, number, words)
 
-    def _write_makings(self, made: Sequence[Making], steps: Sequence[Step]) -> None:
+    def _write_makings(self, made: Sequence[ResultStep], steps: Sequence[Step]) -> None:
         fetched = {step.place: number for number, step in enumerate(steps) if step.place >= 0}
         read = len(self.program.inputs) - len(self.program.constants)
         for number, making in enumerate(made):

@@ -1,4 +1,4 @@
-"""Names in dicts and functions that have to be what they were, as words of memory that have to hold what they held.
+"""Watched memory: entries of dicts and functions that must not change, as words of memory that are compared on each call.
 
 Looking a name up costs a call of Python; comparing the two words of its entry costs a fraction of a nanosecond. An
 entry stays in its place as long as the dict keeps its table, so the tables of the dicts are compared first: the entry

@@ -7,7 +7,7 @@ step uses again. Its inputs may be in any layout: a transposed matrix costs noth
 from collections.abc import Mapping, Sequence
 
 from pullback.backends.native.emission import Emission, StoredArray
-from pullback.backends.native.kernels.moving import copy_into
+from pullback.backends.native.kernels.data_movement import copy_into
 from pullback.backends.native.memory import Memory, plan_memory
 from pullback.backends.native.program import emit_graph
 from pullback.backends.native.support import why_not

@@ -13,14 +13,14 @@ from typing import Any
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
 from pullback.backends.native.emission import Emission, Site, StoredArray, emits, why_not_floats
-from pullback.backends.native.kernels.convolution.correlating import write_correlation
+from pullback.backends.native.kernels.convolution.channel_weight_sums import SummingPlan, make_summing_plan, write_sums
 from pullback.backends.native.kernels.convolution.correlation import Correlation, forward, transposed
-from pullback.backends.native.kernels.convolution.dotting import DottingPlan, make_dotting_plan, write_dots
+from pullback.backends.native.kernels.convolution.correlation_kernel import write_correlation
 from pullback.backends.native.kernels.convolution.plans import Plan, make_plan, scratch_bytes
 from pullback.backends.native.kernels.convolution.row_loops import clear_all
-from pullback.backends.native.kernels.convolution.summing import SummingPlan, make_summing_plan, write_sums
+from pullback.backends.native.kernels.convolution.row_weight_sums import DottingPlan, make_dotting_plan, write_dots
 from pullback.backends.native.kernels.convolution.weight_sums import WeightSums, weight_sums
-from pullback.backends.native.kernels.convolution.winograd.correlating import write_winograd
+from pullback.backends.native.kernels.convolution.winograd.correlation_kernel import write_winograd
 from pullback.backends.native.kernels.convolution.winograd.packed_weights import write_weights
 from pullback.backends.native.kernels.convolution.winograd.plans import WinogradPlan, make_winograd_plan
 from pullback.backends.native.kernels.tiles import add_pairwise

@@ -16,8 +16,8 @@ import numpy as np
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import memory_type, number
 from pullback.backends.native.emission import Emission, Site, StoredArray, emits
+from pullback.backends.native.kernels.data_movement import copy_into, fill
 from pullback.backends.native.kernels.index_loops import each
-from pullback.backends.native.kernels.moving import copy_into, fill
 from pullback.backends.native.linking.symbols import fft_data, why_no_fft
 from pullback.core.types import Shape
 from pullback.ir.graph import Node

@@ -16,8 +16,8 @@ from enum import Enum
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.backends.native.emission import Emission, Site, StoredArray, emits
-from pullback.backends.native.kernels.moving import add_into, copy_into, fill, part_of
-from pullback.backends.nests.picking import ArraySelection, picked_by, why_not_picked
+from pullback.backends.native.kernels.data_movement import add_into, copy_into, fill, part_of
+from pullback.backends.nests.array_selections import ArraySelection, picked_by, why_not_picked
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Node
 from pullback.ir.strides import contiguous_strides
@@ -71,7 +71,7 @@ def _emit_store(emission: Emission, node: Node, site: Site) -> None:
 def _emit_stored(
     emission: Emission, node: Node, v: StoredArray, result: StoredArray, positions: Sequence[StoredArray], move: _Move
 ) -> None:
-    """Store by positions what is broadcast to what they select."""
+    """Store by positions a value that is broadcast to the selected elements."""
     picked = picked_by(node, result.shape, positions)
     missing = len(picked.space) - len(v.shape)
     strides = (*[0] * missing, *(0 if size == 1 else step for size, step in zip(v.shape, v.strides, strict=True)))

@@ -21,9 +21,9 @@ from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes, memory_type
 from pullback.backends.native.kernels import tiling
 from pullback.backends.native.kernels.costs import is_long
+from pullback.backends.native.kernels.register_transpose import shuffled, transposed
 from pullback.backends.native.kernels.strided import load_strided
-from pullback.backends.native.kernels.tiling import Keeping, Span, Tiling, Walk, tile
-from pullback.backends.native.kernels.transposing import shuffled, transposed
+from pullback.backends.native.kernels.tiling import AccumulatorStorage, Span, Tiling, Walk, tile
 from pullback.backends.nests.nest import Constant, Nest, NestRead, NestWrite, Reduction, Step
 from pullback.dataclass import dataclass
 from pullback.rules.activations import identity
@@ -435,7 +435,7 @@ class _Writer:
             if first == depth:
                 self._begin_first(k, keeping, scope)
 
-    def _begin_first(self, k: int, keeping: Keeping, scope: _Scope) -> None:
+    def _begin_first(self, k: int, keeping: AccumulatorStorage, scope: _Scope) -> None:
         combiner, reduction = self._combiner(k), self.nest.reductions[k]
         if keeping.on_stack:
             self._place_columns(f"stack {k}", combiner.lanes, scope)
@@ -448,7 +448,7 @@ class _Writer:
         for kept in self._copies(scope, self._kept_axes(reduction)):
             scope.cells[k, kept] = [self._cell(combiner.lanes, combiner.start) for _ in range(keeping.partials)]
 
-    def _begin_finer(self, k: int, keeping: Keeping, scope: _Scope) -> None:
+    def _begin_finer(self, k: int, keeping: AccumulatorStorage, scope: _Scope) -> None:
         lanes, reduction = self._combiner(k).lanes, self.nest.reductions[k]
         wide = lanes.as_dtype("f8")
         zero = wide.constant(-0.0)
@@ -496,7 +496,7 @@ class _Writer:
             if keeping.begins == depth:
                 self._end_reduction(k, keeping, scope)
 
-    def _end_block(self, k: int, keeping: Keeping, scope: _Scope) -> None:
+    def _end_block(self, k: int, keeping: AccumulatorStorage, scope: _Scope) -> None:
         combiner = self._combiner(k)
         lanes = combiner.lanes
         if keeping.on_stack:
@@ -512,7 +512,7 @@ class _Writer:
             block = combiner.tree([lanes.load(cell) for cell in scope.cells[k, kept]])
             add_finely(lanes, block, scope.finer[k, kept])
 
-    def _end_reduction(self, k: int, keeping: Keeping, scope: _Scope) -> None:
+    def _end_reduction(self, k: int, keeping: AccumulatorStorage, scope: _Scope) -> None:
         combiner, reduction = self._combiner(k), self.nest.reductions[k]
         if keeping.on_stack:
             self._end_columns(k, keeping, scope)
@@ -527,8 +527,8 @@ class _Writer:
                 total, lanes = Combiner(reduction.kind, lanes).across(total), lanes.narrowed()
             self._give(k, keeping, lanes.convert(total, lanes.as_dtype(reduction.dtype)), kept, scope)
 
-    def _give(self, k: int, keeping: Keeping, total: str, kept: _Key, scope: _Scope) -> None:
-        """Store the total of a copy in the result, or add it to what is there."""
+    def _give(self, k: int, keeping: AccumulatorStorage, total: str, kept: _Key, scope: _Scope) -> None:
+        """Store the total of a copy in the result, or add it to the stored value."""
         reduction = self.nest.reductions[k]
         pointer, offset = scope.pointers[f"result {k}"], self._offset(reduction, kept)
         in_lanes = bool(self.nest.space) and self.along not in reduction.axes
@@ -554,7 +554,7 @@ class _Writer:
         """Pointer to the number of a column, or of the first of a vector of columns."""
         return self.function.element(scope.pointers[name], index, memory_type(self._dtype(name)))
 
-    def _end_columns(self, k: int, keeping: Keeping, scope: _Scope) -> None:
+    def _end_columns(self, k: int, keeping: AccumulatorStorage, scope: _Scope) -> None:
         reduction, lanes = self.nest.reductions[k], self._combiner(k).lanes
 
         def give(index: Index, active: int) -> None:

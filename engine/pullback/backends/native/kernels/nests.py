@@ -4,7 +4,7 @@ Nest -> axes         the same nest with as few axes as it needs, in an order tha
 -> tiling       the loops: vectors and what is unrolled, strips, blocks of sums                tiling.py, costs.py
 -> bodies       the text: every value where its operands are first there,                      nest_text.py,
 reductions in registers, on the stack or in their result,                      accumulators.py,
-operands that lie across the vectors, apart or backwards                       transposing.py,
+operands that lie across the vectors, apart or backwards                       register_transpose.py,
 strided.py
 -> nests        one function of the program, or one for each pass                              nests.py
 -> blocks       several functions over parts of the space, and what they found combined        nest_blocks.py

@@ -4,9 +4,9 @@ A product is described by sizes and strides alone, so vectors, transposes, broad
 their own.
 
     Product -> choosing       what lanes are, how large tiles are, what is copied first     tile_choice.py
-            -> multiplying    the loops                                                     multiplying.py, tiles.py,
+            -> multiplying    the loops                                                     product_loops.py, tiles.py,
                               and what is copied, transposed or computed in between             packed_panels.py, tile_results.py
-            -> blas           large ones, where its interface can describe them             blas.py, cut_off.py
+            -> blas           large ones, where its interface can describe them             blas.py, blas_threshold.py
             -> parts          several threads, each with a part of the result               thread_parts.py
 
     emit_product(emission, described(a, b, c), (a.pointer, b.pointer, c.pointer))
@@ -18,9 +18,9 @@ import numpy as np
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.native.emission import Emission, Site, emits
-from pullback.backends.native.kernels import blas, cut_off
-from pullback.backends.native.kernels.multiplying import write_in_two, write_tiles
+from pullback.backends.native.kernels import blas, blas_threshold
 from pullback.backends.native.kernels.product import Product, described
+from pullback.backends.native.kernels.product_loops import write_in_two, write_tiles
 from pullback.backends.native.kernels.thread_parts import (
     Partition,
     Write,
@@ -63,7 +63,7 @@ def write_product(function: Function, product: Product, pointers: Sequence[str])
 
 def _way(product: Product, vector_bits: int) -> tuple[Partition, Write]:
     """The partition of a product, and the writers of its parts."""
-    if cut_off.is_beyond(product, vector_bits):
+    if blas_threshold.is_beyond(product, vector_bits):
         return partition_of_blas(product, vector_bits), _by_blas
     choice = choose(product, vector_bits)
     partition = partition_of_tiles(product, choice, vector_bits)

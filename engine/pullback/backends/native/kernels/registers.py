@@ -19,7 +19,7 @@ from pullback.backends.llvm.elementary import scalars
 from pullback.backends.llvm.writing.function import Function
 from pullback.backends.llvm.writing.lanes import Lanes, has_form
 from pullback.backends.native.emission import StoredArray
-from pullback.backends.nests.fusing import COPIES, REDUCTIONS, is_elementwise, loop_dtypes, reduced_axes
+from pullback.backends.nests.fusion import COPIES, REDUCTIONS, is_elementwise, loop_dtypes, reduced_axes
 from pullback.backends.nests.views import is_view
 from pullback.core.types import ArrayType
 from pullback.ir.graph import Atom, Graph, Literal, Node
@@ -296,7 +296,7 @@ class Registers:
         return cells.reshape(result.shape)
 
     def _python_number(self, node: Node, operands: Sequence[Cells]) -> Cells:
-        from pullback.backends.native.kernels.refusing import decline_large  # noqa: PLC0415 - few programs need it
+        from pullback.backends.native.kernels.declined_values import decline_large  # noqa: PLC0415 - few programs need it
 
         number, size = operands
         lanes, sizes = (self._lanes(atom.type) for atom in node.inputs)

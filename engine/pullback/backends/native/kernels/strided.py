@@ -4,7 +4,7 @@ Lane by lane it takes two instructions a number; this way as many a vector as th
 """
 
 from pullback.backends.llvm.writing.lanes import Lanes
-from pullback.backends.native.kernels.transposing import shuffled
+from pullback.backends.native.kernels.register_transpose import shuffled
 
 _MOST_APART = 4
 

@@ -77,12 +77,12 @@ Loop: TypeAlias = Span | Walk
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class AccumulatorStorage:
     """The storage of a reduction while the loops run; depths count the loops outside.
 
     In registers between `begins` and its end there; with a `block` what was added since that depth goes to a second
-    accumulator of more precision, which begins at `begins`. A reduction that `returns` comes by its result so many times
-    more than once and adds to what is there. One `on_stack` has an accumulator for every column of a strip.
+    accumulator of more precision, which begins at `begins`. A reduction with `returns` visits its result that many
+    more times and adds to it. One `on_stack` has an accumulator for every column of a strip.
     """
 
     begins: int
@@ -98,7 +98,7 @@ class Tiling:
 
     loops: tuple[Loop, ...]
     lanes: int
-    keeping: tuple[Keeping, ...]
+    keeping: tuple[AccumulatorStorage, ...]
     across: int | None = None
     """The axis that some operands are contiguous along which are not along the vectors: these are transposed by squares."""
 
@@ -110,7 +110,7 @@ class Tiling:
 def tile(nest: Nest, vector_bits: int) -> Tiling:
     """Loops for a nest of few axes; there must be points in its space."""
     if not nest.space:
-        kept = tuple(Keeping(0, None, returns=0, on_stack=False, partials=1) for _ in nest.reductions)
+        kept = tuple(AccumulatorStorage(0, None, returns=0, on_stack=False, partials=1) for _ in nest.reductions)
         return Tiling((), 1, kept)
     lanes = _lanes(nest, vector_bits)
     across = _across(nest, lanes)
@@ -298,20 +298,20 @@ def _partials(nest: Nest, loops: "list[Walk] | list[Loop]", reduction: Reduction
     return min(_copies(loops, reduction, kept=False), max(1, CHAINS // chains), 4)
 
 
-def _kept(nest: Nest, loops: list[Loop], reduction: Reduction, *, on_stack: bool) -> Keeping:
+def _kept(nest: Nest, loops: list[Loop], reduction: Reduction, *, on_stack: bool) -> AccumulatorStorage:
     begins, turns = _begins(reduction, loops), _turns(nest, loops)
     again = [loop.axis in reduction.axes and loop.length < nest.space[loop.axis] for loop in loops]
     if on_stack and len(nest.space) - 1 not in reduction.axes and any(again):
         spans = [depth for depth, loop in enumerate(loops) if isinstance(loop, Span) and loop.axis in reduction.axes]
         block = spans[0] + 1 if spans and is_float_sum(reduction) else None
-        return Keeping(again.index(True), block, returns=0, on_stack=True, partials=1)
+        return AccumulatorStorage(again.index(True), block, returns=0, on_stack=True, partials=1)
     block = begins
     if is_float_sum(reduction):
         terms = _terms_of_a_turn(nest, loops, reduction)
         while block < len(loops) and terms * math.prod(turns[block:]) > BLOCK:
             block += 1
     times = math.prod(turns[depth] for depth in range(begins) if again[depth])
-    return Keeping(
+    return AccumulatorStorage(
         begins,
         block if block > begins else None,
         returns=times - 1,

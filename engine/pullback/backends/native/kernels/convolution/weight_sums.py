@@ -2,7 +2,7 @@
 
     weights[o, i, k] = sum over examples n and results q of y[n, o, q] * x[n, i, stride * q + dilation * k - low]
 
-There are two ways: vectors across channels (summing.py), and, of few channels, vectors along rows (dotting.py).
+There are two ways: vectors across channels (channel_weight_sums.py), and, of few channels, vectors along rows (row_weight_sums.py).
 """
 
 from typing import Any

@@ -3,7 +3,7 @@
 stacks.py            places of stacks in lanes
 small_matrices.py             matrices of few rows, written out: every element is a register, lanes are matrices or right sides
 lapack.py            larger ones, by SciPy's LAPACK and BLAS
-pulling.py           the pullback of a Cholesky factor, block by block
+cholesky_pullback.py           the pullback of a Cholesky factor, block by block
 matrices.py          common parts of emitters
 factorizations.py    the emitters of factors
 workspaces.py        the workspaces that LAPACK requires

@@ -16,7 +16,7 @@ from pullback.backends.llvm.writing.lanes import Lanes, memory_type
 from pullback.backends.native.emission import Emission, Site, StoredArray, emits
 from pullback.backends.native.kernels.linear import matrices, workspaces
 from pullback.backends.native.kernels.linear.lapack import Lapack, Matrix, Room, one_thread
-from pullback.backends.native.kernels.linear.stacks import Grouping, Place
+from pullback.backends.native.kernels.linear.stacks import Place, StackGroups
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Node
 from pullback.rules.eigen import eigh, eigvalsh
@@ -87,7 +87,7 @@ def _emit(
                     function.store("i1", "true", declined)
 
             own = [2, *(len(result.shape) - len(a.shape) + 2 for result in results)]
-            Grouping.of(a.shape[:-2], 1).each(function, list(zip(pointers, arrays, own, strict=False)), write)
+            StackGroups.of(a.shape[:-2], 1).each(function, list(zip(pointers, arrays, own, strict=False)), write)
 
     key = (name, node.params, *(stored.layout for stored in arrays))
     pointers = [*(stored.pointer for stored in arrays), scratch]

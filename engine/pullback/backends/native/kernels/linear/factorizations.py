@@ -7,7 +7,8 @@ import numpy as np
 from pullback.backends.llvm.writing.function import Function
 from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.backends.native.emission import Emission, Site, StoredArray, emits
-from pullback.backends.native.kernels.linear import pulling, small_matrices
+from pullback.backends.native.kernels.data_movement import copy_into
+from pullback.backends.native.kernels.linear import cholesky_pullback, small_matrices
 from pullback.backends.native.kernels.linear.lapack import Lapack, Matrix, one_thread
 from pullback.backends.native.kernels.linear.matrices import (
     SMALL,
@@ -18,8 +19,7 @@ from pullback.backends.native.kernels.linear.matrices import (
     rows_of,
     why_not,
 )
-from pullback.backends.native.kernels.linear.stacks import Grouping, Place
-from pullback.backends.native.kernels.moving import copy_into
+from pullback.backends.native.kernels.linear.stacks import Place, StackGroups
 from pullback.ir.graph import Node
 from pullback.rules.determinants import MOST_COFACTORS, adjugate
 from pullback.rules.factorizations import cholesky, cholesky_pull
@@ -34,7 +34,7 @@ def _emit_lu(emission: Emission, _node: Node, site: Site) -> None:
     key = ("lu", a.layout, factors.layout, order.layout, parity.layout)
 
     def build_small(function: Function, arguments: Sequence[str]) -> None:
-        grouping = Grouping.of(stack, emission.lanes_of(a.dtype))
+        grouping = StackGroups.of(stack, emission.lanes_of(a.dtype))
         lanes = Lanes(function, a.dtype, grouping.width)
 
         def write(places: Sequence[Place]) -> None:
@@ -71,7 +71,7 @@ def _emit_lu(emission: Emission, _node: Node, site: Site) -> None:
 
         owned = list(zip(arguments, (factors, order, parity), (2, 1, 0), strict=True))
         with one_thread(function):
-            Grouping.of(stack, 1).each(function, owned, write)
+            StackGroups.of(stack, 1).each(function, owned, write)
 
     if size <= SMALL:
         emission.kernel(key, f"lu_{size}", pointers, build_small)
@@ -88,7 +88,7 @@ def _emit_cholesky(emission: Emission, _node: Node, site: Site) -> None:
     width = emission.lanes_of(a.dtype)
 
     def build_small(function: Function, arguments: Sequence[str]) -> None:
-        grouping = Grouping.of(stack, width)
+        grouping = StackGroups.of(stack, width)
         lanes = Lanes(function, a.dtype, grouping.width)
 
         def write(places: Sequence[Place]) -> None:
@@ -115,7 +115,7 @@ def _emit_cholesky(emission: Emission, _node: Node, site: Site) -> None:
                 with function.loop(0, size - 1) as row, function.loop(function.add(row, 1), size) as column:
                     one.store(one.constant(0), matrix.pointer, function.offset((row, size), (column, 1)))
 
-            Grouping.of(stack, 1).each(function, [(arguments[0], factor, 2)], write)
+            StackGroups.of(stack, 1).each(function, [(arguments[0], factor, 2)], write)
 
     if size <= SMALL:
         key = ("cholesky", a.layout, factor.layout)
@@ -132,7 +132,7 @@ def _emit_cholesky_pull(emission: Emission, _node: Node, site: Site) -> None:
     width = emission.lanes_of(factor.dtype)
 
     def build_small(function: Function, arguments: Sequence[str]) -> None:
-        grouping = Grouping.of(stack, width)
+        grouping = StackGroups.of(stack, width)
         lanes = Lanes(function, factor.dtype, grouping.width)
 
         def write(places: Sequence[Place]) -> None:
@@ -154,7 +154,7 @@ def _emit_cholesky_pull(emission: Emission, _node: Node, site: Site) -> None:
             known, own = places
             matrix = in_lines(one, known, arguments[2], size)
             target = Matrix(own.pointer, size)
-            pulling.pull_cholesky(Lapack(function, factor.dtype), size, matrix, target, width)
+            cholesky_pullback.pull_cholesky(Lapack(function, factor.dtype), size, matrix, target, width)
             with function.loop(1, size) as i, function.loop(0, i, at_least_once=True) as j:
                 half = one.mul(one.constant(0.5), one.load(target.pointer, function.offset((i, size), (j, 1))))
                 one.store(half, target.pointer, function.offset((i, size), (j, 1)))
@@ -162,7 +162,7 @@ def _emit_cholesky_pull(emission: Emission, _node: Node, site: Site) -> None:
 
         owned = list(zip(arguments[:2], (factor, result), (2, 2), strict=True))
         with one_thread(function):
-            Grouping.of(stack, 1).each(function, owned, write)
+            StackGroups.of(stack, 1).each(function, owned, write)
 
     if size <= SMALL:
         key = ("cholesky_pull", factor.layout, v.layout, result.layout)
@@ -186,7 +186,7 @@ def _emit_adjugate(emission: Emission, _node: Node, site: Site) -> None:
     size, stack = a.shape[-1], a.shape[:-2]
 
     def build(function: Function, arguments: Sequence[str]) -> None:
-        grouping = Grouping.of(stack, emission.lanes_of(a.dtype))
+        grouping = StackGroups.of(stack, emission.lanes_of(a.dtype))
         lanes = Lanes(function, a.dtype, grouping.width)
 
         def write(places: Sequence[Place]) -> None:

@@ -50,7 +50,7 @@ def _row_of_pivot(lanes: Lanes, places: Lanes, rows: Rows, k: int) -> str:
 def substitute(
     lanes: Lanes, element: Callable[[int, int], str], x: list[str], *, lower: bool, unit_diagonal: bool
 ) -> None:
-    """Solve with a triangle, in place; `element(i, j)` gives what is on or beside the diagonal as it is needed."""
+    """Solve with a triangle, in place; `element(i, j)` gives the elements on or beside the diagonal as they are needed."""
     size = len(x)
     for i in range(size) if lower else reversed(range(size)):
         for j in range(i) if lower else range(i + 1, size):

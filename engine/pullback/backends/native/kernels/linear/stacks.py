@@ -43,7 +43,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Grouping:
+class StackGroups:
     """A stack whose places are taken in groups along one axis, or one by one where there is none."""
 
     stack: Shape
@@ -51,7 +51,7 @@ class Grouping:
     width: int
 
     @classmethod
-    def of(cls, stack: Shape, most: int, axis: int | None = None) -> "Grouping":
+    def of(cls, stack: Shape, most: int, axis: int | None = None) -> "StackGroups":
         """Groups along an axis, the longest if none is given; as wide as registers are, or as there are places."""
         if axis is None and any(size > 1 for size in stack):
             axis = max(range(len(stack)), key=lambda axis: stack[axis])

@@ -6,6 +6,7 @@ from typing import Any
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.backends.native.emission import Emission, Site, StoredArray, emits
+from pullback.backends.native.kernels.data_movement import copy_into
 from pullback.backends.native.kernels.linear import small_matrices
 from pullback.backends.native.kernels.linear.lapack import Lapack, Matrix, one_thread
 from pullback.backends.native.kernels.linear.matrices import (
@@ -17,8 +18,7 @@ from pullback.backends.native.kernels.linear.matrices import (
     position,
     why_not,
 )
-from pullback.backends.native.kernels.linear.stacks import Grouping, Place
-from pullback.backends.native.kernels.moving import copy_into
+from pullback.backends.native.kernels.linear.stacks import Place, StackGroups
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Node
 from pullback.rules.lu_factors import ORDER_DTYPE, lu_solve
@@ -36,7 +36,7 @@ _OwnAxes = tuple[str, StoredArray, int]
 class _Columns:
     """The right sides of small systems: in lanes, or written out beside a matrix in every lane."""
 
-    grouping: Grouping
+    grouping: StackGroups
     columns: int
     are_inside: bool
 
@@ -46,8 +46,8 @@ class _Columns:
         columns, stack = x.shape[-1], x.shape[:-2]
         longest = max(stack, default=1)
         if longest > 1 and columns <= _FEW_COLUMNS and columns < min(most, longest):
-            return cls(Grouping.of(stack, most), columns, are_inside=True)
-        return cls(Grouping.of((*stack, columns), most, len(stack)), columns, are_inside=False)
+            return cls(StackGroups.of(stack, most), columns, are_inside=True)
+        return cls(StackGroups.of((*stack, columns), most, len(stack)), columns, are_inside=False)
 
     def owned(
         self, pointers: Sequence[str], known: Sequence[StoredArray], sides: Sequence[StoredArray]
@@ -182,10 +182,10 @@ class _ByFactors:
         def check(at: Sequence[Place]) -> None:
             decline_zero_diagonal(one, at[0], self.x.shape[-2])
 
-        Grouping.of(self.factors.shape[:-2], 1).each(function, [(pointers[0], self.factors, 2)], check)
+        StackGroups.of(self.factors.shape[:-2], 1).each(function, [(pointers[0], self.factors, 2)], check)
         owned = list(zip(pointers[:4], (self.factors, self.order, self.b, self.x), (2, 1, 2, 2), strict=True))
         with one_thread(function):
-            Grouping.of(self.x.shape[:-2], 1).each(function, owned, lambda at: self._one(function, at, pointers[4]))
+            StackGroups.of(self.x.shape[:-2], 1).each(function, owned, lambda at: self._one(function, at, pointers[4]))
 
     def _one(self, function: Function, at: Sequence[Place], room: str) -> None:
         """The systems of one matrix."""
@@ -290,10 +290,10 @@ class _ByTriangle:
             decline_zero_diagonal(one, at[0], size)
 
         if not self.unit_diagonal:
-            Grouping.of(self.a.shape[:-2], 1).each(function, [(pointers[0], self.a, 2)], check)
+            StackGroups.of(self.a.shape[:-2], 1).each(function, [(pointers[0], self.a, 2)], check)
         owned = [(pointers[0], self.a, 2), (pointers[1], self.x, 2)]
         with one_thread(function):
-            Grouping.of(self.x.shape[:-2], 1).each(function, owned, lambda at: self._one(function, at, pointers[2]))
+            StackGroups.of(self.x.shape[:-2], 1).each(function, owned, lambda at: self._one(function, at, pointers[2]))
 
     def _one(self, function: Function, at: Sequence[Place], room: str) -> None:
         a, x = at

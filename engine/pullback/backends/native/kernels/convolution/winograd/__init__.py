@@ -7,10 +7,10 @@
 Winograd's F(2 x 2, 3 x 3): A. Lavin, S. Gray, "Fast Algorithms for Convolutional Neural Networks", 2015, section 4.1.
 
     linear combinations           transforms.py
-    blocks and panels             plans.py, correlating.py
+    blocks and panels             plans.py, correlation_kernel.py
     weights, and their bounds     packed_weights.py
     tiles in doubt                guard.py
-    these, computed directly      singly.py
+    these, computed directly      direct_tiles.py
 
 A result is a sum of what its own window reads, here as in the direct form: numbers of the input tile outside its window take no
 part in it, not even by errors of rounding. But products of one window are added before they cancel, so the error of a result is

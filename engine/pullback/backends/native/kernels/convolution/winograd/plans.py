@@ -117,7 +117,7 @@ class WinogradPlan:
 
     @property
     def measured(self) -> int:
-        """Elements for what is measured at all places of the copy, and for what is read past its end."""
+        """Elements for the values measured at all places of the copy, and for reads past its end."""
         return self.planes.channel_pitch + (self.tile.vectors + 1) * max(self.lanes, self.line)
 
     @property
@@ -152,7 +152,7 @@ class WinogradPlan:
 
     @property
     def weight_bytes(self) -> int:
-        """Memory for what is made of the weights: how spread windows have to be, packed weights, terms."""
+        """Memory for the transformed weights: how spread windows have to be, packed weights, terms."""
         return (self.line + self.packed + TERMS * self.weight_terms) * self.correlation.dtype.itemsize
 
     @property

@@ -1,0 +1,176 @@
+"""Comparisons in turns across a change of level: the first commit of the new level with the last before it.
+
+What another release of the harness, another text of the workload, another method or other facts of the machine measured does not
+compare with what came before, so whatever that commit changed would never be seen.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Final, LiteralString, NamedTuple
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from pullback_service import statements
+from pullback_service.comparisons.judging import alike
+from pullback_service.ids import JobId, ProjectId
+from pullback_service.incidents.anchor_comparisons import TIMEOUT_S
+from pullback_service.incidents.confirmation import (
+    BEHIND,
+    MINUTES_A_DAY,
+    MOST_CASES,
+    Device,
+    PlannedComparison,
+    budget_of,
+    measuring_devices,
+    queue_job,
+)
+from pullback_service.incidents.detection_inputs import MachineFacts, Trunk, UploadContent, read_facts
+from pullback_service.incidents.trunk_changes import MOST_READINGS
+
+# A level that was left and reached again continues, so an edge is only where no other reading of the series has the level. What both commits share in
+# all measured files needs no comparison, and no case is compared twice.
+_EDGES: Final[LiteralString] = """
+SELECT series.machine_id, told.device, older.commit_id, newer.commit_id, series.case_id, series.variant,
+       abs(coalesce(newer.log_ratio - older.log_ratio,
+                    CASE WHEN older.value > 0 AND newer.value > 0 THEN ln(newer.value / older.value) END, 0)),
+       apart.is_other, older.method, newer.method,
+       older.received_at, came.received_at
+  FROM unnest(%(machines)s::bigint[], %(commits)s::bigint[]) touched (machine_id, commit_id)
+  JOIN reading newer ON newer.commit_id = touched.commit_id AND NOT newer.dirty
+  JOIN series ON series.id = newer.series_id AND series.machine_id = touched.machine_id AND series.metric = 'time'
+  JOIN "case" ON "case".id = series.case_id
+ CROSS JOIN LATERAL (SELECT coalesce("case".device, 'cpu')) told (device)
+  JOIN report came ON came.id = newer.report_id
+  JOIN measured now ON now.id = newer.measured_id
+  JOIN LATERAL (
+       SELECT reading.commit_id, reading.measured_id, reading.method, reading.log_ratio, reading.value, report.received_at
+         FROM reading
+         JOIN branch_commit ON branch_commit.commit_id = reading.commit_id AND branch_commit.branch_id = %(branch)s
+         JOIN report ON report.id = reading.report_id
+        WHERE reading.series_id = newer.series_id AND NOT reading.dirty
+          AND (reading.ordered_at, reading.commit_id) < (newer.ordered_at, newer.commit_id)
+        ORDER BY reading.ordered_at DESC, reading.commit_id DESC
+        LIMIT 1) older ON true
+  JOIN measured before ON before.id = older.measured_id
+  JOIN LATERAL (
+       SELECT now.harness <> before.harness AND '' NOT IN (now.harness, before.harness)
+              OR now.workload <> before.workload AND '' NOT IN (now.workload, before.workload)) apart (is_other) ON true
+ WHERE (now.subject <> before.subject OR now.subject = '')
+   AND (apart.is_other OR newer.method IS DISTINCT FROM older.method OR EXISTS (
+       SELECT FROM facts_change
+        WHERE machine_id = series.machine_id AND at > older.received_at AND at <= came.received_at))
+   AND NOT EXISTS (
+       SELECT FROM (
+              SELECT measured_id, method, report_id, commit_id FROM reading
+               WHERE series_id = newer.series_id AND NOT dirty
+               ORDER BY ordered_at DESC, commit_id DESC LIMIT %(most)s) other
+         JOIN measured ON measured.id = other.measured_id
+         JOIN report ON report.id = other.report_id
+        WHERE other.commit_id <> ALL (%(commits)s::bigint[]) AND other.method IS NOT DISTINCT FROM newer.method
+          AND (measured.harness, measured.workload) = (now.harness, now.workload)
+          AND NOT EXISTS (
+              SELECT FROM facts_change
+               WHERE machine_id = series.machine_id AND at > least(report.received_at, came.received_at)
+                 AND at <= greatest(report.received_at, came.received_at)))
+   AND NOT EXISTS (
+       SELECT FROM job
+        WHERE job.kind = 'compare' AND job.machine_id = series.machine_id
+          AND coalesce(job.requires ->> 'device', 'cpu') = told.device
+          AND job.commit_id = newer.commit_id AND job.reference_id = older.commit_id
+          AND (job.cases = '{}' OR "case".label = ANY (job.cases)))
+ ORDER BY newer.ordered_at, newer.commit_id, older.commit_id, series.case_id, series.variant
+"""
+
+
+class _Edge(NamedTuple):
+    """A series at the first commit of a new level and at the last commit before it, and its move between them."""
+
+    machine_id: int
+    device: str
+    reference_id: int
+    commit_id: int
+    case_id: int
+    variant: str
+    moved: float
+    is_other: bool
+    """Another harness, or another text of the workload."""
+    method_before: str | None
+    method: str | None
+    came_before: datetime
+    came: datetime
+
+    @property
+    def of_device(self) -> Device:
+        """The device of the machine that measured it."""
+        return self.machine_id, self.device
+
+
+async def compare_across_edges(
+    session: AsyncSession,
+    project_id: ProjectId,
+    trunk: Trunk,
+    upload: UploadContent,
+    *,
+    minutes_a_day: float = MINUTES_A_DAY,
+) -> list[JobId]:
+    """Queue a comparison for each device of a machine at its first commit of a new level, if an agent can measure it; returns the new jobs.
+
+    A job has as many of the cases as the machine has time for today, those that moved most, and a few at least.
+    Index: as `measuring_devices` and `budget_of`; pk_reading, pk_series, pk_case, pk_measured, pk_report, ix_reading_series_history,
+    uq_branch_commit_branch_id_commit_id, ix_facts_change_machine_id, ix_job_commit.
+    """
+    measuring = await measuring_devices(session, project_id, upload.commits)
+    machines = sorted({machine for machine, _ in measuring})
+    touched = [(machine, commit) for machine in machines for commit in sorted(upload.commits[machine])]
+    if not touched or trunk.branch_id is None:
+        return []
+    values = {
+        "machines": statements.array_of(machine for machine, _ in touched),
+        "commits": statements.array_of(commit for _, commit in touched),
+        "branch": trunk.branch_id,
+        "most": MOST_READINGS,
+    }
+    found = [_Edge._make(row) for row in await statements.rows(session, _EDGES, values)]
+    edges = [edge for edge in found if edge.of_device in measuring]
+    if not edges:
+        return []
+    facts = await read_facts(session, {edge.machine_id for edge in edges})
+    budget = await budget_of(session, machines, minutes_a_day, behind=True)
+    jobs = []
+    for (device, reference_id, commit_id), of_both in _first_of_devices(
+        edge for edge in edges if _is_edge(edge, facts)
+    ).items():
+        machine_id, _ = device
+        variants = {edge.variant for edge in of_both}
+        cases = _moved_most(of_both, max(budget.comparisons_left(machine_id) // len(variants), MOST_CASES))
+        wanted = PlannedComparison(
+            reference_id, commit_id, "confirm", cases, variants, priority=BEHIND, timeout_s=TIMEOUT_S
+        )
+        budget.take(machine_id, len(cases), len(variants), wanted.effort)
+        jobs.append(JobId(await queue_job(session, project_id, wanted, measuring[device])))
+    return jobs
+
+
+def _is_edge(edge: _Edge, facts: Mapping[int, MachineFacts]) -> bool:
+    """True if the level is new, from what is stored of both readings; a machine that returned to an earlier state is not a new level."""
+    is_other = edge.is_other or not alike(edge.method_before, edge.method)
+    return is_other or facts[edge.machine_id].are_new(edge.came_before, edge.came)
+
+
+def _first_of_devices(edges: Iterable[_Edge]) -> Mapping[tuple[Device, int, int], Sequence[_Edge]]:
+    """The edges at the first commit of each device, by device and both commits."""
+    first: dict[Device, int] = {}
+    found: dict[tuple[Device, int, int], list[_Edge]] = defaultdict(list)
+    for edge in edges:
+        if first.setdefault(edge.of_device, edge.commit_id) == edge.commit_id:
+            found[edge.of_device, edge.reference_id, edge.commit_id].append(edge)
+    return found
+
+
+def _moved_most(edges: Iterable[_Edge], most: int) -> Sequence[int]:
+    """The `most` cases that moved most, largest first."""
+    moved: dict[int, float] = defaultdict(float)
+    for edge in edges:
+        moved[edge.case_id] = max(moved[edge.case_id], edge.moved)
+    return sorted(moved, key=lambda case: (-moved[case], case))[:most]
