@@ -3,6 +3,7 @@ import json
 import pytest
 
 from pullback_runners.agent.claims import Lease
+from pullback_runners.agent.deliveries import failure_delivery, report_delivery
 from pullback_runners.agent.errors import JobFailedError
 
 LEASE = Lease(job_id="7", attempt=1, token="t", heartbeat_s=15.0)  # noqa: S106 - of nobody

@@ -16,6 +16,7 @@ from tests.runners.projects.conftest import Repository
 import pullback
 from pullback.backends.native.availability import why_not
 from pullback_runners.agent.claims import Claim, Job, Lease
+from pullback_runners.agent.crash_recovery import put_aside, settle
 from pullback_runners.agent.errors import JobFailedError
 from pullback_runners.agent.job_folder import JobFolder
 from pullback_runners.agent.measurement import Deadline, _follow, measure

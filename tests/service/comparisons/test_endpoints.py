@@ -12,8 +12,8 @@ from sqlalchemy import select
 from pullback_runners.report.document import counts_document
 from pullback_service import statements
 from pullback_service.comparisons import pairs, queries
-from pullback_service.comparisons.vectorized_judging import OUTCOMES
 from pullback_service.comparisons.columns import numbers_given, readings_at_two
+from pullback_service.comparisons.vectorized_judging import OUTCOMES
 from pullback_service.ids import ProjectId
 from pullback_service.models.commits import Commit
 from pullback_service.series.filters import SeriesChoice
