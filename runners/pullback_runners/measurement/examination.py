@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pullback_runners.errors import VariantError
+from pullback_runners.measurement.affinity import allowed_cpus
 from pullback_runners.measurement.answer_forms import is_examined
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.worker_process import Draw, WorkerSettings
@@ -52,6 +53,8 @@ def examine(
 
     Where one is right and the variant that it was compared with is wrong, the others are compared with that one once more.
     """
+    if started is not None:
+        started.use(allowed_cpus())  # beside turns they kept off the measured one
     examined = _results(started or start_examination(case, members, settings, draw), settings)
     right = {
         member.subject: member

@@ -9,7 +9,7 @@ import contextlib
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -135,6 +135,11 @@ class Lineup:
         """True once all processes are ready for their turns, or have failed."""
         return all(worker.has_answer() for worker in self.workers.values())
 
+    def start_on(self, cpus: Collection[int]) -> None:
+        """Let processes that start use these CPUs; for their turns they are pinned."""
+        if self._zygote is not None:
+            self._zygote.use(cpus)
+
     def end(self) -> None:
         """End all processes."""
         if self._zygote is not None:
@@ -184,11 +189,18 @@ def run_group(
                 with _noting(failures, name):
                     _take_turn(workers[name], timings[name], device)
         _end_turns(lineup, timings, failures, len(cpus) or os.cpu_count() or 1)
+        _go_on_starting(following, cpus)
     finally:
         lineup.end()
     if failures and device is not None:
         device.refuse_lost()  # which is nobody's failure
     return Group({m.name: timings[m.name] for m in lineup.members if m.name not in failures}, failures)
+
+
+def _go_on_starting(following: Lineup | None, cpus: Collection[int]) -> None:
+    """Let the following lineup start on the measured CPU too: nothing takes turns until it has started."""
+    if following is not None:
+        following.start_on(allowed_cpus().union(cpus))
 
 
 def _end_turns(lineup: Lineup, timings: Mapping[str, Timing], failures: dict[str, VariantError], cpus: int) -> None:

@@ -22,6 +22,9 @@ import traceback
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
+if __name__ == "__main__":
+    gc.disable()  # some five hundred objects of what is imported are garbage: looking for them takes a fifth of the time
+
 from pullback_runners.measurement import worker
 from pullback_runners.measurement.renewing import adopt_orphans, die_with_parent
 from pullback_runners.workloads import known_workloads
@@ -34,7 +37,6 @@ def main() -> NoReturn:
     signal.signal(
         signal.SIGCHLD, signal.SIG_DFL
     )  # a caller that ignores it hands that on, and then nobody can be waited for
-    gc.disable()  # some five hundred objects of what is imported are garbage: looking for them takes a fifth of the time
     orders = worker.take_standard_input()
     first = json.loads(orders.readline())
     channels = first["fork"]

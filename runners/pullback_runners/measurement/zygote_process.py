@@ -6,11 +6,12 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pullback_runners.errors import VariantError, how_it_ended
+from pullback_runners.measurement.affinity import move
 from pullback_runners.measurement.answer_forms import Form, has, is_whole
 from pullback_runners.measurement.answers import Answers, NoAnswerError
 from pullback_runners.measurement.member import Member
@@ -137,6 +138,14 @@ class Zygote:
             self._statuses[answer["ended"]] = answer["status"]
         return True
 
+    def use(self, cpus: Collection[int]) -> None:
+        """Let it, and its workers if there are any, use these CPUs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process_id(0, 0.0)
+        for process_id in (self._process.pid, *(self._ids or ())):
+            with contextlib.suppress(OSError):  # of one that has ended, or an id that a commit made up
+                move(process_id, cpus)
+
     def is_running(self) -> bool:
         """True until the zygote has ended."""
         return self._process.poll() is None
@@ -212,6 +221,11 @@ class Zygotes:
         self._zygotes = [Zygote(case, alike, settings, task, draw) for alike in by_interpreter.values()]
         workers = {name: worker for zygote in self._zygotes for name, worker in zygote.workers.items()}
         self.workers = {member.name: workers[member.name] for member in members}
+
+    def use(self, cpus: Collection[int]) -> None:
+        """Let all of them use these CPUs."""
+        for zygote in self._zygotes:
+            zygote.use(cpus)
 
     def end(self) -> None:
         """End all of them."""

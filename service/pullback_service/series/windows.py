@@ -135,7 +135,7 @@ async def marks_in(
 ) -> tuple[Sequence[PooledPoint], int]:
     """At most so many points of a window, chosen so that their plot looks like that of all, and how many all are.
 
-    Values and ratios keep their extremes (`thinning.py`). Index: as `points_in`, read once for values and once for the
+    Values and ratios keep their extremes (`chart_marks.py`). Index: as `points_in`, read once for values and once for the
     rest of the points that are kept.
     """
     most = MOST_IN_WINDOW + 1 if window.last is None else min(window.last, MOST_IN_WINDOW + 1)

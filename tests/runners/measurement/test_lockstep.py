@@ -296,6 +296,22 @@ def test_a_lineup_keeps_off_the_measured_cpu_until_its_turns(faulty_workloads, s
         lineup.end()
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no CPU can be chosen here")
+def test_the_following_lineup_starts_on_all_cpus_once_the_turns_are_over(faulty_workloads, sound_case):
+    allowed = os.sched_getaffinity(0)
+    cpu = max(allowed)
+    settings = WorkerSettings([faulty_workloads], cpu)
+    first = Lineup(sound_case, [Member("right")], settings)
+    with off_the_measured_cpu(cpu):
+        following = Lineup(sound_case, [Member("right")], settings)
+        try:
+            run_group(first, 1, start_following=lambda: following)
+            (worker,) = following.workers.values()
+            assert os.sched_getaffinity(worker._process.pid) == allowed
+        finally:
+            following.end()
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="threads can be counted on Linux only")
 def test_all_threads_of_a_worker_take_its_turns_on_the_measured_cpu(faulty_workloads, sound_case):
     cpu = max(os.sched_getaffinity(0))
@@ -343,6 +359,9 @@ class Starting:
         self.asked -= 1
         return self.asked < 0
 
+    def start_on(self, cpus):
+        pass
+
 
 @pytest.mark.parametrize(("asked", "rounds"), [(0, FEWEST_ROUNDS), (30, FEWEST_ROUNDS + 30), (1000, 100)])
 def test_turns_go_on_while_the_next_group_starts(faulty_workloads, sound_case, asked, rounds):
@@ -380,12 +399,15 @@ def forks_of(worker):
     return [fork.pid for fork in psutil.Process(worker._process.pid).children()]
 
 
-def wait_for_forks(worker):
-    """The fork that takes turns and the one after it, in the order of their making."""
+def wait_for_forks(worker, before=()):
+    """The fork that takes turns and the one after it, in the order of their making, once the first of those before has been waited for."""
     deadline = time.monotonic() + 60
-    while len(forks := psutil.Process(worker._process.pid).children()) != 2 and time.monotonic() < deadline:
+    while time.monotonic() < deadline:
+        forks = sorted(psutil.Process(worker._process.pid).children(), key=psutil.Process.create_time)
+        if len(forks) == 2 and forks[0].pid not in before[:1]:
+            return [fork.pid for fork in forks]
         time.sleep(0.01)
-    return [fork.pid for fork in sorted(forks, key=psutil.Process.create_time)]
+    raise AssertionError(f"the forks are {forks}")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads can be counted on Linux only")
@@ -420,9 +442,10 @@ def test_the_next_fork_waits_on_another_cpu_than_the_measured_one(faulty_workloa
         worker = lineup.workers["right"]
         worker.answer()
         worker.ask({"do": "warm", "cpus": [measured]})
+        forks = ()
         for _ in range(2):
             worker.ask({"do": "renew", "apart": others})
-            turns, following = wait_for_forks(worker)
+            turns, following = forks = wait_for_forks(worker, forks)
             assert os.sched_getaffinity(turns) == {measured}
             assert os.sched_getaffinity(following) == os.sched_getaffinity(worker._process.pid) == set(others)
     finally:
