@@ -420,7 +420,7 @@ def test_renewed_a_worker_goes_on_in_another_fork_of_itself(faulty_workloads, so
         for _ in range(2):
             worker.ask({"do": "renew", "apart": []})
             assert worker.ask({"do": "turn", "calls": 3})["cpu_ns"] > 0
-            seen.append(wait_for_forks(worker))
+            seen.append(wait_for_forks(worker, *seen[-1:]))
         (first, second), (next_one, third) = seen
         assert second == next_one  # forked before its turns
         assert len({first, second, third}) == 3
