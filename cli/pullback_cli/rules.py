@@ -32,9 +32,9 @@ def rules(
     repository: Annotated[Path, typer.Option(help="Folder with pullback.toml; default: the current one.")] = Path(),
     as_json: bool,
 ) -> None:
-    """Send the rules of pullback.toml, or show those in force.
+    """Send the rules of pullback.toml, and show those in force.
 
-    They replace all previous rules of the project: a rule removed from the file is removed from the service. Needs a token of the scope
+    The rules that are sent replace all previous ones of the project: a rule removed from the file is removed from the service. Needs a token of the scope
     upload. `pullback upload` sends them from a checkout of the trunk.
 
     Exit status: 0; 2 where the file or a rule is refused, with its line: the previous rules remain in force.

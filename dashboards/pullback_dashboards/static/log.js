@@ -12,7 +12,7 @@ let offset = Number(log?.dataset.offset);
 let decoder = new TextDecoder(); // keeps the beginning of a character until its rest is written
 let under_way = null;
 
-// As visible.py of the service has it: what would move, hide or turn the text beside it is shown instead.
+// As visible_text.py of the service has it: what would move, hide or turn the text beside it is shown instead.
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufeff\uffa0\ufff9-\ufffb]/gu;
 
 function visible(text) {

@@ -114,9 +114,7 @@ def _guarded(guards: int) -> str:
     if not guards:
         return ""
     hold = "1 guard holds" if guards == 1 else f"{guards} guards hold"
-    return (
-        f"\nvalid while {hold} (`guard` in the graph: a value that the function branched on); otherwise recorded again"
-    )
+    return f"\nvalid while {hold} (`guard` in the graph: a value that the function used in Python); otherwise recorded again"
 
 
 def bytes_of(nbytes: int) -> str:

@@ -115,7 +115,9 @@ def _read_written(path: Path, most_bytes: int, what: str, digest: str | None = N
     if len(content) > most_bytes:
         raise JobFailedError("workload", f"the job wrote more than {most_bytes >> 20} MiB of {what}")
     if digest is not None and sha256(content).hexdigest() != digest:
-        raise JobFailedError("workload", f"{path.name} of the job was changed after the measuring process wrote it")
+        raise JobFailedError(
+            "workload", f"{path.name} of the job does not have the digest that the measuring process told"
+        )
     try:
         found = json.loads(content)
     except (ValueError, RecursionError) as error:  # of lists in lists in lists

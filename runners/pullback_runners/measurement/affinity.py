@@ -11,9 +11,10 @@ def allowed_cpus() -> set[int]:
 
 
 def move(process_id: int, cpus: Collection[int]) -> None:
-    """Let a process, or with 0 this one, use these CPUs alone; without effect if there are none."""
+    """Let a process, or with 0 this one, use these CPUs alone; without effect if there are none, if it may not, or if it has ended."""
     if cpus:
-        os.sched_setaffinity(process_id, cpus)
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(process_id, cpus)
 
 
 @contextlib.contextmanager

@@ -37,8 +37,8 @@ class _Fork(NamedTuple):
 
     def go_on(self, cpus: Collection[int]) -> None:
         """Let it go on, on these CPUs; one that is dead by now is met when it is waited for."""
+        move(self.process_id, cpus)  # it sleeps: it is elsewhere without a moment here
         with contextlib.suppress(OSError):
-            move(self.process_id, cpus)  # it sleeps: it is elsewhere without a moment here
             os.write(self.start, b"s")
         os.close(self.start)
 

@@ -60,10 +60,10 @@ def collect_groups(
 
             def start_following() -> "Lineup | None":
                 nonlocal coming
-                if len(groups) + 1 == wanted:
+                if len(groups) + 1 < wanted:
+                    coming = Lineup(case, members(), settings) if settings.device is None else None
+                elif apart:
                     at_last()
-                elif settings.device is None:
-                    coming = Lineup(case, members(), settings)
                 return coming if apart else None
 
             while len(groups) < wanted and members():

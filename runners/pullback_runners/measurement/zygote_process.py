@@ -143,8 +143,7 @@ class Zygote:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process_id(0, 0.0)
         for process_id in (self._process.pid, *(self._ids or ())):
-            with contextlib.suppress(OSError):  # of one that has ended, or an id that a commit made up
-                move(process_id, cpus)
+            move(process_id, cpus)
 
     def is_running(self) -> bool:
         """True until the zygote has ended."""

@@ -90,7 +90,7 @@ SELECT DISTINCT coalesce(labels ->> 'device', 'cpu')
 class CheckResult:
     """The answer to a check. `base` is the merge base of `head` and `against`; None where it is not known.
 
-    `lacks` says why there are no or too few data for a verdict, with the remedy; it is empty where enough can.
+    `lacks` says why there are no or too few data for a verdict, with the remedy; it is empty if there are enough.
     `not_in_turns` counts series that agents could measure in turns and nobody has; `suite` is the suite of a job for
     that, and `wants_job_on` the devices of agents that could run it and have no such job yet.
     """

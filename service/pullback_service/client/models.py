@@ -1571,7 +1571,7 @@ class RulesAnswer(Answer):
     changed: bool = False
     """True if the request changed anything, or would."""
     older: bool = False
-    """The rules that hold are of a later commit, so nothing was changed."""
+    """The rules in force are of a later commit, so nothing was changed."""
     last_90_days: list[ForeseenIncident] | None = None
 
 

@@ -79,11 +79,13 @@ def changes_of(logs: Values, inner: Values | None, floor: float | None, new_comm
         return told_by(levels, new_commit)
     values = clipped(logs, CLIP * rough)
     ramp = slope_within(values, levels.noise)
-    beside = find_levels(logs - ramp.size * ramp.rise(n), inner, floor)
-    if _cost(levels) - _cost(beside) < SLOPE:
+    if not ramp.is_of_commits(values, new_commit):
         return told_by(levels, new_commit)
-    drift = slope_within(values, beside.noise).told()
-    return sorted([drift, *told_by(beside, new_commit)], key=lambda change: change.first)
+    beside = find_levels(logs - ramp.size * ramp.rise(n), inner, floor)
+    ramp = slope_within(values, beside.noise)
+    if _cost(levels) - _cost(beside) < SLOPE or not ramp.is_of_commits(values, new_commit):
+        return told_by(levels, new_commit)
+    return sorted([ramp.told(), *told_by(beside, new_commit)], key=lambda change: change.first)
 
 
 def _cost(levels: Levels) -> float:

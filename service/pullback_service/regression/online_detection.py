@@ -220,6 +220,8 @@ class LevelWatcher:
         if n < 2 * shortest or 2 * level.variance * len(steps) < WANDERS * float(steps @ steps):
             return []
         ramp, gain = slope_to_the_end(values, shortest, level)
+        if not ramp.is_of_commits(values, self.new_commit[self._index(self.start) :]):
+            return []
         climbed = ramp.size * ramp.rise(n)
         around = prior.learnt_from(values - climbed, x - climbed, None, (0, n), 0.0)
         noise = around.between(level)
@@ -248,7 +250,7 @@ class LevelWatcher:
                     event.places.append(place)
                     self.changes[event.number] = ramp.told().moved(event.before)
                     return []
-            elif came_back(smooth[: cuts[0]], smooth[cuts[-1] :], told.size, noise):
+            elif came_back(smooth[: cuts[0]], smooth[self.start - event.before :], told.size, noise):
                 self.event = None
                 self.changes.append(replace(change, kind="return", since=told.first))
                 return self.changes[-1:]

@@ -32,6 +32,12 @@ class Ramp:
         """The share of the slope that each of `n` observations has climbed."""
         return np.asarray(_rise(n, np.array([self.first]), np.array([self.last]))[0])
 
+    def is_of_commits(self, values: Values, new_commit: Sequence[bool]) -> bool:
+        """True if it climbs over several commits and more between them than between reports of one, which is the machine."""
+        steps = np.diff(values[self.first - 1 : self.last + 1]) * np.sign(self.size)
+        between = np.array(new_commit[self.first : self.last + 1])
+        return int(between.sum()) >= SHORTEST and float(steps[between].sum()) >= float(steps.sum()) / 2
+
     def told(self) -> Change:
         """The drift as one change, of which every place on the slope has its share."""
         share = 1 / (self.last - self.first + 1)

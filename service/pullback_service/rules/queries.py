@@ -79,7 +79,7 @@ class EverySeries(NamedTuple):
 
 
 class RuleReplacement(NamedTuple):
-    """The rules that hold now, or would after a dry run. `is_older`: those that hold are of a later commit."""
+    """The rules in force, or those that would be after a dry run. `is_older`: those in force are of a later commit."""
 
     rules: Sequence[Rule]
     is_changed: bool

@@ -133,5 +133,5 @@ class RulesAnswer(BaseModel):
     commit: str | None = Field(description="The commit of the file that was sent last.")
     rules: list[RuleSummary]
     changed: bool = Field(False, description="True if the request changed anything, or would.")
-    older: bool = Field(False, description="The rules that hold are of a later commit, so nothing was changed.")
+    older: bool = Field(False, description="The rules in force are of a later commit, so nothing was changed.")
     last_90_days: list[ForeseenIncident] | None = None

@@ -31,7 +31,7 @@ def test_cotangents_of_new_axes_are_added_without_a_store(tier):
     both = np.sin(2 * apart)
     np.testing.assert_allclose(value, np.sum(np.sin(apart) ** 2), rtol=1e-13)
     np.testing.assert_allclose(slope, np.sum(both, axis=0) - 2.0 * np.sum(both, axis=1), rtol=1e-12, atol=1e-14)
-    after = plan.explain().rpartition("# wholes")[2]
+    after = plan.explain().rpartition("# whole-array keys")[2]
     assert "reshape" in after
     assert "add_at" not in after
     assert "scatter" not in after
@@ -76,7 +76,7 @@ def test_stores_in_the_steps_of_a_loop_are_reshapes():
     plan = pb.compile(pb.value_and_grad(loss), tier="native")
     for planned, expected in zip(plan(X), pb.value_and_grad(loss)(X), strict=True):
         np.testing.assert_allclose(planned, expected, rtol=1e-11, atol=1e-15)
-    assert "# wholes" in plan.explain()
+    assert "# whole-array keys" in plan.explain()
 
 
 def test_signs_of_zeros_stay():

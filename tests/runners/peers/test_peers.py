@@ -205,4 +205,4 @@ def test_peers_do_not_import_their_engines_to_be_listed():
 def test_an_engine_that_ends_the_search_for_a_device_by_itself_sees_none(monkeypatch, written):
     done = subprocess.CompletedProcess([], 0, stdout=written, stderr="")
     monkeypatch.setattr(devices.subprocess, "run", lambda *_, **__: done)
-    assert "looking for it gave no answer" in devices.why_no_device("cuda")
+    assert "the probe gave no answer" in devices.why_no_device("cuda")

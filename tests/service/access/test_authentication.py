@@ -261,7 +261,7 @@ async def test_an_agent_whose_token_is_revoked_while_it_waits_gets_nothing(guard
     waiting = asyncio.create_task(guarded.post(claim, json={"wait_s": 20}, headers=own))
     listener = runtime_of(guarded._transport.app).get(JobListener)
     async with asyncio.timeout(10):
-        while not any(seat.abilities for seat in listener._seats):  # noqa: ASYNC110 - a look from outside
+        while not any(waiter.abilities for waiter in listener._waiters):  # noqa: ASYNC110 - a look from outside
             await asyncio.sleep(0.01)
     (token,) = (await admin.get(f"{API}/tokens")).json()["items"]
     assert (token["name"], token["scopes"]) == ("agent 1 (a)", ["agent"])

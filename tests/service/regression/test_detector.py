@@ -188,6 +188,28 @@ def test_a_drift_that_is_steep_against_the_noise_is_told_while_it_lasts(before, 
     assert [change.kind for change in watcher.changes] == ["drift"]
 
 
+@pytest.mark.parametrize("reports", [8, 10, 30])
+def test_a_slope_between_the_reports_of_one_commit_is_no_drift(reports):
+    rise = np.concatenate([np.zeros(20), np.linspace(0.02, 0.5, reports), np.full(20, 0.5)])
+    commits = [*range(20), *([20] * reports), *range(21, 41)]
+    values = noise(2, len(rise)) * np.exp(rise)
+    assert "drift" not in {change.kind for change in find_changes(values, commits=commits)}
+    watcher = Watcher()
+    told = [
+        change
+        for value, commit in zip(values, commits, strict=True)
+        for change in watcher.observe(value, commit=commit)
+    ]
+    assert "drift" not in {change.kind for change in told}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_slope_down_that_goes_on_is_no_return_yet(seed):
+    rise = 0.4 * np.concatenate([np.zeros(10), np.linspace(0.05, 1, 20), np.linspace(0.95, 0, 20)])
+    told, _ = lived(noise(seed, 50) * np.exp(rise))
+    assert [place for place, change in told if change.kind == "return" and place < 46] == []
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_second_mode_is_no_drift(seed):
     rng = np.random.default_rng(seed + 1025)
