@@ -19,11 +19,13 @@ MOST_WAITING = 2_000
 # How many attempts of a machine are looked at for how long its work takes; more of them would be of older engines.
 _LOOK_BACK = 200
 
-# As many of each project, so that a project that queued thousands does not hide the next jobs of the others.
+# As many of each project, those that may be taken first, so that thousands that wait for something do not hide the next jobs.
 _QUEUE: LiteralString = """
 SELECT id, project_id, suite, kind, requires, machine_id, trust = 'trusted', approved_at IS NOT NULL,
        greatest(extract(epoch FROM not_before - now())::float8, 0), priority
-  FROM (SELECT *, row_number() OVER (PARTITION BY project_id, least(priority, 0) ORDER BY priority DESC, attempts, id) AS turn
+  FROM (SELECT *, row_number() OVER (PARTITION BY project_id, least(priority, 0)
+                                     ORDER BY (trust = 'trusted' OR approved_at IS NOT NULL) AND (not_before IS NULL OR not_before <= now()) DESC,
+                                              priority DESC, attempts, id) AS turn
           FROM job
          WHERE state = 'queued'
          ORDER BY least(priority, 0) DESC, turn, id

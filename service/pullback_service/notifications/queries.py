@@ -6,13 +6,13 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID, uuid4
 
-from sqlalchemy import Select, func, select, tuple_
+from sqlalchemy import Select, func, select, text, tuple_
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.deferred_chores import defer_deliveries
 from pullback_service.errors import ConflictError, NotFoundError, TooManyRequestsError
-from pullback_service.models.notifications import Channel, Delivery, Notification
+from pullback_service.models.notifications import OPEN_DELIVERY, Channel, Delivery, Notification
 from pullback_service.models.projects import Project
 from pullback_service.notifications.events import DIGEST, TEST, tidied
 from pullback_service.notifications.outbox import HOUR, MESSAGES_AN_HOUR
@@ -179,6 +179,8 @@ async def newest_deliveries(
 def _channels() -> Select[Any]:
     last = select(func.max(Delivery.sent_at)).where(Delivery.channel_id == Channel.id).scalar_subquery()
     waiting = (
-        select(func.count()).where(Delivery.channel_id == Channel.id, Delivery.state == "waiting").scalar_subquery()
+        select(func.count())
+        .where(Delivery.channel_id == Channel.id, text(f"delivery.{OPEN_DELIVERY}"))
+        .scalar_subquery()
     )
     return select(Channel, Project.name, last, waiting).join(Project, Project.id == Channel.project_id)

@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from pullback_service import worker
 from pullback_service.jobs.forecast_inputs import outlook
+from pullback_service.jobs.leases import _best
 from pullback_service.models import Attempt, Job, Report
 
 pytestmark = pytest.mark.anyio
@@ -121,6 +122,17 @@ async def test_while_another_claim_holds_the_jobs_of_a_project_others_come_befor
         await session.execute(select(Job).where(Job.id == held["id"]).with_for_update())
         taken = [(await agent.take()).claim["job"]["id"] for agent in (first, second)]
     assert taken == [asked["id"], behind["id"]]
+
+
+async def test_a_claim_locks_no_job_that_it_does_not_take(enroll, queue, database):
+    held, behind = await queue(1), await queue(2, priority=-100)
+    asked = await queue(3, project="other")
+    agent = await enroll()
+    async with database.writing.begin() as one, database.writing.begin() as two, database.writing.begin() as three:
+        await one.execute(select(Job).where(Job.id == held["id"]).with_for_update())
+        assert await two.scalar(_best(select(Job.id).where(Job.state == "queued"), agent.machine_id)) == asked["id"]
+        free = select(Job.id).where(Job.id == behind["id"]).with_for_update(skip_locked=True)
+        assert await three.scalar(free) == behind["id"]
 
 
 async def test_what_a_project_had_of_a_machine_an_hour_ago_is_forgotten(enroll, queue, let_pass):
