@@ -108,7 +108,7 @@ def test_a_job_is_asked_for_shown_listed_and_decided_about(pullback, clone):
     assert json.loads(pullback("job", "priority", "--json", made["id"], "--", "-7").stdout)["priority"] == -7
     listed = json.loads(pullback("job", "list", "--project", "demo", "--state", "queued", "--json").stdout)
     assert [job["id"] for job in listed] == [made["id"]]
-    assert "no such jobs" in pullback("job", "list", "--project", "other").stdout
+    assert "no jobs match" in pullback("job", "list", "--project", "other").stdout
     shown = pullback("job", "show", made["id"])
     assert f"commit     {sha_of(clone)}  three" in shown.stdout
     assert pullback("job", "show", made["id"], "--log").stdout == ""

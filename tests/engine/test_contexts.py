@@ -81,7 +81,7 @@ def test_releasing_twice_or_out_of_order_raises(context):
     second.release()
     with pytest.raises(StateError, match="twice"):
         second.release()
-    with pytest.raises(StateError, match="after its pullback"):
+    with pytest.raises(StateError, match="after the pullback ran"):
         _ = second.array
     first.release()
 
@@ -112,9 +112,9 @@ def test_a_run_that_is_over_keeps_nothing_more(context):
     frame = run.save(np.ones(3))
     run.close()
     run.close()
-    with pytest.raises(StateError, match="given back"):
+    with pytest.raises(StateError, match="run was released"):
         run.save(np.ones(3))
-    with pytest.raises(StateError, match="after its pullback"):
+    with pytest.raises(StateError, match="run was released"):
         _ = frame.array
 
 

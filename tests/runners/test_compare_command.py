@@ -61,7 +61,7 @@ def test_what_cannot_be_had_is_said_and_the_rest_is_compared(pullback, tmp_path)
         (["--against", "plain", "--variant", "fussed"], "no variant 'fussed'"),
         (["--against", "plain", "--device", "tpu"], "no device 'tpu'; known: cpu, cuda"),
         (["--against", "plain", "-o", "/no/such/folder/x.json"], "writable folder"),
-        (["--against", "plain", "--dirty", "--candidate", "slow"], "give one of them"),
+        (["--against", "plain", "--dirty", "--candidate", "slow"], "give only one of them"),
     ],
 )
 def test_wrong_usage_is_one_sentence_with_status_2(pullback, arguments, said):

@@ -287,7 +287,7 @@ def test_a_fetch_that_is_ended_ends_with_all_that_it_has_started(repository, tmp
 
     monkeypatch.setenv("GIT_SSH_COMMAND", str(marker))
     with pytest.raises(InterruptedError):
-        watched_git(repository.folder, "fetch", "ssh://nowhere.test/x", look=look, timeout_s=60)
+        watched_git(repository.folder, "fetch", "ssh://nowhere.test/x", watch=look, timeout_s=60)
     with suppress(psutil.NoSuchProcess):
         started = psutil.Process(int(pid_file.read_text()))
         deadline = time.monotonic() + 60

@@ -165,7 +165,7 @@ def test_a_run_on_a_device_has_the_peers_that_are_there(measured, tmp_path):
     assert heading.split()[1:7] == ["time", "a", "call", "device", "host", "cold"]
     assert "3.00 ms" in row
     assert "1.50 KiB in 3" in row
-    assert "Times and memory on cuda stand alone" in markdown_of(report)
+    assert "Times and memory on cuda have no ratios" in markdown_of(report)
     assert "| variant | time a call | device | host | cold | time against" in markdown_of(report)
     page = page_of(report, "")
     assert 'id="ratios"' not in page

@@ -83,8 +83,8 @@ def test_a_definition_comes_with_the_time_it_took(tool):
         ("lse", "gradient", {}, "no 'x'"),
         ("lse", "gradient", {"x": [[1.0]]}, "'x' has shape (1, 1) instead of (any)"),
         ("lse", "gradient", {"x": [1.0, "two"]}, "'x' is no array of numbers"),
-        ("llsq", "gradient", {"x": [1.0], "n": 1}, "from 2 on"),
-        ("llsq", "gradient", {"x": [1.0], "n": 2.5}, "whole number"),
+        ("llsq", "gradient", {"x": [1.0], "n": 1}, "integer of at least 2"),
+        ("llsq", "gradient", {"x": [1.0], "n": 2.5}, "integer of at least 2"),
         ("det", "gradient", {"A": [1.0] * 3, "ell": 2}, "(4)"),
         ("det", "gradient", {"A": [1.0] * 441, "ell": 21}, "20 at most"),
         ("gmm", "objective", {"d": 2, "k": 1, "n": 1}, "gamma"),
@@ -177,5 +177,5 @@ def test_arrays_and_whole_numbers_say_what_is_wrong_with_them():
     assert array({"x": [[1, 2]]}, "x", None, 2).shape == (1, 2)
     with pytest.raises(ValueError, match="'x' has shape"):
         array({"x": [1, 2]}, "x", 3)
-    with pytest.raises(ValueError, match="from 0 on"):
+    with pytest.raises(ValueError, match="integer of at least 0"):
         whole({"m": True}, "m", least=0)

@@ -2,6 +2,7 @@
 
 import io
 import tarfile
+from array import array
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,9 +38,9 @@ class Point:
 
     @property
     def process_values(self):
-        """As the column of COPY has them."""
-        column = self.kept.ending.split(b"\t")[1]
-        return None if column == rb"\N" else [float(value) for value in column.strip(b"{}").split(b",")]
+        """As the column has them, in binary."""
+        column = self.kept.ending[1]
+        return None if column is None else array("d", column).tolist()
 
 
 class Read:
