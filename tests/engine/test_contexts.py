@@ -114,7 +114,7 @@ def test_a_run_that_is_over_keeps_nothing_more(context):
     run.close()
     with pytest.raises(StateError, match="run was released"):
         run.save(np.ones(3))
-    with pytest.raises(StateError, match="run was released"):
+    with pytest.raises(StateError, match="after the pullback ran"):
         _ = frame.array
 
 
