@@ -74,6 +74,18 @@ def test_without_a_deadline_there_are_more_while_the_answer_is_ambiguous(monkeyp
     sessions = Sessions(monkeypatch, lambda _: 9.0)
     assert sessions.collect(sound_case, is_ambiguous=lambda: next(answers))[0] == 25
     assert set(sessions.shares_s) == {None}
+    assert sessions.last == []  # nothing starts beside turns where there is no other CPU
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2, reason="there is one CPU to choose from"
+)
+def test_the_next_examination_may_start_beside_the_last_group_and_again_beside_the_last_of_more(
+    monkeypatch, sound_case
+):
+    answers = iter([True, False])
+    sessions = Sessions(monkeypatch, lambda _: 9.0)
+    sessions.collect(sound_case, is_ambiguous=lambda: next(answers), cpu=max(os.sched_getaffinity(0)))
     assert sessions.last == [20, 25]
 
 
