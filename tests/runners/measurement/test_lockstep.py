@@ -433,7 +433,7 @@ def test_renewed_a_worker_goes_on_in_another_fork_of_itself(faulty_workloads, so
 
 
 @pytest.mark.skipif(
-    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2, reason="there is one CPU to choose from"
+    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2, reason="no CPU can be chosen here"
 )
 def test_the_next_fork_waits_on_another_cpu_than_the_measured_one(faulty_workloads, sound_case):
     measured, *others = sorted(os.sched_getaffinity(0))

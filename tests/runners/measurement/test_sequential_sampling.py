@@ -78,7 +78,7 @@ def test_without_a_deadline_there_are_more_while_the_answer_is_ambiguous(monkeyp
 
 
 @pytest.mark.skipif(
-    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2, reason="there is one CPU to choose from"
+    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2, reason="no CPU can be chosen here"
 )
 def test_the_next_examination_may_start_beside_the_last_group_and_again_beside_the_last_of_more(
     monkeypatch, sound_case
