@@ -73,9 +73,8 @@ def changes_of(logs: Values, inner: Values | None, floor: float | None, new_comm
     stands. So levels are also looked for in what a slope leaves, and whatever explains the series better is told.
     """
     n, levels, rough = len(logs), find_levels(logs, inner, floor), rough_scale(logs)
-    if (
-        n < LONG_ENOUGH or rough == 0 or _cost(levels) - n * log(rough) < SLOPE
-    ):  # what neighbours differ by is left at least
+    # No slope explains more than what neighbours do not differ by.
+    if n < LONG_ENOUGH or rough == 0 or _cost(levels) - n * log(rough) < SLOPE:
         return told_by(levels, new_commit)
     values = clipped(logs, CLIP * rough)
     ramp = slope_within(values, levels.noise)

@@ -213,7 +213,7 @@ class LevelWatcher:
         return self._told(change_at(found, k, surplus, kind).moved(before), self.start, before, noise)
 
     def _slope(self, x: Values, values: Values, level: Noise) -> list[Change]:
-        """The slope on which the series is: of a level that has few observations it makes noise whose neighbours correlate, which hides every step."""
+        """The slope that the newest observations are on. Behind few observations it looks like noise whose neighbours correlate, in which no step stands out."""
         n, prior = len(values), self.prior or level
         shortest = max(SHORTEST, ceil(2 * level.shortest_run))
         steps = np.diff(values)
@@ -238,7 +238,7 @@ class LevelWatcher:
         return self._told(change, change.first, before, around)
 
     def _told(self, change: Change, place: int, before: int, noise: Noise) -> list[Change]:
-        """The change, if it is one of its own: not where the last event went on, as an end where it is over."""
+        """The change to report: none where it continues the last event, a `return` where it ends it."""
         event = self.event
         if event is not None and change.kind != "machine" and self._index(event.before) >= 0:
             told = self.changes[event.number]

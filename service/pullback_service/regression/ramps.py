@@ -82,7 +82,7 @@ def slope_within(values: Values, noise: Noise) -> Ramp:
 
 
 def slope_to_the_end(values: Values, shortest: int, noise: Noise) -> tuple[Ramp, float]:
-    """The slope of at least so many observations, on which a series still is, that leaves least of clipped values; how much less squares than a step."""
+    """The slope of at least so many observations, on which a series still is, that fits clipped values best, and by how much its sum of squares is below that of the best step."""
     n = len(values)
     begins = _grid(2, n - shortest)
     first, last, left = _closest(values, begins, np.full(len(begins), n - 1))
