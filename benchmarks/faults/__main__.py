@@ -1,6 +1,6 @@
 """Faults in uploads and jobs: what was acknowledged is there once, and every job ends once.
 
-    python -m benchmarks.faults [--faults 10000] [--minutes 180] [--seed 1] [--agents 6] [--json FILE]
+    python -m benchmarks.faults [--faults 10000] [--minutes 180] [--seed 1] [--agents 24] [--json FILE]
 
 Starts a Postgres of its own with the durability of service, and `pullback serve`. For each fault an agent is forked that sends a report or
 does a job, and one of its system calls is the fault: the process is killed there, the disk is full from there on, the connection is cut, or
@@ -11,6 +11,7 @@ something was lost, doubled, left, or answered with 500. Replicas and workers ar
 """
 
 import argparse
+import itertools
 import json
 import os
 import queue
@@ -55,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--faults", type=int, default=10_000, help="number that there are to be in the end")
     parser.add_argument("--minutes", type=float, default=180.0, help="after which it ends in any case")
     parser.add_argument("--seed", type=int, default=1, help="of what is not in the order of its number")
-    parser.add_argument("--agents", type=int, default=6, help="number that work at a time")
+    parser.add_argument("--agents", type=int, default=24, help="number that work at a time")
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="where the counts are kept, and where a run goes on from"
     )
@@ -340,8 +341,18 @@ def _ground(folder: Path, agents: int) -> Iterator[Sequence[_Lane]]:
                 yield lanes
             finally:
                 print((folder / "senders.log").read_text(errors="replace")[-3000:], file=sys.stderr)
+                for log in (folder / "service").glob("*.log"):
+                    _print_errors(log)
     finally:
         server.destroy()
+
+
+def _print_errors(log: Path) -> None:
+    """What the service did not expect, with its traceback: the database and the log are gone when the run has ended."""
+    with log.open(errors="replace") as lines:
+        for line in lines:
+            if "unexpected_error" in line:
+                print(line.rstrip(), *itertools.islice(lines, 200), file=sys.stderr, sep="\n")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import orjson
 import psycopg
 from psycopg.pq import TransactionStatus
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, make_url
-from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import InterfaceError, OperationalError, PendingRollbackError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 from sqlalchemy.orm import Session, SessionTransaction
@@ -126,7 +126,7 @@ class _Session(Session):
     def close(self) -> None:
         """End the transaction of a session that only reads with COMMIT: at a ROLLBACK the driver drops its prepared statements."""
         if self.info[_READ_ONLY]:
-            with suppress(*AWAY):
+            with suppress(*AWAY, PendingRollbackError):  # its connection is lost, and what it read may be right or an error already
                 self.commit()
         super().close()
 

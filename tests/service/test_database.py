@@ -1,8 +1,9 @@
 """Sessions and their transactions: statements of readers stay prepared, and a connection is as good after an error as before."""
 
+import psycopg
 import pytest
 from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 from pullback_service import statements
 
@@ -49,6 +50,19 @@ async def test_after_a_refused_statement_the_connection_serves_others(database):
             await session.execute(text("SELECT 1 / 0"))
     await ask(database)
     assert await prepared(database) == 1
+
+
+async def test_a_connection_that_is_lost_in_the_middle_of_reading_is_the_error(database, database_url):
+    async def lose():
+        async with database.reading() as session:
+            (pid,) = await statements.row(session, "SELECT pg_backend_pid()", {})
+            with psycopg.connect(database_url, autocommit=True) as connection:
+                connection.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,))
+            await session.execute(text("SELECT 1"))
+
+    with pytest.raises(OperationalError):
+        await lose()
+    await ask(database, 1)
 
 
 async def test_a_reader_writes_nothing(database):
