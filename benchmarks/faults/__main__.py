@@ -341,8 +341,8 @@ def _ground(folder: Path, agents: int) -> Iterator[Sequence[_Lane]]:
                 yield lanes
             finally:
                 print((folder / "senders.log").read_text(errors="replace")[-3000:], file=sys.stderr)
-                for log in (folder / "service").glob("*.log"):
-                    _print_errors(log)
+                for each in (folder / "service").glob("*.log"):
+                    _print_errors(each)
     finally:
         server.destroy()
 
