@@ -461,6 +461,7 @@ def short_loops(monkeypatch):
     monkeypatch.setattr(repetition, "FEWEST_NODES_SAVED", 4)
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("number", range(PROGRAMS))
 def test_a_random_program_runs_alike_in_every_tier(number):
     check(number)
@@ -475,6 +476,7 @@ def test_values_and_gradients_of_random_programs_are_planned():
             assert plan.summary()["hash"] is not None, plan.summary()["fallbacks"]
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("number", range(0, PROGRAMS, 5))
 def test_a_random_program_gives_the_same_bits_on_any_number_of_threads(number, cut_everything):
     program = Program(number)

@@ -55,6 +55,7 @@ def test_the_commit_is_found_among_those_that_change_what_is_measured(bisect, pl
     )
 
 
+@pytest.mark.long
 def test_where_the_others_cannot_be_built_all_that_may_be_it_are_named(bisect, plain):
     commit(plain, "broken", times=None)
     commit(plain, "slow", times=100)
@@ -65,6 +66,7 @@ def test_where_the_others_cannot_be_built_all_that_may_be_it_are_named(bisect, p
     assert "unusable" in done.stderr
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize(
     ("bad", "said"),
     [

@@ -236,6 +236,7 @@ def test_engines_that_are_the_same_are_not_measured_twice(compare):
     assert "equal code: the commit changed nothing that is measured, and nothing was measured again" in notes
 
 
+@pytest.mark.long
 def test_engines_that_are_the_same_have_no_regression(compare):
     report = compare("plain", "docs", measure_equal=True)
     assert regressions(report) == []

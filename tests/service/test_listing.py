@@ -93,6 +93,7 @@ async def test_a_file_of_parquet_holds_the_same(stocked):
         assert (read.column_names, read.num_rows) == (list(lines[0]), len(lines)), what
 
 
+@pytest.mark.long
 async def test_a_file_has_all_rows_whatever_a_batch_holds(stocked, monkeypatch):
     monkeypatch.setattr("pullback_service.listing.HIGHEST_LIMIT", 2)
     for what, url in LISTS.items():

@@ -343,6 +343,7 @@ def newer_release(folder):
     return package.parent
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("proxy", "a_second"),
     [

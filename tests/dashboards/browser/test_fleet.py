@@ -241,6 +241,7 @@ BEGINNING_IS_SEEN = """(log) => {
 }"""
 
 
+@pytest.mark.long
 @pytest.mark.browser
 def test_the_log_of_a_job_that_failed_opens_at_its_end(empty_base, visit):
     with httpx.Client(base_url=empty_base, timeout=30) as service:

@@ -235,6 +235,7 @@ def written(tmp_path, monkeypatch):
         del sys.modules[module]
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("number", range(PACKAGES))
 def test_plans_do_what_the_package_does_whatever_changes_in_it(number, written):
     choose = random.Random(number)
@@ -514,6 +515,7 @@ CHANGES_OF_VALUES = (
 )
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize(
     "way", [f"{name} around" for name in AROUND] + [f"{name} of an argument" for name in ARGUMENTS]
 )

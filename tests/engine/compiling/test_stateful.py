@@ -70,6 +70,7 @@ def test_the_workloads_allocate_nothing(name, arrays_in_steady_state):
         assert plan.summary()["fallbacks"] == []
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("case", ALL, ids=lambda case: case.primitive.name)
 def test_every_rule_gives_in_kept_memory_what_the_tape_gives(case):
     primitive, params = case.primitive, tuple(case.params)
@@ -124,6 +125,7 @@ VIEWS_OF_NUMBERS = {
 }
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("tier", ["fused", "stateful", "native"])
 @pytest.mark.parametrize("case", VIEWS_OF_NUMBERS)
 def test_an_array_made_of_a_number_is_not_written_to_while_it_is_held(case, tier):

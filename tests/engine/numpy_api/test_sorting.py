@@ -14,6 +14,7 @@ METHODS = ["lower", "higher", "nearest", "midpoint", "weibull", "median_unbiased
 METHODS.append("interpolated_inverted_cdf")
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     "function",
     [
@@ -88,6 +89,7 @@ def test_a_median_is_a_mean_in_its_dtype(function, dtype, numbers):
         assert np.asarray(result).dtype == np.asarray(expected).dtype
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("function", [np.quantile, np.nanquantile])
 @pytest.mark.parametrize("method", ["linear", *METHODS])
 @pytest.mark.parametrize("dtype", ["i1", "u1", "i8", "f2", "f4"])

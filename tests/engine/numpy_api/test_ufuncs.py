@@ -45,6 +45,7 @@ def test_arccosh(like_numpy):
     like_numpy(np.arccosh, POSITIVE + 1)
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("function", OF_TWO, ids=lambda f: f.__name__)
 def test_of_two_with_broadcasting(function, like_numpy):
     like_numpy(function, POSITIVE, ROW)

@@ -61,6 +61,7 @@ WITH_BIAS = [(act, layer, True) for act in ACTIVATIONS for layer in LAYERS]
 WITHOUT = [(act, [*LAYERS][place % len(LAYERS)], False) for place, act in enumerate(ACTIVATIONS)]
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize(("act", "layer", "bias"), WITH_BIAS + WITHOUT)
 def test_s1_1_fused_layers_equal_their_expression(act, layer, bias):
     function, w, x = LAYERS[layer]

@@ -164,6 +164,7 @@ def test_a_commit_is_compared_with_itself_on_a_device(compared):
     assert report["harness"]["device"]["uuid"] == H200
 
 
+@pytest.mark.long
 def test_commits_that_do_not_fit_beside_what_others_hold_are_tried_again(compared, nvml_answers):
     # Each process holds 500 MB by what is free while it is alone there.
     nvml_answers("quiet", free=900_000_000, processes=[[[2**22 + 1, 149_854_820_096]]])
@@ -177,6 +178,7 @@ def test_commits_that_do_not_fit_beside_what_others_hold_are_tried_again(compare
     )
 
 
+@pytest.mark.long
 def test_commits_that_would_not_fit_on_an_idle_device_are_tried_once(compared, nvml_answers):
     nvml_answers("quiet", memory=900_000_000)
     with pytest.raises(

@@ -136,6 +136,7 @@ def test_a_job_that_compares_commits_of_the_engine_gives_comparisons_of_all_tier
     assert {len(row.log_ratios) for row in stored.comparisons if row.metric == "time"} == {2}
 
 
+@pytest.mark.long
 def test_a_job_that_compares_a_commit_with_itself_gives_comparisons_and_nothing_else(measured, waves):
     report = measured(waves, reference=waves.first, effort=2)
     assert (report["id"], report["commit"]["sha"], report["cases"]) == (KEY, waves.first, [])
@@ -144,6 +145,7 @@ def test_a_job_that_compares_a_commit_with_itself_gives_comparisons_and_nothing_
     assert (row["variant"], row["reference"], row["candidate"]) == ("waves", waves.first, waves.first)
 
 
+@pytest.mark.long
 def test_a_project_is_measured_by_what_its_own_commit_says(measured, waves):
     report = measured(waves)
     (case,) = report["cases"]

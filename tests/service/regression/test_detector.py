@@ -98,6 +98,7 @@ def without_marks(watcher):
     return state
 
 
+@pytest.mark.long
 @QUICK
 @given(SEEDS, st.integers(0, 300), st.integers(0, 300))
 def test_a_watcher_goes_back_to_before_an_observation_and_on_as_if_it_had_not_taken_it(seed, n, kept):

@@ -164,6 +164,7 @@ def long_report(**last):
     return {**DOCUMENT, "cases": cases}
 
 
+@pytest.mark.long
 def test_the_cases_of_a_long_document_are_read_some_at_a_time_and_are_the_same():
     raw = orjson.dumps(long_report())
     assert len(raw) > LONG_FILE_BYTES
@@ -176,6 +177,7 @@ def test_the_cases_of_a_long_document_are_read_some_at_a_time_and_are_the_same()
     assert orjson.loads(document_json_of(stored)) == document_of(stored)
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("written", [lambda text: text, lambda text: text.replace(b'"error"', b'"err\\u006fr"')])
 def test_of_a_long_document_the_cases_that_failed_are_found_by_their_text(written):
     document = long_report()

@@ -132,6 +132,7 @@ async def test_machines_are_listed_by_the_newest_commit_of_their_uploads(client,
     assert machines[0].newest > machines[1].newest
 
 
+@pytest.mark.long
 async def test_each_series_enters_its_own_index_for_the_matrix(client, reports, session, count_statements):
     cases = [reports.case(f"workload {index}") for index in range(10)]
     await upload(client, *(reports.report(number, cases=cases) for number in range(1, 31)))

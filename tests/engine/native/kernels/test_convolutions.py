@@ -104,6 +104,7 @@ GEOMETRIES = {
 }
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("geometry", GEOMETRIES)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_every_geometry_gives_what_the_interpreter_gives(check_all, geometry, dtype):
@@ -111,6 +112,7 @@ def test_every_geometry_gives_what_the_interpreter_gives(check_all, geometry, dt
     check_all(x_shape, w_shape, dtype, **params)
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("bits", available_widths())
 @pytest.mark.parametrize("geometry", ["padding", "pointwise", "all at once", "small examples"])
 def test_vectors_of_every_width_give_the_same(check_all, bits, geometry):

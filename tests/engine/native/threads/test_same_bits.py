@@ -65,6 +65,7 @@ def check(function, *args):
     return counts().shared > before
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_workload_has_the_same_gradients(case, cut_everything):
     workload = find_workload(case.workload)
