@@ -42,7 +42,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.register_profile(
     "ci",
-    max_examples=50,
+    max_examples=25,
     deadline=None,
     print_blob=True,
     derandomize=True,

@@ -243,7 +243,7 @@ def test_nothing_running_is_said_and_is_exit_code_1(tmp_path):
     assert (shown.returncode, "nothing is running" in shown.stdout) == (0, True)
 
 
-@pytest.mark.sample(every=3)
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize(
     ("words", "offered"),
     [

@@ -461,7 +461,7 @@ def short_loops(monkeypatch):
     monkeypatch.setattr(repetition, "FEWEST_NODES_SAVED", 4)
 
 
-@pytest.mark.sample(every=4)
+@pytest.mark.sample(every=7)
 @pytest.mark.parametrize("number", range(PROGRAMS))
 def test_a_random_program_runs_alike_in_every_tier(number):
     check(number)

@@ -215,7 +215,7 @@ def _(w, *, n):
 """
 
 
-@pytest.mark.sample(every=3)
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize(
     ("argument", "gradient"),
     [

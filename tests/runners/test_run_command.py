@@ -41,6 +41,7 @@ def measured(tmp_path_factory):
     return done, path
 
 
+@pytest.mark.long
 def test_a_run_prints_a_table_a_pipe_can_read(measured):
     done, path = measured
     assert done.returncode == 0, done.stderr
@@ -55,6 +56,7 @@ def test_a_run_prints_a_table_a_pipe_can_read(measured):
     assert "[7/7] mul_restore" in done.stderr
 
 
+@pytest.mark.long
 def test_a_run_writes_its_report(measured):
     _, path = measured
     report = json.loads(path.read_text())["pullback"]
@@ -95,6 +97,7 @@ def test_wrong_usage_is_one_sentence_with_the_remedy_and_status_2(run, arguments
     assert remedy in line
 
 
+@pytest.mark.long
 def test_what_cannot_be_had_is_said_the_rest_is_measured_and_the_status_is_2(trial_run, tmp_path):
     path, file = tmp_path / "report.json", tmp_path / "mine.py"
     file.write_text("import no_such")

@@ -85,6 +85,7 @@ async def test_a_file_holds_what_all_pages_hold(stocked):
         assert not any(cell.startswith("=") for row in rows for cell in row.values()), what
 
 
+@pytest.mark.long
 async def test_a_file_of_parquet_holds_the_same(stocked):
     arrow = pytest.importorskip("pyarrow.parquet", reason="NO PARQUET TESTS: pip install 'pullback[parquet]'")
     for what, url in LISTS.items():

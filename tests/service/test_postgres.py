@@ -87,6 +87,7 @@ def test_only_the_owner_may_enter_the_data_folder(server, folder):
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
+@pytest.mark.long
 def test_a_running_server_is_adopted_by_the_next_start(server, folder):
     url = server.start()
     pid = server.pid
@@ -96,6 +97,7 @@ def test_a_running_server_is_adopted_by_the_next_start(server, folder):
     assert not server.is_running()
 
 
+@pytest.mark.long
 def test_two_starts_at_once_make_one_server(folder, server):
     with ThreadPoolExecutor() as pool:
         urls = list(pool.map(lambda _: EmbeddedPostgres(folder, settings=FAST).start(), range(4)))

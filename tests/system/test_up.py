@@ -42,6 +42,7 @@ def test_one_up_a_folder_whose_children_are_kept_alive(running, until):
     assert "the api ended unexpectedly (killed by SIGKILL" in (running.data / "logs" / "up.log").read_text()
 
 
+@pytest.mark.long
 def test_down_finds_an_up_whose_state_file_is_of_no_use(running):
     """As after a step of the clock, by which earlier releases took the marked processes for others."""
     before = running.status()
@@ -120,6 +121,7 @@ def test_a_database_that_is_not_there_is_refused(product, tmp_path):
     assert product.processes() == []
 
 
+@pytest.mark.long
 def test_a_database_of_ones_own_is_used_and_left_alone(product, database_url):
     product._environment["DATABASE_URL"] = database_url
     product.up("--no-agent")

@@ -375,6 +375,7 @@ def test_every_page_says_the_same_without_javascript(looks):
     assert looks.scripts_alone == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("everywhere", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_service_without_a_single_result_is_as_good_to_use(browser, empty_base, everywhere):
     found = sitemap.explore(empty_base)

@@ -66,6 +66,7 @@ def service(empty_base):
         yield client
 
 
+@pytest.mark.long
 def test_pages_tell_what_machines_and_jobs_do(service, made):  # noqa: PLR0915 - many looks at one running service
     def page(path, **query):
         answer = service.get(path, params=query, headers=HTML)

@@ -62,6 +62,7 @@ def test_on_the_page_of_an_incident_v_goes_to_the_verdicts_and_a_key_gives_one(b
     page.context.close()
 
 
+@pytest.mark.long
 def test_without_scripts_many_are_ticked_and_judged_at_once(browser, incidents):
     page = browser.new_context(java_script_enabled=False).new_page()
     page.goto(f"{incidents}{LIST}?show=all")

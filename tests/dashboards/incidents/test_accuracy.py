@@ -71,6 +71,7 @@ async def test_a_verdict_that_was_taken_back_does_not_count(judged):
     assert (whole["right"], whole["noise"]) == (1, 0)
 
 
+@pytest.mark.long
 async def test_the_smallest_step_that_would_be_noticed_is_told_of_each_machine_and_case(history, reports):
     await history.upload(*(history.commit(number) for number in range(1, 25)))
     noticed = (await history.client.get(f"{PAGE}.json")).json()["noticed"]

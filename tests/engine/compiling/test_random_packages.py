@@ -515,7 +515,7 @@ CHANGES_OF_VALUES = (
 )
 
 
-@pytest.mark.sample(every=5)
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize(
     "way", [f"{name} around" for name in AROUND] + [f"{name} of an argument" for name in ARGUMENTS]
 )

@@ -150,7 +150,7 @@ def test_tangents_are_those_of_the_tape(name):
     assert_same(compiled(pushed, *args), pushed(*args))
 
 
-@pytest.mark.sample(every=3)
+@pytest.mark.sample(every=4)
 @every_program
 @pytest.mark.parametrize("modes", ["reverse over reverse", "forward over reverse", "reverse over forward"])
 def test_second_order_is_that_of_the_tape(name, modes):

@@ -127,7 +127,7 @@ def _check(function, x, seed=1):
     return rows, loaded
 
 
-@pytest.mark.sample(every=5)
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__[1:])

@@ -72,6 +72,7 @@ def value_and_gradients(name, wrt):
     return run
 
 
+@pytest.mark.sample(every=4)
 @every_layer
 @with_and_without_bias
 @pytest.mark.parametrize("given", [True, False], ids=["initial states", "zeros"])
@@ -143,7 +144,7 @@ def test_all_four_nestings_of_second_order_agree(name):
     np.testing.assert_allclose(forward_over_forward, expected @ direction.array, rtol=1e-9)
 
 
-@pytest.mark.sample(every=5)
+@pytest.mark.sample(every=9)
 @every_layer
 @with_and_without_bias
 @pytest.mark.parametrize("tier", [tier for tier in pb.TIERS if tier != "unfused"])

@@ -152,7 +152,7 @@ def total(function):
     return lambda x, w: sum(np.sum(np.sin(part) * (1 + k)) for k, part in enumerate(function(x, w)))
 
 
-@pytest.mark.sample(every=4)
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("number", range(PROGRAMS))
 def test_a_random_program_of_stores_gives_numpys_values_in_every_tier(number):
     program = Program(number)

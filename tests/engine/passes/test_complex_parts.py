@@ -120,7 +120,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.sample(every=4)
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_programs_with_transforms_agree_in_all_tiers_and_with_differences(program):
     args = PROGRAMS[program]
@@ -139,7 +139,7 @@ def test_programs_with_transforms_agree_in_all_tiers_and_with_differences(progra
         assert plan.summary()["arrays"] == 0
 
 
-@pytest.mark.sample(every=4)
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_tangents_second_order_and_batches_are_those_of_the_tape(program):
     args = PROGRAMS[program]
@@ -179,7 +179,7 @@ CASES = [
 ]
 
 
-@pytest.mark.sample(every=5)
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize(("name", "shape", "axes", "norm", "dtype"), CASES)
 def test_transforms_are_numpys(name, shape, axes, norm, dtype):
     function = partial(getattr(np.fft, name), norm=norm, **axes)

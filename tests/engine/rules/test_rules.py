@@ -86,6 +86,7 @@ def test_second_order_agrees(case):
     pb.testing.check_grads(gradient_norm, _moving(case), rtol=1e-4)
 
 
+@pytest.mark.sample(every=2)
 @every_case
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_inferred_type_is_the_type_of_the_value(case, dtype):
@@ -99,6 +100,7 @@ def test_inferred_type_is_the_type_of_the_value(case, dtype):
     assert (np.shape(value), value.dtype) == (inferred.shape, inferred.dtype)
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("tier", ["fused", "native"])
 @one_case_of_each_rule
 def test_plans_give_what_the_tape_gives(case, tier):

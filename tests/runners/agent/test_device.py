@@ -154,6 +154,7 @@ def compared(clone, tmp_path, monkeypatch, nvml_answers):
     return compared
 
 
+@pytest.mark.long
 def test_a_commit_is_compared_with_itself_on_a_device(compared):
     sha, report = compared()
     (time,) = [row for row in report["comparisons"] if row["metric"] == "time"]
@@ -164,7 +165,6 @@ def test_a_commit_is_compared_with_itself_on_a_device(compared):
     assert report["harness"]["device"]["uuid"] == H200
 
 
-@pytest.mark.long
 def test_commits_that_do_not_fit_beside_what_others_hold_are_tried_again(compared, nvml_answers):
     # Each process holds 500 MB by what is free while it is alone there.
     nvml_answers("quiet", free=900_000_000, processes=[[[2**22 + 1, 149_854_820_096]]])

@@ -110,6 +110,7 @@ def assert_equal(report):
     assert abs(rows["time"]["log_ratio"]) < 0.1
 
 
+@pytest.mark.long
 def test_a_slower_commit_is_found_and_an_equal_one_is_not_accused(compare, repository):
     repository.commit("first")
     repository.write("README", "words")
@@ -189,6 +190,7 @@ def test_a_workload_that_is_not_committed_yet_measures_both_commits(compare, rep
     assert_equal(json.loads(done.stdout))
 
 
+@pytest.mark.long
 def test_commits_with_other_requirements_have_an_environment_each(compare, repository, tmp_path):
     for version in ("1", "2"):
         file = wheel(tmp_path / "wheels", version)
@@ -618,7 +620,7 @@ RAISES = """
 """
 
 
-@pytest.mark.sample(every=3)
+@pytest.mark.sample(every=6)
 @pytest.mark.parametrize("asked", [("run",), ("run", "--commits", "HEAD"), ("compare", "--against", "HEAD~1")])
 @pytest.mark.parametrize("install", ["path", "wheel"])
 def test_what_is_raised_names_the_line_of_the_library_as_the_commit_has_it(command, repository, asked, install):

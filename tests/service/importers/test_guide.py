@@ -151,6 +151,7 @@ def test_a_dry_run_of_upload_shows_points(url, workplace):
     assert httpx.get(f"{url}/api/v1/reports").json()["items"] == []
 
 
+@pytest.mark.long
 def test_a_nightly_archive_imports_as_history_and_only_once(url, workplace):
     arguments = ("import", SAMPLES / "gradbench" / "nightly", "--project", "gradbench", "--machine", "ubuntu-24.04")
     done = pullback(*arguments, folder=workplace, url=url)

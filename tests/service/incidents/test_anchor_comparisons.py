@@ -106,6 +106,7 @@ async def test_what_drifted_is_one_incident_that_is_told_once_and_ends(history, 
     assert [event for _, event in await history.told()] == ["confirmed", "resolved"]
 
 
+@pytest.mark.long
 async def test_what_only_one_comparison_with_the_anchor_shows_is_refuted_by_the_next_and_told_to_nobody(
     history, agent, anchored, database, reports
 ):

@@ -100,6 +100,7 @@ async def test_the_commit_is_found_by_few_jobs_and_told_once(history, bench, rep
     assert [event for _, event in await history.told()] == ["confirmed", "culprit"]
 
 
+@pytest.mark.long
 async def test_commits_that_do_not_build_are_passed_over_and_named(history, bench, reports):
     await slower(bench)
     await bench.answer(broken=(5, 9))

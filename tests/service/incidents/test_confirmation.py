@@ -218,6 +218,7 @@ async def test_where_it_did_not_move_the_suspicion_is_confirmed(history, suspect
     assert [event for _, event in await history.told()] == ["confirmed"]
 
 
+@pytest.mark.long
 async def test_what_was_ambiguous_is_measured_twice_as_long(history, suspected, reports):
     efforts = [
         (await measured_again(history, suspected, reports, affected=("ambiguous", 0.004)))["effort"] for _ in range(2)

@@ -127,6 +127,7 @@ async def test_another_driver_is_another_level_that_is_compared_in_turns_and_acc
         assert await session.scalar(text("SELECT count(*) FROM change")) == 0
 
 
+@pytest.mark.long
 async def test_a_throttled_gpu_accuses_nobody(history, agents):
     """Times that were taken while the device was slowed down, without a baseline in the same groups."""
     machine = agents[1].machine

@@ -104,6 +104,7 @@ async def test_a_comparison_across_an_edge_raises_a_suspicion_that_is_measured_a
     ]
 
 
+@pytest.mark.long
 async def test_what_a_second_measurement_does_not_bear_out_is_refuted_and_told_to_nobody(
     history, agent, database, reports
 ):

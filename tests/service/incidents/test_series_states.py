@@ -42,6 +42,7 @@ def grown(series, observed):
         yield count, state, anew
 
 
+@pytest.mark.long
 def test_a_state_suspects_what_all_readings_show_after_every_reading():
     observed = readings(1)
     suspected = 0

@@ -310,6 +310,7 @@ def test_intervals_that_are_too_few_are_refused():
         find_changes([1.0] * 3, low=[1.0], high=[2.0])
 
 
+@pytest.mark.long
 def test_the_resolution_is_a_step_that_is_suspected_within_three_commits():
     seen = missed = 0
     for seed in range(12):

@@ -97,6 +97,7 @@ DAMAGE = {
 }
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("content", DAMAGE.values(), ids=DAMAGE)
 @pytest.mark.parametrize("column", ["body", "document"])
 @pytest.mark.parametrize("read", READERS, ids=["document_of", "outline_of", "case_of"])
@@ -128,6 +129,7 @@ def test_what_cannot_be_unpacked_is_damage(read):
     assert [line["event"] for line in logs] == ["stored_file_damaged"]
 
 
+@pytest.mark.long
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_whatever_is_stored_it_is_read_or_damaged(data):

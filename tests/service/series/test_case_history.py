@@ -92,6 +92,7 @@ async def test_a_long_history_keeps_extremes_and_tells_what_each_point_followed(
     assert followed.report_id == uploads[19]["id"]
 
 
+@pytest.mark.long
 async def test_several_reports_at_a_commit_leave_no_other_commit_out(client, reports, session, monkeypatch):
     """What is asked for are commits: three times as many reports must not make two thirds of them disappear, unsaid."""
     for number in range(1, 21):

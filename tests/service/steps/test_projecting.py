@@ -229,6 +229,7 @@ async def upload(client, report):
     assert answer.status_code == 201, answer.text
 
 
+@pytest.mark.long
 async def test_a_database_is_checked_and_rebuilt(client, reports, database, database_url):
     for number in (1, 2, 3):
         await upload(client, reports.report(number))

@@ -115,7 +115,7 @@ SCALES = {
 FOR_EVERY_CHANGE = {"columns", "rows", "one number"}
 
 
-@pytest.mark.sample(every=3)
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("kernel", WEIGHTS)
 @pytest.mark.parametrize(
     "scale", [pytest.param(name, marks=() if name in FOR_EVERY_CHANGE else pytest.mark.long) for name in SCALES]

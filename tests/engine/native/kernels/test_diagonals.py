@@ -29,7 +29,7 @@ def check_here(function, *args):
     assert plan.summary()["fallbacks"] == []
 
 
-@pytest.mark.sample(every=4)
+@pytest.mark.sample(every=7)
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "i8", "?"])
 @pytest.mark.parametrize("k", [0, 2, -3, 30, -30])
 def test_triangles(k, dtype):

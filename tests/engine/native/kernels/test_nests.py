@@ -147,7 +147,7 @@ def random(*shape, dtype=F8, seed=0):
 SIZES = [1, 2, 3, 4, 7, 8, 15, 16, 17, 33, 64, 100, 257]
 
 
-@pytest.mark.sample(every=3)
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("dtype", [F4, F8, I8, I4])
 def test_a_line_of_any_length_is_computed_to_its_end_and_no_further(width, dtype):
     steps = [step(elementwise.mul, 0, 1, dtype=dtype), step(elementwise.add, 2, 0, dtype=dtype)]
@@ -161,7 +161,7 @@ def test_a_space_without_axes_is_straight_line_code(width):
     check([nest], width)
 
 
-@pytest.mark.sample(every=5)
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("kind", ["sum", "prod", "max", "min"])
 @pytest.mark.parametrize("dtype", [F4, F8, I4, I8, BOOL])
 def test_rows_columns_and_all_of_a_matrix_are_reduced(width, kind, dtype):

@@ -59,7 +59,7 @@ GEOMETRIES = {
 }
 
 
-@pytest.mark.sample(every=4)
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize(
     ("geometry", "dtype"), [*((name, "f4") for name in GEOMETRIES), ("overlapping", "f8"), ("halves", "f8")]
 )

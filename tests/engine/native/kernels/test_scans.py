@@ -212,7 +212,7 @@ def test_gradients_of_recurrent_layers(name, with_states):
     check(pb.value_and_grad(total_of(name), wrt=tuple(range(len(args)))), *args)
 
 
-@pytest.mark.sample(every=4)
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("name", LAYERS)
 def test_values_of_recurrent_layers(name, width):
     del width

@@ -33,7 +33,7 @@ def check(function, *args):
     assert plan.summary()["fallbacks"] == []
 
 
-@pytest.mark.sample(every=5)
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 16, 33, 65, 1000])
 def test_an_order_is_the_stable_one(n, dtype):

@@ -118,7 +118,7 @@ def test_so_it_does_in_double_precision(run_node, way, geometry):
     check(run_node, x_shape, outs, "f8", pad)
 
 
-@pytest.mark.sample(every=4)
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("bits", available_widths())
 @pytest.mark.parametrize("geometry", ["odd", "tiles that do not fit"])
 def test_vectors_of_every_width_give_the_same(run_node, way, bits, geometry):
