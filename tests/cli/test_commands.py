@@ -228,7 +228,7 @@ def test_a_secret_that_is_no_text_is_one_sentence(tmp_path, arguments):
 
 
 @pytest.mark.sample(every=2)
-@pytest.mark.parametrize("flags", [[], ["--detach"]])
+@pytest.mark.parametrize("flags", [["--detach"], []])
 def test_a_data_folder_that_cannot_be_made_is_one_sentence(tmp_path, flags):
     (tmp_path / "file").touch()
     shown = _pullback("up", *flags, "--port", "0", "--data", str(tmp_path / "file" / "data"))

@@ -15,7 +15,7 @@ import pytest
 import pullback as pb
 from pullback.passes.loops import repetition
 
-#: Programs in the usual run; more are a long run: `PULLBACK_RANDOM_PROGRAMS=2000 pytest tests/engine/test_random_programs.py`.
+#: Programs in the usual run; more are a long run: `PULLBACK_RANDOM_PROGRAMS=2000 pytest -m "" tests/engine/test_random_programs.py`.
 PROGRAMS = int(os.environ.get("PULLBACK_RANDOM_PROGRAMS", "40"))
 
 #: Functions that record bodies which a run by hand may leave out, and one that stretches its result into its target then.

@@ -67,6 +67,7 @@ def compare(clone, tiny_suite, tmp_path, monkeypatch):
     return comparing
 
 
+@pytest.mark.long
 def test_a_slower_engine_is_a_regression(compare, clone):
     schemas = pytest.importorskip("pullback_service.reports.schemas", reason="the service's extra is not installed")
     report = compare("plain", "slow")

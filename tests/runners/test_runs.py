@@ -153,6 +153,7 @@ def _(x, *, n):
 """
 
 
+@pytest.mark.long
 def test_a_variant_of_the_suite_that_is_not_there_is_absent_and_one_asked_for_by_name_has_failed(
     monkeypatch, faulty_workloads, tmp_path
 ):
@@ -212,7 +213,7 @@ def test_listed_cases_say_what_they_are():
     assert described["poly9_broadcast[n=1000,f8,cpu]"] == "sum(c0 + c1 x + ... + c9 x**9) with respect to c2."
 
 
-@pytest.mark.sample(every=2)
+@pytest.mark.long
 @pytest.mark.parametrize("is_stopped", [False, True])
 def test_the_next_case_is_examined_while_the_last_group_of_the_one_before_takes_its_turns(
     monkeypatch, faulty_workloads, tiny_suite, tmp_path, is_stopped

@@ -258,6 +258,7 @@ def test_a_cancelled_job_ends_its_measuring_and_nothing_is_kept(fleet, head):
     assert _accepted(fleet, head) == []
 
 
+@pytest.mark.long
 def test_sigterm_finishes_the_job_and_then_ends(fleet, head):
     fleet.serve()
     job_id = fleet.ask_for_job(head)

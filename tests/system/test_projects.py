@@ -279,6 +279,7 @@ def _reports(api):
     return {report["commit"] for report in api.get("/api/v1/reports", project="waves")["items"]}
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_the_readmes_upload_is_accepted_without_a_token_and_may_be_repeated(running, waves, connect, tmp_path):
     (example,) = [block for block in re.findall(r"```sh\n(.*?)```", README.read_text(), re.DOTALL) if "curl" in block]

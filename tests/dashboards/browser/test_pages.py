@@ -339,6 +339,7 @@ def test_a_live_page_asks_less_often_while_it_is_told_of_an_error(visit, base):
     assert page.get_by_role("heading", name="Jobs").is_visible()
 
 
+@pytest.mark.long
 def test_times_are_those_of_the_readers_zone_and_the_whole_instant_comes_on_hover(browser, base):
     context = browser.new_context(timezone_id="Asia/Tokyo", locale="en-GB")
     page = context.new_page()

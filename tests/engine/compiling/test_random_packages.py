@@ -23,7 +23,7 @@ import pytest
 
 import pullback as pb
 
-#: Packages in the usual run; more are a long run: `PULLBACK_RANDOM_PACKAGES=500 pytest tests/engine/compiling/test_random_packages.py`.
+#: Packages in the usual run; more are a long run: `PULLBACK_RANDOM_PACKAGES=500 pytest -m "" tests/engine/compiling/test_random_packages.py`.
 PACKAGES = int(os.environ.get("PULLBACK_RANDOM_PACKAGES", "8"))
 CHANGES = 12
 X = np.array([0.3, 0.7, 1.1])

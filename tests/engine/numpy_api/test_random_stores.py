@@ -1,7 +1,7 @@
 """Programs put together at random from stores, views and aliases give NumPy's values in every tier, and right gradients.
 
 `Program(number).source` is the text of a program; what NumPy refuses is not taken into one. A long run:
-`PULLBACK_RANDOM_STORES=2000 pytest tests/engine/numpy_api/test_random_stores.py`.
+`PULLBACK_RANDOM_STORES=2000 pytest -m "" tests/engine/numpy_api/test_random_stores.py`.
 """
 
 import os

@@ -155,6 +155,7 @@ def test_a_project_is_measured_by_what_its_own_commit_says(measured, waves):
     assert report["harness"]["engine"] != report["commit"]
 
 
+@pytest.mark.long
 def test_two_commits_of_a_project_are_compared_by_the_workloads_of_the_newer(measured, waves):
     waves.slow_down(30)
     waves.write("bench/total.py", (waves.folder / "bench/total.py").read_text().replace("4000", "4001"))

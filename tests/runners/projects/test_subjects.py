@@ -208,7 +208,7 @@ def test_commits_with_other_requirements_have_an_environment_each(compare, repos
 
 
 @pytest.mark.sample(every=3)
-@pytest.mark.parametrize("asked", [("compare", "--against", "HEAD"), ("run", "--commits", "HEAD"), ("run",)])
+@pytest.mark.parametrize("asked", [("run",), ("run", "--commits", "HEAD"), ("compare", "--against", "HEAD")])
 def test_commands_tell_what_they_make_before_they_measure(command, repository, tmp_path, asked):
     repository.write("requirements.txt", f"--no-index\n{wheel(tmp_path / 'wheels', '1')}\n")
     repository.write("pullback.toml", '[build]\nrequirements = ["requirements.txt"]\ncommands = ["true"]\n[measure]\n'

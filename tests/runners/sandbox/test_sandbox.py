@@ -220,7 +220,7 @@ time.sleep(100)
 """
 
 
-@pytest.mark.sample(every=4)
+@pytest.mark.sample(every=6)
 @pytest.mark.parametrize(
     ("build", "limits", "timeout_s", "kind", "said"),
     [

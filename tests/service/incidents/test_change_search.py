@@ -208,7 +208,7 @@ async def test_no_commit_is_accused_of_what_moved_between_reports_of_one_commit(
     assert (await stored(database))[0] == []
 
 
-@pytest.mark.sample(every=2)
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [None, 1])
 async def test_a_step_behind_several_reports_of_a_commit_is_of_the_next_one_in_any_order(
     history, reports, database, seed

@@ -430,7 +430,7 @@ def test_a_commit_is_accused_where_its_first_report_lies_at_the_new_level_and_of
         assert [(one.change.reference_id, one.change.commit_id) for one in shown] == accused
 
 
-@pytest.mark.sample(every=2)
+@pytest.mark.long
 @pytest.mark.parametrize(("sigmas", "most_lost"), [(2, 2), (3, 1)])
 def test_a_small_step_behind_several_reports_of_each_commit_stays_with_its_commit(sigmas, most_lost):
     def holds_20(change):
