@@ -240,6 +240,7 @@ def test_a_head_that_the_service_does_not_know_is_told_by_the_clone_and_comes_on
     assert [branch["name"] for branch in branches] == ["main"]
 
 
+@pytest.mark.long
 def test_what_cannot_be_asked_is_one_sentence(pullback, upload, clone, tmp_path):
     upload("base")
     for options, said in {
