@@ -24,7 +24,7 @@ import psutil
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
-from tests import deadlines
+from tests import deadlines, sampling
 from tests.skipping import NoOtherSkips
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -42,7 +42,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.register_profile(
     "ci",
-    max_examples=50,
+    max_examples=25,
     deadline=None,
     print_blob=True,
     derandomize=True,
@@ -95,6 +95,7 @@ def _memory():
 
 def pytest_configure(config):
     config.pluginmanager.register(deadlines)
+    config.pluginmanager.register(sampling)
     if os.environ.get("CI"):
         config.pluginmanager.register(NoOtherSkips())
     if "PYTEST_XDIST_WORKER" not in os.environ:

@@ -27,11 +27,17 @@ DESCRIPTIONS = ROOT / "service/pullback_service/client/models.py"
 """Its docstrings are descriptions of the schemas."""
 
 
+@cache
+def _parsed(part):
+    """Each file of a part with its tree."""
+    return [(file, ast.parse(file.read_text(encoding="utf-8"))) for file in sorted((ROOT / part).rglob("*.py"))]
+
+
 @pytest.mark.parametrize("part", ["engine", "runners", "service", "dashboards", "cli"])
 def test_a_docstring_begins_with_no_question(part):
     found = []
-    for file in sorted((ROOT / part).rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for file, tree in _parsed(part):
+        for node in ast.walk(tree):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 words = (ast.get_docstring(node) or "").split(maxsplit=1)
                 if words and words[0] in QUESTIONS:
@@ -78,8 +84,7 @@ def _is_participle(name):
 def _types(part):
     """Names of classes, also of those inside of others, and of aliases of types, with their places."""
     found = []
-    for file in sorted((ROOT / part).rglob("*.py")):
-        tree = ast.parse(file.read_text(encoding="utf-8"))
+    for file, tree in _parsed(part):
         for node in [*tree.body, *_classes_inside(tree)]:
             names = [node.name] if isinstance(node, ast.ClassDef) else []
             if isinstance(node, ast.Assign | ast.AnnAssign):
@@ -96,10 +101,10 @@ def _classes_inside(tree):
 @pytest.mark.parametrize("part", ["engine", "runners", "service", "dashboards", "cli"])
 def test_a_docstring_below_a_field_or_constant_begins_with_no_question(part):
     found = []
-    for file in sorted((ROOT / part).rglob("*.py")):
+    for file, tree in _parsed(part):
         if file == DESCRIPTIONS:
             continue
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 for above, below in pairwise(node.body):
                     words = _text(below).split(maxsplit=1) if isinstance(above, ast.Assign | ast.AnnAssign) else []

@@ -56,7 +56,9 @@ def callers_of(name):
     found = set()
     for part in ("service", "dashboards", "cli"):
         for file in (ROOT / part).rglob("*.py"):
-            calls = (node.func for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call))
+            text = file.read_text()
+            tree = ast.walk(ast.parse(text if name in text else ""))
+            calls = (node.func for node in tree if isinstance(node, ast.Call))
             if name in {call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "") for call in calls}:
                 found.add(str(file.relative_to(ROOT)))
     return found

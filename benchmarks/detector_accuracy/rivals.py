@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 from benchmarks.detector_accuracy.noises import Values
-from scipy import stats
+from scipy import special
 
 Rule: TypeAlias = Callable[[Values], list[int]]
 
@@ -82,7 +82,7 @@ _limits: dict[int, float] = {}
 
 def _student_limit(n: int) -> float:
     if n not in _limits:
-        _limits[n] = float(stats.t.ppf(0.99, n - 1))
+        _limits[n] = float(special.stdtrit(n - 1, 0.99))
     return _limits[n]
 
 

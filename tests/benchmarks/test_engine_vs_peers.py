@@ -286,6 +286,7 @@ def test_a_row_is_measured_checked_counted_and_kept(tmp_path):
     assert "numba | not here" in ran.stdout
 
 
+@pytest.mark.long
 def test_rows_are_listed_and_what_is_unknown_is_refused():
     assert "touch index n=1e7" in run("--list").stdout
     refused = run("--only", "no such row")

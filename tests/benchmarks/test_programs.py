@@ -29,6 +29,7 @@ def dot(gradient, direction):
     return np.sum(gradient * direction)
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("row", [row for row in ROWS if row.sizes.get("dtype", "f8") == "f8"], ids=lambda row: row.name)
 @pytest.mark.parametrize("tier", ["unfused", "native"])
 def test_the_gradient_of_a_program_is_its_slope(row: Row, tier):

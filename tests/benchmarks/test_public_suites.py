@@ -70,6 +70,7 @@ print(grad(lambda x: np.sum(parts.half(x) * autograd.scipy.special.expit(x)))(np
 }
 
 
+@pytest.mark.long
 def test_examples_are_run_with_their_imports_changed_and_what_fails_unexpectedly_is_told(tmp_path):
     folder = tmp_path / "checkout" / "examples"
     (folder / "fluidsim").mkdir(parents=True)

@@ -55,6 +55,7 @@ def test_every_command_shows_how_it_is_used(group, commands):
         assert f"pullback {group} {command}" in shown.stdout
 
 
+@pytest.mark.long
 def test_a_token_made_by_one_process_is_seen_by_another(database_url, tmp_path):
     environment = {**os.environ, "DATABASE_URL": database_url, "COLUMNS": "200"}
     made = as_a_process("token", "create", "ci", "--scope", "read", folder=tmp_path, environment=environment)

@@ -128,6 +128,7 @@ def test_a_channel_that_is_off_says_why(pullback, execute):
     assert "failing since 2026-01-01 00:00" in pullback("list").stdout
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

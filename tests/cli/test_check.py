@@ -127,6 +127,7 @@ OUTCOMES = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("outcome", OUTCOMES)
 def test_the_exit_status_and_the_first_sentence_are_the_answer(pullback, upload, clone, outcome):
     head, statements, options, status, said = OUTCOMES[outcome]
@@ -239,6 +240,7 @@ def test_a_head_that_the_service_does_not_know_is_told_by_the_clone_and_comes_on
     assert [branch["name"] for branch in branches] == ["main"]
 
 
+@pytest.mark.long
 def test_what_cannot_be_asked_is_one_sentence(pullback, upload, clone, tmp_path):
     upload("base")
     for options, said in {
@@ -342,6 +344,7 @@ def test_what_was_not_measured_in_turns_is_asked_for_waited_for_and_answers(pull
     assert (again.returncode, "job" in again.stderr) == (0, False)
 
 
+@pytest.mark.long
 def test_what_was_measured_on_a_gpu_is_asked_for_there(pullback, upload, clone, service):
     gpu = Agent(service, labels={"device": "cuda"})
     case = make_case()
@@ -359,6 +362,7 @@ def test_what_was_measured_on_a_gpu_is_asked_for_there(pullback, upload, clone, 
     assert f"--candidate {clone.head[:10]} --device cuda --suite quick --case" in done.stdout
 
 
+@pytest.mark.long
 def test_pairs_alone_answer_where_neither_commit_was_measured_by_itself(pullback, upload, clone, agent, service):
     told = {"project": "demo", "branch": "topic", "commits": [{"sha": clone.head, "parents": [clone.base]}]}
     assert httpx.post(f"{service}/api/v1/commits", json=told).is_success
@@ -371,6 +375,7 @@ def test_pairs_alone_answer_where_neither_commit_was_measured_by_itself(pullback
     assert (job["suite"], job["cases"], job["variants"]) == ("trial", ["dense*", "other"], ["unfused", "fused"])
 
 
+@pytest.mark.long
 def test_a_wait_that_ends_without_an_answer_is_not_enough_data_and_says_so(pullback, upload, agent):
     upload("base")
     upload("head")
@@ -449,6 +454,7 @@ def test_a_comment_is_written_always_where_that_is_wished_also_by_an_account(pul
     assert "No change found" in github.comments[0]["body"]
 
 
+@pytest.mark.long
 def test_what_github_does_not_take_is_said_and_changes_nothing(pullback, upload, github, pull_request, tmp_path):
     github.refused = True
     upload("base")

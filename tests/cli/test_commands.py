@@ -52,6 +52,7 @@ def test_the_release_is_one_line():
     assert "--version" in CliRunner().invoke(app, ["--help"], env={"COLUMNS": "200"}).stdout
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     "part", ["pullback_service.worker", "pullback_service.migrations", "pullback_runners.agent.daemon"]
 )
@@ -61,6 +62,7 @@ def test_who_answers_no_requests_does_not_load_what_answers_them(part):
     assert shown.stdout.strip() == "[]"
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("command", "missing", "extra"),
     [
@@ -93,6 +95,7 @@ def test_a_missing_package_is_one_sentence_with_the_remedy(tmp_path, command, mi
     assert f"pip install 'pullback[{extra}]'" in shown.stderr
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -111,6 +114,7 @@ def test_a_wrong_environment_is_one_sentence(tmp_path, arguments, said):
     assert said in shown.stderr
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("command", "address"),
     [
@@ -142,6 +146,7 @@ _LOOKED = (
 )
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize(
     ("command", "variable", "value"),
     [
@@ -174,6 +179,7 @@ def test_a_wrong_setting_is_told_before_anything_heavy_is_loaded(tmp_path, comma
     assert shown.stdout == "[]\n"
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("command", ["status", "down"])
 def test_to_look_at_a_folder_or_to_stop_what_runs_there_loads_nothing_heavy(tmp_path, command):
     (tmp_path / "postgres").mkdir()
@@ -186,6 +192,7 @@ def test_to_look_at_a_folder_or_to_stop_what_runs_there_loads_nothing_heavy(tmp_
     assert shown.stdout.splitlines()[-1] == "[]", shown.stderr
 
 
+@pytest.mark.long
 def test_a_port_in_use_and_a_missing_secret_are_told_before_anything_heavy_is_loaded(tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -208,6 +215,7 @@ def test_a_port_in_use_and_a_missing_secret_are_told_before_anything_heavy_is_lo
             assert shown.stderr.startswith(f"pullback: {said}")
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize(
     "arguments", [["migrate"], ["agent", "--server", "http://127.0.0.1:1", "--token-file", "secret"]]
 )
@@ -219,7 +227,8 @@ def test_a_secret_that_is_no_text_is_one_sentence(tmp_path, arguments):
     assert "is not text" in shown.stderr
 
 
-@pytest.mark.parametrize("flags", [[], ["--detach"]])
+@pytest.mark.sample(every=2)
+@pytest.mark.parametrize("flags", [["--detach"], []])
 def test_a_data_folder_that_cannot_be_made_is_one_sentence(tmp_path, flags):
     (tmp_path / "file").touch()
     shown = _pullback("up", *flags, "--port", "0", "--data", str(tmp_path / "file" / "data"))
@@ -234,6 +243,7 @@ def test_nothing_running_is_said_and_is_exit_code_1(tmp_path):
     assert (shown.returncode, "nothing is running" in shown.stdout) == (0, True)
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize(
     ("words", "offered"),
     [

@@ -117,6 +117,7 @@ def test_points_become_a_file_and_nothing_else(measured, tmp_path):
     assert done.stdout == f"times.csv: 2 rows, {(tmp_path / 'times.csv').stat().st_size} bytes of csv\n"
 
 
+@pytest.mark.long
 def test_a_pipe_gets_every_kind(export):
     for what, expected in (
         (["series", "--param", "n=10"], 1),

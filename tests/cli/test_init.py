@@ -65,6 +65,7 @@ def test_a_function_that_was_found_and_tried_is_on_the_screen_with_its_time(init
     assert "pullback.toml already exists; edit it, or overwrite it with --force" in again.stderr
 
 
+@pytest.mark.long
 def test_a_function_that_refuses_vectors_is_tried_with_matrices(init, repository):
     losses = "import numpy as np\n\n\ndef row_loss(x):\n    return np.sum(np.max(x, axis=-1) - np.min(x, axis=1))\n"
     (repository / "src" / "ridge" / "losses.py").write_text(losses)
@@ -74,6 +75,7 @@ def test_a_function_that_refuses_vectors_is_tried_with_matrices(init, repository
     assert "row_loss[n=50,f8,cpu]" in done.stdout
 
 
+@pytest.mark.long
 def test_a_repository_without_any_function_begins_with_an_example_that_runs(init, repository):
     (repository / "src" / "ridge" / "losses.py").write_text("")
     done = init(repository)
@@ -82,6 +84,7 @@ def test_a_repository_without_any_function_begins_with_an_example_that_runs(init
     assert "mean_squared_error[n=50,f8,cpu]" in done.stdout
 
 
+@pytest.mark.long
 def test_gradients_that_the_file_does_not_call_are_named_and_nothing_else_is_left(init, repository):
     gradients = "def loss_vjp(x):\n    return 0\n\n\ndef grad_of(x):\n    return 0\n\n\ndef graded(x):\n    return 0\n"
     (repository / "src" / "ridge" / "by_hand.py").write_text(gradients)
@@ -94,6 +97,7 @@ def test_gradients_that_the_file_does_not_call_are_named_and_nothing_else_is_lef
     assert not list(repository.rglob("__pycache__"))
 
 
+@pytest.mark.long
 def test_the_package_of_a_monorepo_is_the_one_of_the_folder(init, repository):
     member = repository / "packages" / "tides"
     (member / "tides").mkdir(parents=True)

@@ -205,6 +205,7 @@ def test_the_commits_of_a_branch_are_filled_in(pullback, clone):
     assert again.splitlines() == ["0 of 3 commits have no results of standard, 3 jobs under way"]
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -89,6 +89,7 @@ def test_rules_are_sent_shown_and_gone_with_the_file(pullback, service, clone, r
     }  # fmt: skip
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("option", [(), ("--dry-run",)])
 @pytest.mark.parametrize(
     ("rules", "said"),
@@ -127,6 +128,7 @@ def test_uploads_send_the_rules_of_the_trunk_and_of_no_other_branch(pullback, se
     assert held(service)["rules"] == []
 
 
+@pytest.mark.long
 def test_rules_are_gone_with_the_file_and_those_of_a_file_elsewhere_stay(pullback, service, clone, report):
     pullback("upload", report(), "--log", 0)
     deleted = ("rm", "--quiet", "pullback.toml"), ("commit", "--quiet", "-m", "no rules")
@@ -159,6 +161,7 @@ def test_a_checkout_that_never_had_the_file_leaves_the_rules_alone(pullback, ser
 ANCHOR = '[project]\nname = "demo"\n\n[detection]\nanchor = "v1.0"\n'
 
 
+@pytest.mark.long
 def test_the_anchor_is_a_tag_of_the_clone_that_lies_on_the_trunk(pullback, service, clone, report):
     tagged = clone.commit(ANCHOR)
     no_tag = pullback("rules")

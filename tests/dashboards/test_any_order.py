@@ -300,6 +300,7 @@ def urls(postgres_server, administration, migrated_template):
         administration.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(int(os.environ.get("PULLBACK_ORDERS", "1"))))
 async def test_the_order_in_which_things_are_told_is_not_seen(urls, seed):
     told = told_of(seed)

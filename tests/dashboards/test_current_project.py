@@ -113,6 +113,7 @@ async def test_the_queue_narrowed_to_a_project_leads_to_that_one(client):
     assert f'name="{links.VIA}"' in html  # and the form keeps it
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("name", ["not there", "", "\N{SNOWMAN}<b>"])
 async def test_a_project_that_is_not_there_leaves_the_bar_as_it_is(client, name):
     for page in OF_ALL_PROJECTS:

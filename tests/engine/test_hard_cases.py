@@ -889,6 +889,7 @@ def test_a_counter_in_the_closure_counts():
     assert [plan(1.0) for _ in range(3)] == [1.0, 2.0, 3.0]
 
 
+@pytest.mark.sample(every=4)
 @TIERS
 def test_thousands_of_operations_in_a_row(tier):
     def deep(x):

@@ -15,7 +15,7 @@ import pytest
 import pullback as pb
 from pullback.passes.loops import repetition
 
-#: Programs in the usual run; more are a long run: `PULLBACK_RANDOM_PROGRAMS=2000 pytest tests/engine/test_random_programs.py`.
+#: Programs in the usual run; more are a long run: `PULLBACK_RANDOM_PROGRAMS=2000 pytest -m "" tests/engine/test_random_programs.py`.
 PROGRAMS = int(os.environ.get("PULLBACK_RANDOM_PROGRAMS", "40"))
 
 #: Functions that record bodies which a run by hand may leave out, and one that stretches its result into its target then.
@@ -461,6 +461,7 @@ def short_loops(monkeypatch):
     monkeypatch.setattr(repetition, "FEWEST_NODES_SAVED", 4)
 
 
+@pytest.mark.sample(every=7)
 @pytest.mark.parametrize("number", range(PROGRAMS))
 def test_a_random_program_runs_alike_in_every_tier(number):
     check(number)
@@ -475,6 +476,7 @@ def test_values_and_gradients_of_random_programs_are_planned():
             assert plan.summary()["hash"] is not None, plan.summary()["fallbacks"]
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("number", range(0, PROGRAMS, 5))
 def test_a_random_program_gives_the_same_bits_on_any_number_of_threads(number, cut_everything):
     program = Program(number)

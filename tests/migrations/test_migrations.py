@@ -73,6 +73,7 @@ def test_branches_that_were_known_before_get_their_places(bare_database_url):
     assert [tuple(row) for row in rows] == [(0, 1, False), (1, 2, False), (2, 3, True)]
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("params", "dtype", "device", "before", "after"),
     [

@@ -35,6 +35,7 @@ def plain(clone):
     return clone
 
 
+@pytest.mark.long
 def test_the_commit_is_found_among_those_that_change_what_is_measured(bisect, plain):
     for title in ("plain 1", "plain 2"):
         commit(plain, title)
@@ -65,6 +66,7 @@ def test_where_the_others_cannot_be_built_all_that_may_be_it_are_named(bisect, p
     assert "unusable" in done.stderr
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize(
     ("bad", "said"),
     [

@@ -37,6 +37,7 @@ def test_a_wrong_gradient_has_status_1(pullback):
     assert json.loads(done.stdout)["comparisons"][0]["outcome"] == "failed"
 
 
+@pytest.mark.long
 def test_what_cannot_be_had_is_said_and_the_rest_is_compared(pullback, tmp_path):
     broken = tmp_path / "broken.py"
     broken.write_text("raise RuntimeError('no')")
@@ -53,6 +54,7 @@ def test_what_cannot_be_had_is_said_and_the_rest_is_compared(pullback, tmp_path)
     ]
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -67,6 +67,7 @@ def compare(clone, tiny_suite, tmp_path, monkeypatch):
     return comparing
 
 
+@pytest.mark.long
 def test_a_slower_engine_is_a_regression(compare, clone):
     schemas = pytest.importorskip("pullback_service.reports.schemas", reason="the service's extra is not installed")
     report = compare("plain", "slow")
@@ -236,6 +237,7 @@ def test_engines_that_are_the_same_are_not_measured_twice(compare):
     assert "equal code: the commit changed nothing that is measured, and nothing was measured again" in notes
 
 
+@pytest.mark.long
 def test_engines_that_are_the_same_have_no_regression(compare):
     report = compare("plain", "docs", measure_equal=True)
     assert regressions(report) == []

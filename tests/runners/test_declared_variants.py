@@ -65,6 +65,7 @@ def ridge(tmp_path, monkeypatch):
     return measured
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_declared_variants_are_measured_and_checked_against_the_first_and_that_by_differences(ridge, dtype):
     case = ridge(dtype=dtype)
@@ -94,6 +95,7 @@ def test_a_baseline_is_blamed_for_its_own_wrong_gradient(ridge):
     assert eager["error"]["message"] == "not measured, since its baseline late failed"
 
 
+@pytest.mark.long
 def test_who_agrees_with_a_baseline_that_is_wrong_is_compared_with_the_variant_that_is_right(ridge):
     wrong = [ONE_ELEMENT_OFF, ONE_ELEMENT_OFF, "(1 + 2e-6 * (w == w[3]))"]
     case = ridge(*wrong, options='baseline="late",', baseline="none")
@@ -108,6 +110,7 @@ def test_a_gradient_of_another_precision_fails_its_variant(ridge):
     assert "gradient of w is float64" in wrong["error"]["message"]
 
 
+@pytest.mark.long
 def test_the_baseline_is_chosen_by_the_file_or_by_whoever_runs_it(ridge):
     assert ridge(options='baseline="late",')["baseline"] == "late"
     case = ridge(baseline="late")
@@ -158,6 +161,7 @@ def named(report):
     return {case["case"]["workload"]: [each["variant"] for each in case["variants"]] for case in report["cases"]}
 
 
+@pytest.mark.long
 def test_where_a_workload_lacks_the_baseline_its_variants_are_measured_without_ratios(two):
     report = two(baseline="fused", usual=["by-hand"])
     assert named(report) == {"alone": ["by-hand"], "tiered": ["fused", "by-hand"]}
@@ -169,6 +173,7 @@ def test_where_a_workload_lacks_the_baseline_its_variants_are_measured_without_r
     assert absence.startswith("fused takes no part in alone[n=7,f8,cpu]: ")
 
 
+@pytest.mark.long
 def test_a_usual_variant_is_left_out_where_a_workload_lacks_it_and_one_asked_for_has_failed(two):
     assert named(two(baseline="none", usual=["by-hand", "fused"])) == {
         "alone": ["by-hand"],
@@ -210,6 +215,7 @@ def _(w, *, n):
 """
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize(
     ("argument", "gradient"),
     [

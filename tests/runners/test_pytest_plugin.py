@@ -65,6 +65,7 @@ def test_without_the_option_nothing_is_measured_or_imported(suite):
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "set()"
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -79,6 +80,7 @@ def test_what_cannot_be_written_is_refused_before_a_test_runs(suite, arguments, 
     assert "passed" not in done.stdout
 
 
+@pytest.mark.long
 def test_a_case_that_is_measured_twice_fails_its_test(suite, tmp_path):
     twice = "def test_a(gradient_benchmark):\n    gradient_benchmark(int)\n    gradient_benchmark(int)\n"
     (tmp_path / "ridge" / "test_mine.py").write_text(twice)
@@ -111,6 +113,7 @@ def test_right(gradient_benchmark):
 """
 
 
+@pytest.mark.long
 def test_what_a_failed_test_measured_has_no_numbers(suite, tmp_path):
     (tmp_path / "ridge" / "test_mine.py").write_text(WRONG)
     done = suite("--pullback", str(tmp_path / "report.json"))

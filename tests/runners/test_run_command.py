@@ -41,6 +41,7 @@ def measured(tmp_path_factory):
     return done, path
 
 
+@pytest.mark.long
 def test_a_run_prints_a_table_a_pipe_can_read(measured):
     done, path = measured
     assert done.returncode == 0, done.stderr
@@ -55,6 +56,7 @@ def test_a_run_prints_a_table_a_pipe_can_read(measured):
     assert "[7/7] mul_restore" in done.stderr
 
 
+@pytest.mark.long
 def test_a_run_writes_its_report(measured):
     _, path = measured
     report = json.loads(path.read_text())["pullback"]
@@ -95,6 +97,7 @@ def test_wrong_usage_is_one_sentence_with_the_remedy_and_status_2(run, arguments
     assert remedy in line
 
 
+@pytest.mark.long
 def test_what_cannot_be_had_is_said_the_rest_is_measured_and_the_status_is_2(trial_run, tmp_path):
     path, file = tmp_path / "report.json", tmp_path / "mine.py"
     file.write_text("import no_such")
@@ -170,6 +173,7 @@ def test_a_workload_of_ones_own_is_filed_under_its_repository_and_its_wrong_orac
     assert f"written to {path}; nothing in it was timed, so pyperf cannot read it" in done.stdout
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize(("signal_number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_who_interrupts_a_run_keeps_what_was_measured(tmp_path, signal_number, status):
     path = tmp_path / "report.json"
@@ -195,6 +199,7 @@ def test_a_suite_may_be_narrowed_as_up_takes_it(run):
     assert {case["workload"] for case in json.loads(done.stdout)} >= {"poly9_broadcast", "mul_restore"}
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 def test_a_full_disk_takes_the_file_and_not_what_was_measured(trial_run):
     done = trial_run("--case", "mul_restore", "--variant", "numpy", "-o", "/dev/full")
@@ -221,6 +226,7 @@ def test_pyperf_compares_two_files(measured, tmp_path):
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.long
 def test_in_a_repository_without_a_project_it_is_said_whose_workloads_these_are(trial_run, tmp_path):
     git(tmp_path, "init", "-q")
     git(tmp_path, "commit", "-q", "--allow-empty", "-m", "first")

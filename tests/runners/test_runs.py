@@ -43,6 +43,7 @@ def test_a_report_has_the_shape_that_all_parts_agreed_on(report):
     json.dumps(report, allow_nan=False)
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize(("quality", "claim"), [("clean", 0.02), ("contaminated", 0.14 / math.sqrt(2))])
 def test_two_groups_claim_less_on_a_busy_machine(faulty_workloads, tiny_suite, monkeypatch, quality, claim):
     monkeypatch.setattr("pullback_runners.report.run.judge_quality", lambda *_: (quality, []))
@@ -96,6 +97,7 @@ def test_a_failed_variant_takes_no_case_down_and_is_in_the_report(tiny_suite, fa
     assert [row["outcome"] for row in case["paired"] if row["variant"] == "zeros"] == ["failed"]
 
 
+@pytest.mark.long
 def test_a_hang_ends_at_its_timeout(tiny_suite, faulty_workloads):
     (case,) = run(faulty_workloads, "hangs", timeout_s=15.0)["cases"]
     unfused, hangs = case["variants"]
@@ -151,6 +153,7 @@ def _(x, *, n):
 """
 
 
+@pytest.mark.long
 def test_a_variant_of_the_suite_that_is_not_there_is_absent_and_one_asked_for_by_name_has_failed(
     monkeypatch, faulty_workloads, tmp_path
 ):
@@ -210,6 +213,7 @@ def test_listed_cases_say_what_they_are():
     assert described["poly9_broadcast[n=1000,f8,cpu]"] == "sum(c0 + c1 x + ... + c9 x**9) with respect to c2."
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_stopped", [False, True])
 def test_the_next_case_is_examined_while_the_last_group_of_the_one_before_takes_its_turns(
     monkeypatch, faulty_workloads, tiny_suite, tmp_path, is_stopped

@@ -78,6 +78,7 @@ def log(title):
     return {"project": "demo", "branch": "main", "commits": commits}
 
 
+@pytest.mark.long
 async def test_a_log_may_be_as_long_as_a_client_sends_it(client):
     told = await client.post(f"{API}/commits", json=log("x" * 2_000))
     assert told.status_code == 200, told.text

@@ -9,6 +9,7 @@ pytestmark = pytest.mark.anyio
 QUESTIONS = ("/api/v1/series", "/api/v1/series/facets?project=demo", "/api/v1/series/1/points?marks=100")
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("url", QUESTIONS)
 async def test_an_answer_that_still_holds_is_not_sent_again(client, reports, url):
     await client.post("/api/v1/reports", json=reports.report(1))

@@ -85,6 +85,7 @@ async def test_a_file_holds_what_all_pages_hold(stocked):
         assert not any(cell.startswith("=") for row in rows for cell in row.values()), what
 
 
+@pytest.mark.long
 async def test_a_file_of_parquet_holds_the_same(stocked):
     arrow = pytest.importorskip("pyarrow.parquet", reason="NO PARQUET TESTS: pip install 'pullback[parquet]'")
     for what, url in LISTS.items():
@@ -93,6 +94,7 @@ async def test_a_file_of_parquet_holds_the_same(stocked):
         assert (read.column_names, read.num_rows) == (list(lines[0]), len(lines)), what
 
 
+@pytest.mark.long
 async def test_a_file_has_all_rows_whatever_a_batch_holds(stocked, monkeypatch):
     monkeypatch.setattr("pullback_service.listing.HIGHEST_LIMIT", 2)
     for what, url in LISTS.items():

@@ -57,6 +57,7 @@ async def test_a_traceback_is_logged_without_the_values_of_variables():
     assert "plb_secret" not in json.dumps(told)
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("log_format", ["json", "text"])
 async def test_a_statement_that_fails_is_logged_without_its_parameters(database_url, log_format):
     """Through SQLAlchemy and past it, as the log of a process writes it."""

@@ -19,6 +19,7 @@ def test_a_service_begins_with_a_line_on_a_database_that_is_not_migrated(databas
     assert [(line["event"], line["reason"]) for line in lines] == [("database_not_migrated", REMEDY)]
 
 
+@pytest.mark.long
 def test_a_worker_says_once_that_it_waits_for_the_migrations_and_again_what_is_lost(database_url):
     gone = psycopg.OperationalError("gone\nin detail")
     with capture_logs() as lines:

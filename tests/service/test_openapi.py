@@ -33,6 +33,7 @@ def schema(description):
     return schemathesis.openapi.from_dict(description)
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("edges", [False, pytest.param(True, marks=pytest.mark.long)])
 @pytest.mark.parametrize("endpoint", [endpoint for endpoint in DESCRIBED if not NOT_MADE_UP.match(endpoint)])
 def test_no_request_meets_a_server_error_or_an_undescribed_answer(endpoint, schema, send, edges):

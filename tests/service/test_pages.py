@@ -49,6 +49,7 @@ PAGES = {
 MOST_STATEMENTS = {"overview": 4, "workload": 4, "commit": 4, "case": 4, "compare": 4, "explore": 4}
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("page", PAGES)
 async def test_a_page_makes_few_statements(pages, measured, reports, count_statements, page):
     address = PAGES[page].format(sha=reports.sha(12), before=reports.sha(11))
@@ -92,6 +93,7 @@ async def test_a_page_of_a_workload_that_nobody_measured_says_so(pages, measured
     assert (answer.status_code, "'nothing'" in answer.json()["detail"]) == (404, True)
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("page", PAGES)
 async def test_a_page_says_that_older_commits_wait_for_their_readings(pages, measured, reports, session, page):
     address = PAGES[page].format(sha=reports.sha(12), before=reports.sha(11))

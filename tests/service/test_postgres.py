@@ -67,6 +67,7 @@ def test_data_survives_a_restart(server):
         assert connection.execute("SELECT answer FROM kept").fetchone() == (42,)
 
 
+@pytest.mark.long
 def test_a_new_database_has_memory_as_its_machine_has_it_until_its_owner_changes_it(server, folder):
     def buffers():
         with psycopg.connect(server.start()) as connection:
@@ -86,6 +87,7 @@ def test_only_the_owner_may_enter_the_data_folder(server, folder):
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
+@pytest.mark.long
 def test_a_running_server_is_adopted_by_the_next_start(server, folder):
     url = server.start()
     pid = server.pid
@@ -95,6 +97,7 @@ def test_a_running_server_is_adopted_by_the_next_start(server, folder):
     assert not server.is_running()
 
 
+@pytest.mark.long
 def test_two_starts_at_once_make_one_server(folder, server):
     with ThreadPoolExecutor() as pool:
         urls = list(pool.map(lambda _: EmbeddedPostgres(folder, settings=FAST).start(), range(4)))
@@ -109,6 +112,7 @@ def test_a_killed_server_is_started_again_with_its_data(server):
         assert connection.execute("SELECT answer FROM kept").fetchone() == (42,)
 
 
+@pytest.mark.long
 def test_a_server_that_dies_while_it_is_waited_for_is_started_again(server, monkeypatch):
     server.start()
     os.kill(server.pid, signal.SIGKILL)
@@ -120,6 +124,7 @@ def test_a_server_that_dies_while_it_is_waited_for_is_started_again(server, monk
     assert time.monotonic() - began < START_TIMEOUT_S / 2
 
 
+@pytest.mark.long
 def test_last_words_of_a_killed_servers_children_do_not_keep_it_from_starting(server):
     url = server.start()
     connections = [psycopg.connect(url) for _ in range(5)]
@@ -164,6 +169,7 @@ def _shared_memory(server):
     return {path for path in mapped if path.name.startswith("PostgreSQL.")}
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="shared memory has names on Linux alone")  # noqa: S108 - looked at
 @pytest.mark.parametrize("again", [True, False], ids=["started again", "never started again"])
 def test_a_killed_server_leaves_no_shared_memory_behind(server, again):
@@ -178,6 +184,7 @@ def test_a_killed_server_leaves_no_shared_memory_behind(server, again):
     assert {path for path in shared if path.exists()} == set()
 
 
+@pytest.mark.long
 def test_a_pid_file_whose_number_belongs_to_somebody_else_is_no_server(server, folder):
     server.start()
     lines = (folder / "postmaster.pid").read_text().splitlines()
@@ -187,6 +194,7 @@ def test_a_pid_file_whose_number_belongs_to_somebody_else_is_no_server(server, f
     assert _version(server.start()) == MAJOR_VERSION
 
 
+@pytest.mark.long
 def test_a_pid_file_that_does_not_name_the_socket_yet_is_of_a_server_that_starts(server, folder):
     server.start()
     file = folder / "postmaster.pid"
@@ -196,6 +204,7 @@ def test_a_pid_file_that_does_not_name_the_socket_yet_is_of_a_server_that_starts
     file.write_text(whole)
 
 
+@pytest.mark.long
 def test_a_path_too_long_for_a_socket_moves_the_socket():
     with tempfile.TemporaryDirectory(prefix="pullback-" + "long" * 25) as name:
         Path(name).chmod(0o755)
@@ -223,6 +232,7 @@ def test_a_folder_with_other_files_is_refused_and_left_alone(folder):
     assert [path.name for path in folder.iterdir()] == ["thesis.tex"]
 
 
+@pytest.mark.long
 def test_a_setting_postgres_refuses_is_told_with_its_own_reason(folder):
     server = EmbeddedPostgres(folder, settings={"shared_buffers": "a lot"})
     try:
@@ -243,6 +253,7 @@ def test_destroying_leaves_nothing(folder):
         time.sleep(0.05)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs Postgres as somebody else")
 def test_for_root_a_closed_parent_stays_closed():
     with tempfile.TemporaryDirectory(prefix="pullback-closed-") as name:

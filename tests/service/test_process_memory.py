@@ -32,6 +32,7 @@ def circles(count):
     return ref(made[-1])
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize(("count", "is_left"), [(1, True), (THRESHOLDS[0], False)])
 def test_young_objects_are_looked_at_where_there_are_enough(collected_by_hand, count, is_left):
     last = circles(count)
@@ -39,6 +40,7 @@ def test_young_objects_are_looked_at_where_there_are_enough(collected_by_hand, c
     assert (last() is not None) == is_left
 
 
+@pytest.mark.long
 def test_objects_that_stayed_twice_are_looked_at_after_enough_looks(collected_by_hand):
     held = [Circle() for _ in range(THRESHOLDS[0])]
     gc.collect(0)

@@ -125,6 +125,7 @@ async def test_whoever_is_sent_as_many_files_as_one_may_is_told_to_come_again(cl
     assert 'pullback_refusals_total{kind="files-of-one-caller"} 1.0' in (await client.get("/metrics")).text
 
 
+@pytest.mark.long
 async def test_a_request_among_hundreds_that_came_before_it_is_answered_when_few_of_them_have_begun(client, begun):
     many = [asyncio.create_task(client.get("/api/v1/projects")) for _ in range(200)]
     await asyncio.sleep(0)

@@ -205,6 +205,7 @@ def owner(postgres_server):
         connection.execute(f"DROP ROLE {name}")
 
 
+@pytest.mark.long
 async def test_an_owner_without_rights_over_roles_is_told_what_to_run(
     owner, postgres_server, migrated_template, report, tmp_path
 ):

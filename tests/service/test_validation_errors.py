@@ -108,6 +108,7 @@ async def test_where_a_body_stops_being_json_is_said(client):
     assert answer.json()["errors"][0]["path"] == "$"
 
 
+@pytest.mark.long
 async def test_nothing_of_an_address_is_refused_in_the_words_of_a_library(client):
     description = (await client.get("/api/v1/openapi.json")).json()
     refused = []

@@ -137,6 +137,7 @@ def empty_database(server):
             connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
+@pytest.mark.long
 def test_a_backup_made_while_uploads_go_on_has_all_that_were_acknowledged_before(
     cluster, server, empty_database, folder
 ):
@@ -155,6 +156,7 @@ def test_a_backup_made_while_uploads_go_on_has_all_that_were_acknowledged_before
     run(cluster, url, "db", "check")
 
 
+@pytest.mark.long
 def test_a_backup_of_the_release_before_is_restored_and_migrated(cluster, server, empty_database, folder):
     with Uploads(cluster.urls[0]) as uploads:
         uploads.wait_for_more()

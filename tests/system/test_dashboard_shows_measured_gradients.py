@@ -30,6 +30,7 @@ def _measured(product, connect, *, timeout_s=90):
     return api, [api.job(job["id"]) for job in jobs]
 
 
+@pytest.mark.long
 def test_from_nothing_to_measured_ratios_in_a_browser_and_back_to_nothing(product, connect, git, browser):
     if PICTURES:
         product.repository = CHECKOUT

@@ -423,7 +423,7 @@ def proxies(cluster):
         proxy.close()
 
 
-@pytest.mark.parametrize("number_of_uploads", [36, pytest.param(UPLOADS, marks=pytest.mark.long(most_s=3600))])
+@pytest.mark.parametrize("number_of_uploads", [6, pytest.param(UPLOADS, marks=pytest.mark.long(most_s=3600))])
 def test_every_acknowledged_write_is_there_once_whatever_is_killed_or_cut(
     cluster, proxies, postgres, until, number_of_uploads
 ):

@@ -174,6 +174,7 @@ def _accepted(fleet, head):
     return fleet.api.get("/api/v1/reports", commit=head)["items"]
 
 
+@pytest.mark.long
 @of_the_engine
 def test_the_commands_of_the_compose_file_measure_a_commit_on_equal_computers_for_a_machine_each(composed_fleet, head):
     fleet = composed_fleet
@@ -197,6 +198,7 @@ def test_the_commands_of_the_compose_file_measure_a_commit_on_equal_computers_fo
         assert fleet.api.http.get("/api/v1/jobs", headers={"Authorization": wrong}).status_code == 401
 
 
+@pytest.mark.long
 def test_an_agent_that_is_killed_says_so_when_it_is_back_and_its_job_is_done_once(fleet, head):
     fleet.serve()
     fleet.work()
@@ -215,6 +217,7 @@ def test_an_agent_that_is_killed_says_so_when_it_is_back_and_its_job_is_done_onc
     assert len(_accepted(fleet, head)) == 1
 
 
+@pytest.mark.long
 def test_an_agent_that_never_comes_back_loses_its_lease_to_the_queue(fleet, head):
     fleet.serve()
     fleet.work()
@@ -255,6 +258,7 @@ def test_a_cancelled_job_ends_its_measuring_and_nothing_is_kept(fleet, head):
     assert _accepted(fleet, head) == []
 
 
+@pytest.mark.long
 def test_sigterm_finishes_the_job_and_then_ends(fleet, head):
     fleet.serve()
     job_id = fleet.ask_for_job(head)
@@ -277,6 +281,7 @@ def test_sigint_gives_the_job_back_at_once(fleet, head):
     assert (job["state"], job["history"][0]["failure_kind"]) == ("queued", "infra")
 
 
+@pytest.mark.long
 def test_two_agents_in_one_folder_are_refused(fleet):
     fleet.serve()
     fleet.agent()

@@ -52,6 +52,7 @@ def test_up_in_a_repository_measures_its_history_and_then_each_new_commit(in_wav
     assert (project["name"], project["repository"]) == ("waves", str(waves.folder))
 
 
+@pytest.mark.long
 def test_up_where_no_project_is_says_how_to_make_one_and_shows_uploads(product):
     done = product.run("up", "--detach", "--port", "0", "--data", str(product.data))
     assert (done.returncode, done.stderr) == (0, "")

@@ -158,9 +158,11 @@ def begun(installed, git, tmp_path):
     return folder, git(folder, "rev-parse", "HEAD")
 
 
+@pytest.mark.parametrize("also_elsewhere", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_newcomer_has_measured_commits_and_a_checked_pull_request_by_the_templates(
-    installed, begun, running, connect, git, github, tmp_path
+    installed, begun, running, connect, git, github, tmp_path, also_elsewhere
 ):
+    """`also_elsewhere`: at a push too, and by GitLab's template."""
     folder, base = begun
     address = running.status()["url"]
     service = {"PULLBACK_SERVER": address, "XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path)}
@@ -174,9 +176,10 @@ def test_a_newcomer_has_measured_commits_and_a_checked_pull_request_by_the_templ
         "github.token": "secret",
     }
     git(folder, "checkout", "-q", "--detach")  # as CI does
-    lines, variables = _github("push", values)
-    pushed = _shell(lines, folder, installed, service | variables)
-    assert pushed.returncode == 0, pushed.stderr
+    if also_elsewhere:
+        lines, variables = _github("push", values)
+        pushed = _shell(lines, folder, installed, service | variables)
+        assert pushed.returncode == 0, pushed.stderr
 
     # A pull request from there, after which somebody else made the same mistake on main.
     git(folder, "checkout", "-qb", "topic", base)
@@ -207,6 +210,10 @@ def test_a_newcomer_has_measured_commits_and_a_checked_pull_request_by_the_templ
     assert comment["body"] == summary.read_text()
     assert "`energy[n=1000,f8,cpu]`" in comment["body"]
     assert f"at {head[:10]} against {base[:10]}, the merge base with main" in comment["body"]
+    reports = connect(address)
+    if not also_elsewhere:
+        assert [report["commit"] for report in reports.get("/api/v1/reports", project="tides")["items"]] == [head]
+        return
 
     job = GITLAB["gradients"]
     request = {
@@ -218,8 +225,8 @@ def test_a_newcomer_has_measured_commits_and_a_checked_pull_request_by_the_templ
     assert "failures=" in (folder / "check.xml").read_text()
     assert {str(folder / each) for each in job["artifacts"]["paths"]} <= {str(each) for each in folder.iterdir()}
 
-    reports = connect(address).get("/api/v1/reports", project="tides")["items"]
-    assert [report["commit"] for report in reports] == [head, head, base]
+    stored = reports.get("/api/v1/reports", project="tides")["items"]
+    assert [report["commit"] for report in stored] == [head, head, base]
 
 
 def test_the_templates_install_by_one_line_that_can_be_changed():
@@ -272,6 +279,7 @@ def _reports(api):
     return {report["commit"] for report in api.get("/api/v1/reports", project="waves")["items"]}
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_the_readmes_upload_is_accepted_without_a_token_and_may_be_repeated(running, waves, connect, tmp_path):
     (example,) = [block for block in re.findall(r"```sh\n(.*?)```", README.read_text(), re.DOTALL) if "curl" in block]

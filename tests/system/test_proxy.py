@@ -34,7 +34,10 @@ NEEDS = {
     name: pytest.mark.skipif(shutil.which(name) is None, reason=f"{name} is not installed")
     for name in ("nginx", "caddy")
 }
-PROXIES = [pytest.param(name, marks=needed) for name, needed in NEEDS.items()]
+PROXIES = [
+    pytest.param("nginx", marks=NEEDS["nginx"]),
+    pytest.param("caddy", marks=[NEEDS["caddy"], pytest.mark.long]),
+]
 DEPLOY = Path(__file__).parents[2] / "deploy"
 MOST_AT_ONCE = 16
 BOOTSTRAP = "the-secret-behind-the-proxy"
@@ -343,12 +346,13 @@ def newer_release(folder):
     return package.parent
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("proxy", "a_second"),
     [
         pytest.param("nginx", 20, marks=NEEDS["nginx"]),
-        pytest.param("nginx", 100, marks=[NEEDS["nginx"], pytest.mark.long]),
-        pytest.param("caddy", 20, marks=[NEEDS["caddy"], pytest.mark.long]),
+        pytest.param("nginx", 100, marks=NEEDS["nginx"]),
+        pytest.param("caddy", 20, marks=NEEDS["caddy"]),
     ],
     indirect=["proxy"],
 )

@@ -311,6 +311,7 @@ def pages_say_the_same(url, demo, slower, wrong):
         assert IS_REAL or "2.0× faster than unfused" in badge
 
 
+@pytest.mark.long
 def test_without_an_agent_the_same_commits_are_told_as_likely_three_commits_late_at_most(story, demo, receivers, until):
     hooks, _ = receivers
     story.begin("absolute", hooks)

@@ -42,6 +42,7 @@ def test_one_up_a_folder_whose_children_are_kept_alive(running, until):
     assert "the api ended unexpectedly (killed by SIGKILL" in (running.data / "logs" / "up.log").read_text()
 
 
+@pytest.mark.long
 def test_down_finds_an_up_whose_state_file_is_of_no_use(running):
     """As after a step of the clock, by which earlier releases took the marked processes for others."""
     before = running.status()
@@ -73,18 +74,19 @@ def test_killing_up_leaves_what_the_next_up_takes_over(running, until):
     assert running.processes() == []
 
 
-def test_ctrl_c_stops_everything_in_the_middle_of_measuring(product, until, tmp_path):
+@pytest.mark.parametrize("measures", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_ctrl_c_stops_everything_also_in_the_middle_of_measuring(product, until, tmp_path, measures):
     log = tmp_path / "log"
-    up = product.start(*product.up_arguments("--suite", "trial"), log=log)
+    up = product.start(*product.up_arguments(*(("--suite", "trial") if measures else ("--no-agent",))), log=log)
     until(lambda: "is ready" in log.read_text(), what="up to be ready")
-    measuring = until(product.measuring, what="measuring")
+    measuring = until(product.measuring, what="measuring") if measures else []
     up.send_signal(signal.SIGINT)
     assert up.wait(60) == 0
     assert product.processes() == []
     assert not any(process.is_running() for process in measuring)
 
 
-@pytest.mark.parametrize("detach", [[], ["--detach"]])
+@pytest.mark.parametrize("detach", [[], pytest.param(["--detach"], marks=pytest.mark.long)])
 def test_a_port_in_use_is_refused_and_nothing_is_started(product, detach):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -99,6 +101,7 @@ def test_a_port_in_use_is_refused_and_nothing_is_started(product, detach):
     assert product.processes() == []
 
 
+@pytest.mark.long
 def test_data_of_another_postgres_is_refused(product):
     postgres = product.data / "postgres"
     postgres.mkdir(parents=True)
@@ -109,6 +112,7 @@ def test_data_of_another_postgres_is_refused(product):
     assert product.processes() == []
 
 
+@pytest.mark.long
 def test_a_database_that_is_not_there_is_refused(product, tmp_path):
     product._environment["DATABASE_URL"] = f"postgresql://nobody@/nothing?host={tmp_path}"
     refused = product.run(*product.up_arguments())
@@ -117,6 +121,7 @@ def test_a_database_that_is_not_there_is_refused(product, tmp_path):
     assert product.processes() == []
 
 
+@pytest.mark.long
 def test_a_database_of_ones_own_is_used_and_left_alone(product, database_url):
     product._environment["DATABASE_URL"] = database_url
     product.up("--no-agent")

@@ -16,6 +16,7 @@ def drawn_for(page):
     return {address.rpartition("width=")[2] for address in chosen}
 
 
+@pytest.mark.long
 def test_charts_are_pinned_ordered_named_and_taken_off_without_a_script(visit, base):
     page = visit(EXPLORED, javascript=False)
     page.get_by_role("link", name=re.compile("^Pin fused: time")).click()

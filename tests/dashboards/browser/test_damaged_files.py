@@ -74,6 +74,7 @@ def test_programs_are_told_with_a_status_of_its_own(damaged):
         assert answer.json()["type"].endswith("damaged")
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     "content", [b"{not json", b"", b"{}", b"[]", b'"\xff"', b'{"cases": null}', b'{"cases": [{"case": {}}]}']
 )

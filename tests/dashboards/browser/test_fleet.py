@@ -66,6 +66,7 @@ def service(empty_base):
         yield client
 
 
+@pytest.mark.long
 def test_pages_tell_what_machines_and_jobs_do(service, made):  # noqa: PLR0915 - many looks at one running service
     def page(path, **query):
         answer = service.get(path, params=query, headers=HTML)
@@ -241,6 +242,7 @@ BEGINNING_IS_SEEN = """(log) => {
 }"""
 
 
+@pytest.mark.long
 @pytest.mark.browser
 def test_the_log_of_a_job_that_failed_opens_at_its_end(empty_base, visit):
     with httpx.Client(base_url=empty_base, timeout=30) as service:

@@ -163,6 +163,7 @@ def test_only_pages_that_plotly_draws_on_may_have_styles_of_their_own(base):
         assert bool(re.search(r"<style|<[^>]*\sstyle=", answer.text)) == drawn, address
 
 
+@pytest.mark.long
 @pytest.mark.browser
 def test_the_heat_map_has_room_for_as_many_columns_as_there_are(visit):
     page = visit("/?project=pullback")
@@ -180,6 +181,7 @@ def test_what_is_no_page_may_load_nothing(base):
         assert answer.headers["content-security-policy"] == "default-src 'none'; frame-ancestors 'none'"
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.browser
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_chart_opened_by_itself_has_its_colours(visit, theme):

@@ -36,6 +36,7 @@ class Hands:
         raise AssertionError(f"{most} steps of the keyboard do not lead to {locator}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["click", "enter"])
 def test_the_commit_that_made_one_array_more_is_found_with_its_plan_and_its_command(browser, measured, way):
     context = browser.new_context(viewport={"width": 1440, "height": 900})

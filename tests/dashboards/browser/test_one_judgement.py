@@ -155,6 +155,7 @@ def name_of(case):
     return f"{case['workload']}[{params},{case['dtype']},{case['device']}]"
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("seed", range(6))
 def test_terminal_api_page_csv_and_markdown_say_the_same_of_a_comparison(client, seed):
     chance, project = random.Random(seed), f"compared-{seed}"
@@ -246,6 +247,7 @@ def at_the_commit(client, project, place):
     }
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("seed", range(3))
 def test_whatever_the_reports_every_page_says_of_a_step_what_compare_says(client, seed):
     chance, project = random.Random(seed), f"mixed-{seed}"
@@ -328,6 +330,7 @@ def told_everywhere(client, project, place):
     return texts
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize(
     ("before", "now", "told"),
     [
@@ -408,6 +411,7 @@ def test_a_ratio_that_moved_is_news_where_compare_calls_it_likely(client, progra
     assert {block["since_tone"] for block in case["variants"]} - {""} == ({"likely-worse"} if news else set())
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("seed", range(3))
 def test_commits_that_nobody_dated_lead_nobody_in_circles(client, seed):
     """Known from a statement alone or imported without a date, a parent stands behind its children."""

@@ -221,6 +221,7 @@ def test_the_workload_page_draws_what_its_table_says(visit):
     assert page.locator(".js-plotly-plot .scatterlayer .point").count() > 20
 
 
+@pytest.mark.long
 def test_a_failed_commit_is_told_with_its_reason_and_has_no_point(visit):
     page = visit(RESTORE)
     assert "relative error 3.1e-02" in page.locator("td.failed").inner_text()
@@ -233,6 +234,7 @@ def test_a_failed_commit_is_told_with_its_reason_and_has_no_point(visit):
     assert 5 not in places
 
 
+@pytest.mark.long
 def test_the_two_plots_share_their_range(visit):
     page = visit(DENSE)
     ranges = page.evaluate(
@@ -243,6 +245,7 @@ def test_the_two_plots_share_their_range(visit):
     assert ranges[0] == ranges[1] == [2, 6]
 
 
+@pytest.mark.long
 def test_hovering_a_point_tells_its_commit(visit):
     page = visit(DENSE)
     page.evaluate("Plotly.Fx.hover(document.getElementById('figure'), [{curveNumber: 1, pointNumber: 9}])")
@@ -285,6 +288,7 @@ def test_the_theme_follows_the_system_until_the_reader_chooses_and_is_remembered
     assert page.get_by_role("button", name="Switch to the dark theme").is_visible()
 
 
+@pytest.mark.long
 def test_a_page_behind_the_button_back_wears_the_theme_that_was_chosen_since(visit, base):
     page = visit("/help", theme="light")
     page.goto(f"{base}/fleet")
@@ -301,6 +305,7 @@ def test_a_page_behind_the_button_back_wears_the_theme_that_was_chosen_since(vis
     assert page.evaluate("document.documentElement.dataset.theme") == "light"
 
 
+@pytest.mark.long
 def test_a_live_page_asks_less_often_while_it_is_told_of_an_error(visit, base):
     page = visit("/help")
     page.clock.install(time=0)
@@ -334,6 +339,7 @@ def test_a_live_page_asks_less_often_while_it_is_told_of_an_error(visit, base):
     assert page.get_by_role("heading", name="Jobs").is_visible()
 
 
+@pytest.mark.long
 def test_times_are_those_of_the_readers_zone_and_the_whole_instant_comes_on_hover(browser, base):
     context = browser.new_context(timezone_id="Asia/Tokyo", locale="en-GB")
     page = context.new_page()
@@ -380,6 +386,7 @@ def test_pages_read_without_javascript(visit):
     assert "fused" in still.text_content()
 
 
+@pytest.mark.long
 def test_nothing_moves_when_the_figure_is_drawn(browser, base):
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     page = context.new_page()
@@ -457,6 +464,7 @@ def test_an_empty_dashboard_says_what_to_do_next(empty_base, visit):
         assert page.locator("nav [aria-current]").inner_text() == title
 
 
+@pytest.mark.long
 def test_no_word_of_a_cell_is_cut_off_where_columns_are_narrow(empty_base, visit, made):
     for place in (10, 11):
         report = made.made_report(place)
@@ -497,6 +505,7 @@ def test_no_interval_is_broken_behind_its_dash_on_a_phone(visit):
         assert said.evaluate(BROKEN_INTERVALS) == [], width
 
 
+@pytest.mark.long
 def test_a_command_keeps_its_button_when_its_part_of_the_page_is_exchanged(empty_base, visit):
     page = visit("/", at=empty_base)
     page.evaluate("document.querySelector('.copied').classList.add('seen')")

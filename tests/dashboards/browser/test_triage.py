@@ -47,6 +47,7 @@ def test_two_keys_triage_the_first_incident_of_the_list_and_letters_in_a_field_a
     page.context.close()
 
 
+@pytest.mark.long
 def test_on_the_page_of_an_incident_v_goes_to_the_verdicts_and_a_key_gives_one(browser, incidents):
     (first, *_) = verdicts(incidents)
     page = browser.new_context().new_page()
@@ -61,6 +62,7 @@ def test_on_the_page_of_an_incident_v_goes_to_the_verdicts_and_a_key_gives_one(b
     page.context.close()
 
 
+@pytest.mark.long
 def test_without_scripts_many_are_ticked_and_judged_at_once(browser, incidents):
     page = browser.new_context(java_script_enabled=False).new_page()
     page.goto(f"{incidents}{LIST}?show=all")

@@ -36,6 +36,7 @@ async def test_nothing_is_said_while_nothing_was_found(history):
     assert "No incident has been confirmed or found likely yet" in page
 
 
+@pytest.mark.long
 async def test_tables_of_verdicts_come_with_the_first_verdict(found):
     assert "2 incidents</a> were confirmed or likely, and none was judged" in " ".join(
         (await found.client.get(PAGE)).text.split()
@@ -63,12 +64,14 @@ async def test_precision_is_what_people_called_right_of_what_they_judged(judged)
     assert "50 %" in page
 
 
+@pytest.mark.long
 async def test_a_verdict_that_was_taken_back_does_not_count(judged):
     (await judged.client.delete("/api/v1/incidents/2/verdict")).raise_for_status()
     whole = (await judged.client.get(f"{PAGE}.json")).json()["whole"]
     assert (whole["right"], whole["noise"]) == (1, 0)
 
 
+@pytest.mark.long
 async def test_the_smallest_step_that_would_be_noticed_is_told_of_each_machine_and_case(history, reports):
     await history.upload(*(history.commit(number) for number in range(1, 25)))
     noticed = (await history.client.get(f"{PAGE}.json")).json()["noticed"]

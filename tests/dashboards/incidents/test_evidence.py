@@ -32,6 +32,7 @@ async def test_every_observation_around_the_change_is_drawn_with_both_levels(his
     assert page.index("Before and since") < page.index('id="triage"') < page.index('id="evidence"')
 
 
+@pytest.mark.long
 async def test_a_level_that_is_back_is_a_third_one(history):
     sizes = (1024.0, 1024.0, 4096.0, 4096.0, 1024.0, 1024.0)
     await history.upload(*(history.commit(number, array_bytes=size) for number, size in enumerate(sizes, 1)))
@@ -51,6 +52,7 @@ async def test_groups_of_a_pair_stand_on_the_axis_of_its_ratio(history):
     assert page.partition('class="forest forest-worse"')[2].partition("</svg>")[0].count("forest-group") == 3
 
 
+@pytest.mark.long
 async def test_what_was_measured_and_did_not_move_speaks_against_it(history):
     """The same count of the same variant is equal at the same commit on another machine."""
     elsewhere = [history.commit(number, machine="other") for number in (1, 2)]

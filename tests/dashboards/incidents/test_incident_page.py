@@ -61,6 +61,7 @@ async def test_every_change_has_its_numbers_and_leads_to_its_case_and_comparison
     assert "measured in turns" in said
 
 
+@pytest.mark.long
 async def test_its_table_has_the_numbers_of_every_change(confirmed, reports):
     answer = await confirmed.client.get(f"{PAGE}.csv")
     assert answer.headers["content-disposition"] == 'attachment; filename="demo-incident-1.csv"'
@@ -102,6 +103,7 @@ async def test_the_commands_measure_the_range_again_and_give_a_verdict(confirmed
     assert view["verdict_command"].startswith("pullback incident verdict 1 expected --note ")
 
 
+@pytest.mark.long
 async def test_what_a_gpu_showed_is_named_with_it_and_measured_again_there(history, reports):
     document = history.paired(history.commit(2), 0.26, "slower")
     for each in (*document["cases"], *document["comparisons"]):
@@ -113,6 +115,7 @@ async def test_what_a_gpu_showed_is_named_with_it_and_measured_again_there(histo
     assert view["reproduce"].endswith("--case 'lstm[n=100,act=tanh,f4,cuda]' --variant fused --device cuda")
 
 
+@pytest.mark.long
 async def test_a_failure_is_measured_again_at_its_commit_alone(history, reports):
     await history.upload(history.commit(1), history.commit(2, wrong=("lstm",)))
     view = (await history.client.get(f"{PAGE}.json")).json()
@@ -150,6 +153,7 @@ async def test_messages_lead_to_the_page(confirmed):
     assert told["url"] == PAGE
 
 
+@pytest.mark.long
 async def test_the_commit_at_which_an_incident_begins_leads_to_it(confirmed, reports):
     view = (await confirmed.client.get(f"/projects/demo/commits/{reports.sha(2)}.json")).json()
     assert [(each["id"], each["href"], each["kind"], each["state"]) for each in view["incidents"]] == [
@@ -160,6 +164,7 @@ async def test_the_commit_at_which_an_incident_begins_leads_to_it(confirmed, rep
     assert (await confirmed.client.get(f"/projects/demo/commits/{reports.sha(1)}.json")).json()["incidents"] == []
 
 
+@pytest.mark.long
 async def test_an_incident_is_marked_once_at_the_first_commit_that_shows_it(confirmed, reports):
     later = confirmed.commit(3, array_bytes=4096.0)
     await confirmed.upload(confirmed.paired(later, 0.26, "slower", reference=reports.sha(1)))
@@ -181,6 +186,7 @@ async def test_the_page_of_a_commit_shows_each_series_that_changed_before_and_af
     assert page.index("Before and after") < page.index("<summary>All results of the report</summary>")
 
 
+@pytest.mark.long
 async def test_what_may_be_the_machine_is_said_with_what_would_tell(history):
     await history.upload(*history.all_values(slower=["ci"]))
     view = (await history.client.get(f"{PAGE}.json")).json()

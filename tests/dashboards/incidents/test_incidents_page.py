@@ -51,6 +51,7 @@ async def test_a_line_has_the_sentence_of_the_service_and_what_it_is_about(sever
     assert "&#34;Unfuse &#39;it&#39; &lt;b&gt;&#34;" in page
 
 
+@pytest.mark.long
 async def test_a_verdict_stands_in_the_line(several):
     answer = await several.client.post("/api/v1/incidents/1/verdict", json={"verdict": "expected"})
     assert answer.status_code == 200, answer.text
@@ -69,6 +70,7 @@ async def test_states_and_kinds_narrow_the_list_by_its_address(several):
     assert (await listed(several, state="refuted"))["empty"]["title"] == "No such incidents"
 
 
+@pytest.mark.long
 async def test_what_costs_most_comes_first_and_what_does_not_work_before_all(history):
     await history.upload(
         history.commit(1),
@@ -80,6 +82,7 @@ async def test_what_costs_most_comes_first_and_what_does_not_work_before_all(his
     assert [(line["kind"], line["commit"][-1]) for line in lines[:2]] == [("wrong_gradient", "4"), ("worse", "3")]
 
 
+@pytest.mark.long
 async def test_what_was_told_is_a_list_of_its_own(several):
     assert {line["id"] for line in (await listed(several, show="told"))["lines"]} == {1}
 

@@ -52,6 +52,7 @@ async def in_views(history, reports, number):
     return "likely" in str(news), "likely" in commit.text, block["since_tone"]
 
 
+@pytest.mark.long
 async def test_a_step_that_is_noise_by_its_own_series_is_likely_in_no_view(history, reports):
     await history.upload(*(measured(history, number) for number in range(1, NOISY)))
     await history.upload(measured(history, NOISY))
@@ -75,6 +76,7 @@ async def test_a_step_beyond_the_noise_of_its_series_is_likely_at_once(history, 
     assert (await compared(history, STEP))["outcome"] == "likely_slower"
 
 
+@pytest.mark.long
 async def test_the_order_of_uploads_decides_nothing(history):
     order = list(range(1, STEP + 2))
     for project in ("demo", "other"):

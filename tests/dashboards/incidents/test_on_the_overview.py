@@ -44,6 +44,7 @@ async def test_the_newest_five_are_shown(history):
     assert '<a href="/projects/demo/incidents">1 more open incident</a>' in (await history.client.get(OVERVIEW)).text
 
 
+@pytest.mark.long
 async def test_the_list_of_projects_shows_open_incidents_before_what_changed_lately(history):
     slower = history.paired(history.commit(2), 0.26, "slower")
     await history.upload(history.commit(1), slower, *(history.commit(number) for number in range(3, 12)))

@@ -54,6 +54,7 @@ async def test_one_verdict_is_of_all_that_are_ticked_and_is_one_line_of_the_audi
     assert len(again) == len(lines)
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("data", "says"),
     [
@@ -90,6 +91,7 @@ async def test_somebody_is_put_in_charge_and_finds_it_among_what_is_theirs(sever
     assert (await several.client.post(f"{LIST}/1/assignee", data={})).status_code in {400, 422}
 
 
+@pytest.mark.long
 async def test_what_cannot_be_measured_or_bisected_says_why(several):
     for action, says in (("confirm", "Incident 1 cannot be measured"), ("bisect", "begins at one commit")):
         answer = await several.client.post(f"{LIST}/1/{action}", headers=HTML)

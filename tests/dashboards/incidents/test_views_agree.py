@@ -124,6 +124,7 @@ async def test_no_view_says_otherwise_than_the_incidents(history, known):
     assert marks == {f"incident {ids[COUNTED]}: worse, confirmed"}
 
 
+@pytest.mark.long
 async def test_boards_name_the_open_incidents_of_what_they_show_and_no_others(history, known):
     board = (await history.client.post("/api/v1/boards", json={"name": "b", "project": "demo"})).json()["id"]
     ends = {"base": [known[COUNTED].reference.sha], "head": [known[COUNTED].commit.sha]}
@@ -153,6 +154,7 @@ async def test_boards_name_the_open_incidents_of_what_they_show_and_no_others(hi
     assert f"/incidents/{known[NOISE].incident.id}" not in page
 
 
+@pytest.mark.long
 async def test_the_page_of_what_is_called_noise_says_how_much_more_is_asked(history, known):
     page = (await history.client.get(f"/projects/demo/incidents/{known[NOISE].incident.id}")).text
     assert re.search(r"Until their next level its series are suspected again only of more than 5\d %\.", page)

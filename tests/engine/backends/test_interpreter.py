@@ -131,6 +131,7 @@ def test_a_power_by_a_number_of_numpys_is_as_wide_as_numpys(tier, dtype):
         assert found.dtype == (x**exponent).dtype
 
 
+@pytest.mark.sample(every=7)
 @pytest.mark.parametrize("tier", pb.TIERS)
 @pytest.mark.parametrize(
     "name", ["b0", "s0", "in0", "v0", "n0", "c5", "state", "program", "copyto", "array", "int", "if"]

@@ -83,6 +83,7 @@ WAYS_TO_CALL = {
 }
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("tier", PLANNED)
 @pytest.mark.parametrize("way", WAYS_TO_CALL)
 def test_what_is_looked_up_in_modules_is_compiled_and_its_changes_are_seen(package, way, tier):
@@ -257,6 +258,7 @@ MODEL = """
 """
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("tier", PLANNED)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_as_projects_hold_them_are_compiled(package, name, tier):
@@ -323,6 +325,7 @@ EFFECTS = """
 """
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.filterwarnings("ignore:careful")
 @pytest.mark.parametrize("tier", PLANNED)
 @pytest.mark.parametrize("name", REFUSED)

@@ -445,6 +445,7 @@ def test_threads_have_their_own_results():
     assert not any(frame.is_busy for frame in bound_frames(plan))
 
 
+@pytest.mark.long
 def test_a_plan_that_changes_its_mind_keeps_few_frames():
     scale = [1.0]
     plan = compiled(lambda x: x * scale[0])

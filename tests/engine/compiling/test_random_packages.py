@@ -23,7 +23,7 @@ import pytest
 
 import pullback as pb
 
-#: Packages in the usual run; more are a long run: `PULLBACK_RANDOM_PACKAGES=500 pytest tests/engine/compiling/test_random_packages.py`.
+#: Packages in the usual run; more are a long run: `PULLBACK_RANDOM_PACKAGES=500 pytest -m "" tests/engine/compiling/test_random_packages.py`.
 PACKAGES = int(os.environ.get("PULLBACK_RANDOM_PACKAGES", "8"))
 CHANGES = 12
 X = np.array([0.3, 0.7, 1.1])
@@ -235,6 +235,7 @@ def written(tmp_path, monkeypatch):
         del sys.modules[module]
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("number", range(PACKAGES))
 def test_plans_do_what_the_package_does_whatever_changes_in_it(number, written):
     choose = random.Random(number)
@@ -514,6 +515,7 @@ CHANGES_OF_VALUES = (
 )
 
 
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize(
     "way", [f"{name} around" for name in AROUND] + [f"{name} of an argument" for name in ARGUMENTS]
 )

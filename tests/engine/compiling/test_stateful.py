@@ -27,6 +27,7 @@ def _layer(act, n):
     return pb.value_and_grad(loss, wrt=("w", "x", "b")), args
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("act", sorted(set(FUNCTIONS) - {"rrelu", "gelu_erf", "logcosh"}))
 def test_a_dense_layer_allocates_nothing_whatever_its_activation(act, arrays_in_steady_state):
     gradient, args = _layer(act, 32)
@@ -70,6 +71,7 @@ def test_the_workloads_allocate_nothing(name, arrays_in_steady_state):
         assert plan.summary()["fallbacks"] == []
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("case", ALL, ids=lambda case: case.primitive.name)
 def test_every_rule_gives_in_kept_memory_what_the_tape_gives(case):
     primitive, params = case.primitive, tuple(case.params)
@@ -124,6 +126,7 @@ VIEWS_OF_NUMBERS = {
 }
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("tier", ["fused", "stateful", "native"])
 @pytest.mark.parametrize("case", VIEWS_OF_NUMBERS)
 def test_an_array_made_of_a_number_is_not_written_to_while_it_is_held(case, tier):
@@ -234,6 +237,7 @@ def test_guards_captures_and_overwrites_in_kept_memory():
     assert plan.summary()["fallbacks"] == []
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i4", "i8", "u1", "?", "c16"])
 @pytest.mark.parametrize("number", [2, 2.5, -0.0, True, 1j, np.float32(0.1)])
 def test_numbers_keep_their_part_in_promotion(dtype, number):

@@ -91,6 +91,7 @@ def test_rows_of_minus_infinity_are_the_logarithm_of_zero_without_a_warning():
 # --- reductions, orders, products -----------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("axis", [None, 0, 1, (0, 2)])
 @pytest.mark.parametrize("reduce", [np.max, np.min, np.sum, np.mean, np.var, np.std])
 def test_reductions(reduce, axis, keeps_its_memory):
@@ -198,6 +199,7 @@ LAYERS = {
 }
 
 
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("asked", [(0,), (1,), (2,), (0, 1, 2)], ids=["parameters", "x", "state", "all"])
 @pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
 @pytest.mark.parametrize("name", sorted(LAYERS))
@@ -212,6 +214,7 @@ def test_recurrent_layers_with_an_initial_state(name, bias, asked, keeps_its_mem
     keeps_its_memory(loss, params, normal(STEPS, BATCH, INPUTS), normal(BATCH, HIDDEN), wrt=asked)
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("steps", [1, 4])
 @pytest.mark.parametrize("name", sorted(LAYERS))
 def test_stacks_of_recurrent_layers(name, steps, keeps_its_memory):
@@ -244,6 +247,7 @@ def test_reshapes_that_are_no_views(keeps_its_memory):
 # --- convolutions and pooling ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("pointwise", [False, True])
 @pytest.mark.parametrize("options", [{}, {"stride": 2, "pad": 1}, {"dilation": 2, "pad": ((1, 2),)}, {"groups": 2}])
 @pytest.mark.parametrize("rank", [1, 2, 3])

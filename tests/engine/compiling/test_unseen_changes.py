@@ -469,6 +469,7 @@ class Mode(enum.Flag):
 CASES["combined flags"] = around(lambda held: lambda x: np.sum(x) * len(held.value), Mode.A, Mode.A | Mode.B, Mode(0))
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("name", CASES)
 def test_plans_see_it(name):
     for tier in ("fused", "stateful", "native"):

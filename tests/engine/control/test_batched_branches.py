@@ -73,6 +73,7 @@ def one_by_one(transformed, batch):
     return np.stack([transformed(np.array(x)) for x in batch])
 
 
+@pytest.mark.sample(every=7)
 @pytest.mark.parametrize("tier", pb.TIERS)
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
 def test_the_branch_that_is_not_taken_reaches_neither_values_nor_gradients(function, tier):

@@ -77,6 +77,7 @@ def _of_what_was_stored_into(x, c, taken):
     return pb.cond(taken, lambda c: np.sqrt(np.sum(y)) * c, lambda c: c * 2.0, c)
 
 
+@pytest.mark.sample(every=7)
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize(
     "function",
@@ -122,6 +123,7 @@ def _steps(x, n):
     return taken
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("tier", TIERS[1:])
 @pytest.mark.parametrize(
     "function",

@@ -33,6 +33,7 @@ def assert_same(ours, theirs):
         np.testing.assert_allclose(mine, other, rtol=1e-10)
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("every", [1, 3, 4, 11, 20])
 def test_gradients_of_first_and_second_order_are_those_without(arguments, every, reverse):

@@ -150,6 +150,7 @@ def test_tangents_are_those_of_the_tape(name):
     assert_same(compiled(pushed, *args), pushed(*args))
 
 
+@pytest.mark.sample(every=4)
 @every_program
 @pytest.mark.parametrize("modes", ["reverse over reverse", "forward over reverse", "reverse over forward"])
 def test_second_order_is_that_of_the_tape(name, modes):
@@ -168,6 +169,7 @@ def test_second_order_is_that_of_the_tape(name, modes):
     assert_same(pb.compile(second, tier="fused")(*args), second(*args))
 
 
+@pytest.mark.sample(every=3)
 @every_program
 def test_a_batch_is_example_by_example(name):
     function, args = PROGRAMS[name]
@@ -369,6 +371,7 @@ def random_body(program, outputs):
     return body
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 @given(steps, st.tuples(*[st.integers(0, 9)] * 3), st.booleans(), st.integers(1, 4), st.integers(0, 99))
 def test_random_bodies_against_the_unrolled_loop(program, outputs, reverse, length, seed):

@@ -26,11 +26,13 @@ def check(subject):
         assert bits(subject, emulator, seed) == in_order, subject.name
 
 
+@pytest.mark.long
 def test_nests_of_plans_have_the_same_bits_in_any_order(nests_of_plans):
     for subject in nests_of_plans[::2]:
         check(subject)
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("seed", range(300, 316))
 def test_random_nests_have_the_same_bits_in_any_order(seed, monkeypatch):
     if seed % 2:

@@ -21,6 +21,7 @@ EVERY = 8 if nests.EVERY > 1 else 1
 needs_ptxas = pytest.mark.skipif(ptxas() is None, reason="NO KERNELS ARE ASSEMBLED: ptxas of CUDA is not installed")
 
 
+@pytest.mark.sample(every=2)
 @needs_ptxas
 @pytest.mark.parametrize("architecture", PTX_OF)
 def test_kernels_of_plans_have_no_stack_and_few_registers(architecture, nests_of_plans, tmp_path):
@@ -41,6 +42,7 @@ def test_kernels_of_random_nests_that_read_by_positions_have_no_stack_and_few_re
         check_assembled(kernels_of(subject), architecture, tmp_path)
 
 
+@pytest.mark.long
 @needs_ptxas
 def test_kernels_of_too_many_values_at_once_are_found(tmp_path, monkeypatch):
     """Vectors of 64 numbers, four at a time."""

@@ -57,11 +57,13 @@ def check(moved):
         assert nbytes <= planned[root] if root in shared else nbytes == planned[root]
 
 
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("moved", MOVES, ids=lambda moved: moved.node.primitive.name)
 def test_what_is_moved_is_numpys_and_every_element_is_written_once(moved):
     check(moved)
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("moved", OVER, ids=lambda moved: moved.node.primitive.name)
 def test_what_is_stored_in_place_is_numpys_and_nothing_else_is_written(moved):
     check(moved)

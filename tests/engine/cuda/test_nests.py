@@ -29,17 +29,20 @@ def check(subject):
     memory.bits()
 
 
+@pytest.mark.long
 def test_nests_of_plans_are_those_of_the_native_tier(nests_of_plans):
     assert len(nests_of_plans) > 80
     for subject in nests_of_plans:
         check(subject)
 
 
+@pytest.mark.sample(every=7)
 @pytest.mark.parametrize("seed", range(RANDOM))
 def test_random_nests_are_those_of_the_native_tier(seed):
     check(random_subject(seed))
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("subject", random_readers(range(3000, 3000 + RANDOM)), ids=lambda one: one.name)
 def test_random_nests_that_read_by_positions_are_those_of_the_native_tier(subject):
     check(subject)
@@ -58,12 +61,14 @@ def cut(monkeypatch):
         monkeypatch.setattr(grids, name, value)
 
 
+@pytest.mark.sample(every=7)
 @pytest.mark.parametrize("seed", range(1000, 1000 + RANDOM))
 @pytest.mark.usefixtures("cut")
 def test_random_nests_in_many_blocks_are_those_of_the_native_tier(seed):
     check(random_subject(seed))
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("subject", random_readers(range(4000, 4000 + RANDOM)), ids=lambda one: one.name)
 @pytest.mark.usefixtures("cut")
 def test_random_nests_in_many_blocks_that_read_by_positions_are_those_of_the_native_tier(subject):

@@ -127,6 +127,7 @@ def _check(function, x, seed=1):
     return rows, loaded
 
 
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__[1:])
@@ -192,6 +193,7 @@ def test_rows_keep_what_they_promise_of_their_pointers_and_in_shared_memory():
                 assert max(kernel.shared_bytes for kernel in kernels.kernels) <= grids.MOST_SHARED
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.skipif(ptxas() is None, reason="NO KERNELS ARE ASSEMBLED: ptxas of CUDA is not installed")
 @pytest.mark.parametrize("architecture", PTX_OF)
 def test_rows_have_no_stack_and_few_registers(architecture, tmp_path):

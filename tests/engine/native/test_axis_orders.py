@@ -103,6 +103,7 @@ def test_an_axis_that_a_value_has_twice_is_left_alone():
     assert arranged(function, np.ones((80, 70))) == {}
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("points", [96, 131])
 def test_values_and_gradients_are_those_of_the_interpreter(dtype, points):

@@ -67,6 +67,7 @@ def layer(x, w, b):
 
 
 # --- what is computed -----------------------------------------------------------------------------------------------------
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize(
     ("m", "k", "n"), [(40, 3, 33), (64, 5, 64), (17, 1, 130), (1, 4, 700), (700, 4, 1), (129, 70, 47)]
@@ -77,6 +78,7 @@ def test_every_size_of_blocks_and_of_what_is_left(m, k, n, dtype, always):
         check(layer, x, w, bias)
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("number", range(16))
 def test_random_products_and_nests(number, always):
     rng = np.random.default_rng(number)
@@ -153,6 +155,7 @@ def test_what_is_not_finite_stays_where_it_is(always):
 
 
 # --- memory ---------------------------------------------------------------------------------------------------------------
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     "function",
     [

@@ -1,7 +1,7 @@
 """Native programs read and write nothing beside what they are given: they run with closed pages around every array.
 
 Each group of programs runs in a process of its own, and the last name that it prints is that of the one that ended it.
-Every sixth program is run for every change, the whole by `make test-long`; `PULLBACK_FENCED_SIZES=20 pytest -m long
+Every twelfth program is run for every change, the whole by `make test-long`; `PULLBACK_FENCED_SIZES=20 pytest -m long
 tests/engine/native/test_fences.py` takes more sizes of each program, up to all.
 """
 
@@ -34,7 +34,7 @@ def _in_a_process(*command):
 WHOLE = ["rules 0 2", "rules 1 2", "workloads", "golden", "sizes 0 2", "sizes 1 2", "random"]
 
 
-@pytest.mark.parametrize("group", ["all 0 6", *(pytest.param(group, marks=LONG) for group in WHOLE)])
+@pytest.mark.parametrize("group", ["all 0 12", *(pytest.param(group, marks=LONG) for group in WHOLE)])
 def test_programs_stay_inside_of_what_they_are_given(group):
     done = _in_a_process("-m", "tests.engine.native.fences", *group.split(), "--sizes", SIZES)
     last = done.stdout.splitlines()[-1:]
@@ -44,7 +44,7 @@ def test_programs_stay_inside_of_what_they_are_given(group):
 
 
 @pytest.mark.parametrize(
-    "group", ["all 1 24", pytest.param("golden", marks=LONG), pytest.param("sizes 0 6", marks=LONG)]
+    "group", ["all 1 48", pytest.param("golden", marks=LONG), pytest.param("sizes 0 6", marks=LONG)]
 )
 def test_blocks_of_kernels_stay_inside_of_what_they_are_given(group):
     done = _in_a_process("-m", "tests.engine.native.fences", *group.split(), "--sizes", SIZES, "--cut")

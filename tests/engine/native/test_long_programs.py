@@ -45,6 +45,7 @@ def test_a_program_of_many_kernels_is_functions_of_a_bounded_length():
     assert max(part.count("call void") for part in parts) <= MOST_CALLS
 
 
+@pytest.mark.long
 def test_the_text_of_a_program_grows_with_its_length_alone():
     sizes = [emitted(count)[1].count("\n") for count in (150, 300, 600)]
     assert sizes[2] - sizes[1] < 2.2 * (sizes[1] - sizes[0])
@@ -160,7 +161,8 @@ def test_the_garbage_collector_waits_while_a_program_is_compiled_and_goes_on_aft
     assert seen == [False, False]
 
 
-@pytest.mark.parametrize("returned", ["a value", "an argument too"])
+@pytest.mark.sample(every=2)
+@pytest.mark.parametrize("returned", ["an argument too", "a value"])
 def test_a_program_in_parts_gives_what_the_tape_gives(monkeypatch, returned):
     monkeypatch.setattr("pullback.passes.loops.rolling.roll_loops", lambda graph, _: graph)
     monkeypatch.setenv("PULLBACK_CACHE", "0")
@@ -189,6 +191,7 @@ def test_a_node_that_a_pass_leaves_is_the_same_node_and_is_typed_once(monkeypatc
     check_graph(same, typed)
 
 
+@pytest.mark.long
 def test_jacobians_of_thirty_thousand_rows_are_no_more_kernels_than_those_of_ten():
     def reprojection(row):
         turn, point, scale = row[:3], row[3:6], row[6]

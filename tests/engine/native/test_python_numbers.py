@@ -50,6 +50,7 @@ ARITHMETIC = {
 }
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("name", ARITHMETIC)
 @pytest.mark.parametrize("n", [3, True])
 def test_arithmetic_that_may_raise_is_native_where_it_does_not(name, n):
@@ -64,6 +65,7 @@ def test_arithmetic_that_may_raise_is_native_where_it_does_not(name, n):
     assert "calls are native" in plan.explain()
 
 
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("name", ARITHMETIC)
 @pytest.mark.parametrize(("x", "n"), [(2.5, 0), (0.0, 2), (0.0, -1), (-2.5, 3), (1e300, 3), (np.inf, 2), (np.nan, 2),
     (2.5, 2**40), (2.5, 2**62), (2.5, -(2**63)), (1e-300, 2)])  # fmt: skip
@@ -87,6 +89,7 @@ def test_arithmetic_raises_what_python_raises(name, x, n):
         np.testing.assert_allclose(found, expected, rtol=4e-16)
 
 
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("tier", pb.TIERS)
 @pytest.mark.parametrize(
     "n", [True, 3, np.True_, np.int64(3), np.array([True, False, True]), np.array([1, 2, 3], "i4")]
@@ -119,6 +122,7 @@ LOOPS = {
 }
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("name", LOOPS)
 def test_arithmetic_of_python_numbers_inside_loops_and_branches_is_native(name):
     gradient = pb.value_and_grad(LOOPS[name])
@@ -190,6 +194,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.sample(every=7)
 @pytest.mark.parametrize("tier", pb.TIERS)
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_power_of_integers_by_a_negative_one_is_a_float(name, tier):

@@ -329,6 +329,7 @@ OF_NUMBERS = {
 }
 
 
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("tier", pb.TIERS)
 @pytest.mark.parametrize("number", [0.3, 2, True], ids=str)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

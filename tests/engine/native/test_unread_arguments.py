@@ -6,6 +6,7 @@ import pytest
 import pullback as pb
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", "u2", "i4", "u4", "u8", "f2", "c8", "c16"])
 @pytest.mark.parametrize("length", [3, 40])
 def test_what_is_not_read_may_be_of_any_dtype(dtype, length):

@@ -82,6 +82,7 @@ def test_a_kernel_between_two_nests_that_has_nothing_to_do_with_them_does_not_ke
     assert len(before_and_after(function, np.ones((4, 4)), np.ones((4, 4)))[1]) == 1
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("seed", range(20))
 def test_merged_programs_give_what_the_interpreter_gives(seed):
     rng = np.random.default_rng(seed)

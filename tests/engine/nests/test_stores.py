@@ -158,6 +158,7 @@ def loss(form):
     return of_form
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("x", [X, LARGE], ids=["small", "large"])
 @pytest.mark.parametrize("form", FORMS)
 def test_a_store_copies_nothing_where_the_array_is_not_read_behind_it(form, x):
@@ -178,6 +179,7 @@ def test_the_interpreter_copies_parts_at_most(form, copies):
     assert plan.summary()["copies"] == copies[0]
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize(("form", "copies"), FORMS.items())
 def test_gradients_are_those_of_the_tape_with_the_copies_that_values_need(form, copies):
     plan = pb.compile(pb.value_and_grad(loss(form)), tier="native")
@@ -235,6 +237,7 @@ def of_a_batch(x):
     return np.sum(np.cos(pb.vmap(one)(x)))
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("tier", ["stateful", "native"])
 @pytest.mark.parametrize("function", [of_a_scan, of_a_loop, of_a_while_loop, of_a_batch])
 def test_stores_in_loops_and_batches_are_those_of_the_tape(function, tier):

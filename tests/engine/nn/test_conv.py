@@ -36,6 +36,7 @@ GEOMETRIES = [
 ]
 
 
+@pytest.mark.sample(every=7)
 @pytest.mark.parametrize(("axes", "stride", "pad", "dilation", "groups"), GEOMETRIES)
 @pytest.mark.parametrize("column_bytes", [window_products.COLUMN_BYTES, 300], ids=["blocks", "bands"])
 def test_convolutions_and_their_transposes_are_right(axes, stride, pad, dilation, groups, column_bytes, monkeypatch):

@@ -72,6 +72,7 @@ def value_and_gradients(name, wrt):
     return run
 
 
+@pytest.mark.sample(every=4)
 @every_layer
 @with_and_without_bias
 @pytest.mark.parametrize("given", [True, False], ids=["initial states", "zeros"])
@@ -99,6 +100,7 @@ def test_the_loop_over_the_public_cell_gives_the_layer(name):
             np.testing.assert_allclose(found[step][kind] if name == "lstm" else found[step], sequence[step], rtol=1e-12)
 
 
+@pytest.mark.sample(every=5)
 @every_layer
 def test_forward_mode_reverse_mode_and_differences_agree_to_the_second_order(name):
     block = parameters(name)
@@ -142,6 +144,7 @@ def test_all_four_nestings_of_second_order_agree(name):
     np.testing.assert_allclose(forward_over_forward, expected @ direction.array, rtol=1e-9)
 
 
+@pytest.mark.sample(every=9)
 @every_layer
 @with_and_without_bias
 @pytest.mark.parametrize("tier", [tier for tier in pb.TIERS if tier != "unfused"])

@@ -14,6 +14,7 @@ PATTERNS = {
 }
 
 
+@pytest.mark.sample(every=7)
 @pytest.mark.parametrize("name", PATTERNS)
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("tier", pb.TIERS)

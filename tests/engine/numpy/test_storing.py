@@ -59,6 +59,7 @@ def added(x, key, value):
     return y
 
 
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize(("ours", "numpys"), [(pb.numpy.updated, stored), (pb.numpy.added, added)], ids=["set", "add"])
 @each_key
 @each_tier

@@ -201,6 +201,7 @@ PROGRAMS = [
 each_program = pytest.mark.parametrize("program", PROGRAMS, ids=[program.__name__ for program in PROGRAMS])
 
 
+@pytest.mark.sample(every=9)
 @each_program
 @pytest.mark.parametrize("tier", pb.TIERS)
 def test_values_are_numpys_and_gradients_those_of_differences(program, tier):

@@ -101,6 +101,7 @@ def parts_of(args):
     return [part for z in args for part in (z.real, z.imag)]
 
 
+@pytest.mark.sample(every=5)
 @every_function
 def test_values_derivatives_tiers_and_batches_agree(name, agrees_everywhere):
     function, *args = FUNCTIONS[name]

@@ -14,6 +14,7 @@ T, U = RNG.normal(size=(2, 3, 4)), RNG.normal(size=(3, 4, 2))
 C, D = RNG.normal(size=(2, 3)), RNG.normal(size=(2, 3))
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize(
     ("function", "args"),
     [
@@ -96,6 +97,7 @@ SUBSCRIPTS = [
 ]
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize(("subscripts", "args"), SUBSCRIPTS, ids=[s for s, _ in SUBSCRIPTS])
 def test_einsum(subscripts, args, like_numpy):
     like_numpy(lambda *xs: np.einsum(subscripts, *xs), *args)
@@ -162,6 +164,7 @@ OF_SMALL = {
 }
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("tier", pb.TIERS)
 @pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u8", "?"])
 @pytest.mark.parametrize("subscripts", OF_SMALL)
@@ -180,6 +183,7 @@ def test_einsum_casts_to_a_dtype_that_holds_all_values_only():
         assert pb.compile(lambda a: np.einsum("i->", a, dtype="f8"), tier=tier)(V.astype("f4")).dtype == "f8"
 
 
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("tier", pb.TIERS)
 @pytest.mark.parametrize("number", [2, 2.5, True, np.float32(2.5), np.int8(3)])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i2"])

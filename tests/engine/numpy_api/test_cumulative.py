@@ -10,6 +10,7 @@ ZEROS = np.array([[2.0, 0.0, 3.0, 0.0, 1.0], [1.0, 2.0, 0.0, 4.0, 5.0]])
 T = np.cumsum(np.abs(A[0])) + 1
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize(
     "function",
     [

@@ -66,12 +66,14 @@ OF_REAL = {
 }
 
 
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("name", OF_REAL)
 def test_transforms_of_real_values(name, agrees_everywhere):
     function, shape = OF_REAL[name]
     agrees_everywhere(lambda a: both_parts(function(a)), real(*shape))
 
 
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("name", OF_COMPLEX)
 def test_transforms_of_complex_values(name, agrees_everywhere):
     function, shape = OF_COMPLEX[name]

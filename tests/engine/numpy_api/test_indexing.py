@@ -58,6 +58,7 @@ def test_reading_n_rows_of_positions_makes_one_dense_buffer(peak_bytes):
     assert read(100_000) < 3 * 8 * 100_000
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize(
     "function",
     [

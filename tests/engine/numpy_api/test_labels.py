@@ -44,6 +44,7 @@ def differences(function, step=1e-6):
 PROGRAMS = [classes, by_name, one_hot, counted, grouped]
 
 
+@pytest.mark.sample(every=9)
 @TIERS
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("is_argument", [True, False])

@@ -101,6 +101,7 @@ for _order in (None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf):
     )
 
 
+@pytest.mark.sample(every=7)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_values_derivatives_tiers_and_batches_agree(name, agrees_everywhere):
     function, *args = FUNCTIONS[name]

@@ -105,6 +105,7 @@ PROGRAMS = [
 ]  # fmt: skip
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 @pytest.mark.parametrize("tier", [tier for tier in pb.TIERS if tier != "unfused"])
 def test_plans_compute_with_what_a_mask_selects(program, tier):

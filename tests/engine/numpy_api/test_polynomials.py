@@ -11,6 +11,7 @@ M = RNG.normal(size=(3, 5))
 X = np.linspace(-1.0, 2.0, 5)
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize(
     ("function", "args"),
     [

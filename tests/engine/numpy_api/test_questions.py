@@ -104,6 +104,7 @@ TRANSFORMS = {
 }
 
 
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("value", VALUES)

@@ -18,6 +18,7 @@ OF_AXES = [
 ]  # fmt: skip
 
 
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("axis", AXES)
 @pytest.mark.parametrize("reduce", OF_AXES, ids=lambda f: f.__name__)
 def test_over_axes(reduce, axis, like_numpy):
@@ -26,6 +27,7 @@ def test_over_axes(reduce, axis, like_numpy):
         like_numpy(lambda a: reduce(a, axis=axis, keepdims=True), A, order=1, fused=False)
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize(
     "function",
     [
@@ -60,6 +62,7 @@ def test_options(function, like_numpy):
     like_numpy(function, A)
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("axis", [None, 1, (0, 2)])
 @pytest.mark.parametrize(
     "reduce", [np.nansum, np.nanprod, np.nanmean, np.nanvar, np.nanstd, np.nanmax, np.nanmin, np.nanmedian],
@@ -232,6 +235,7 @@ def test_whole_numbers_keep_all_of_their_digits_and_their_type(function, dtype):
     assert result.dtype == function(x).dtype
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("tier", pb.TIERS)
 @pytest.mark.parametrize(
     ("dtype", "wanted"), [("i8", "i4"), ("i4", "i8"), ("i1", "i2"), ("f8", "i4"), ("i8", "f4"), ("?", "i4")]
@@ -249,6 +253,7 @@ def test_means_of_whole_numbers_have_the_dtype_that_is_asked_for(dtype, wanted, 
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("tier", pb.TIERS)
 @pytest.mark.parametrize("dtype", ["i8", "i1", "u1", "?", "f4", "f8"])
 @pytest.mark.parametrize("wanted", ["i8", "i4", "f4", "f8"])

@@ -96,11 +96,13 @@ PADDING = [
 ]
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("function", RESHAPING)
 def test_reshaping(function, like_numpy):
     like_numpy(function, A)
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("function", REARRANGING)
 def test_rearranging(function, like_numpy):
     like_numpy(function, A)

@@ -14,6 +14,7 @@ METHODS = ["lower", "higher", "nearest", "midpoint", "weibull", "median_unbiased
 METHODS.append("interpolated_inverted_cdf")
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize(
     "function",
     [
@@ -73,6 +74,7 @@ def test_quantiles_of_integers_are_between_them(function, dtype):
     assert result.dtype == function(x).dtype
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("function", [np.median, np.nanmedian])
 @pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i4", "i8", "f2", "f4", "c8"])
 @pytest.mark.parametrize("numbers", [[100, 0, 120, 90], [100, 0, 120, 90, 3], [7]])
@@ -88,6 +90,7 @@ def test_a_median_is_a_mean_in_its_dtype(function, dtype, numbers):
         assert np.asarray(result).dtype == np.asarray(expected).dtype
 
 
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("function", [np.quantile, np.nanquantile])
 @pytest.mark.parametrize("method", ["linear", *METHODS])
 @pytest.mark.parametrize("dtype", ["i1", "u1", "i8", "f2", "f4"])
@@ -110,6 +113,7 @@ def test_quantiles_are_of_real_numbers(function, dtype):
             call(x)
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 @pytest.mark.parametrize(
     "function",

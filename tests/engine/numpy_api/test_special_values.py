@@ -23,6 +23,7 @@ def slope(function, x):
     return pb.jvp(function, (x,), (np.ones_like(x),))[1]
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize(
     "function",
     [
@@ -104,6 +105,7 @@ def test_a_window_that_nobody_asks_about_has_no_gradient():
     np.testing.assert_array_equal(gradient, [0, 0, 0, 1])
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize(
     ("a", "b", "by_a", "by_b"),
     [
@@ -138,6 +140,7 @@ def test_the_mixed_derivative_of_a_power_at_exponent_zero_is_one_over_the_base()
     np.testing.assert_allclose(hessian, [[0, 1 / 3], [1 / 3, np.log(3) ** 2]])
 
 
+@pytest.mark.sample(every=7)
 @pytest.mark.parametrize("axis", [None, 0, -1, 1])
 @pytest.mark.parametrize(
     "function",
@@ -173,6 +176,7 @@ def test_numbers_have_the_axes_that_numpy_gives_them(function, axis):
     assert np.shape(value) == np.shape(expected)
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize(
     ("function", "a", "b", "expected"),
     [
@@ -225,6 +229,7 @@ def test_values_at_infinity_are_limits_and_of_one_dtype(function, expected, dtyp
         np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("axis", [0, -1, None, (0, 2), ()], ids=str)
 @pytest.mark.parametrize(
     "options", [{}, {"keepdims": True}, {"initial": 0.3}, {"where": np.array([True, False, True, True])}], ids=str

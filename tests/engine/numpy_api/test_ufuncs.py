@@ -26,6 +26,7 @@ OF_TWO = [
 ]  # fmt: skip
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("function", ANYWHERE, ids=lambda f: f.__name__)
 def test_of_one(function, like_numpy):
     like_numpy(function, X)
@@ -45,6 +46,7 @@ def test_arccosh(like_numpy):
     like_numpy(np.arccosh, POSITIVE + 1)
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("function", OF_TWO, ids=lambda f: f.__name__)
 def test_of_two_with_broadcasting(function, like_numpy):
     like_numpy(function, POSITIVE, ROW)
@@ -52,6 +54,7 @@ def test_of_two_with_broadcasting(function, like_numpy):
     like_numpy(lambda b: function(1.7, b), ROW, fused=False)
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     "function",
     [
@@ -233,6 +236,7 @@ OF_NUMBERS = [
 ]
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("tier", pb.TIERS)
 @pytest.mark.parametrize(("function", "number"), OF_NUMBERS)

@@ -35,6 +35,7 @@ OPTIMIZERS = [
 ]
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=str)
 @pytest.mark.parametrize("tier", ["fused", "native"])
 def test_a_training_step_is_one_plan_and_the_same_in_every_tier(optimizer, tier):

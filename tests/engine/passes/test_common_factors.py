@@ -33,6 +33,7 @@ def check_native(function, *args, **tolerance):
     np.testing.assert_allclose(pb.compile(function, tier="native")(*args), expected, **tolerance)
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize(
     ("function", "args", "products"),
     [

@@ -120,6 +120,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_programs_with_transforms_agree_in_all_tiers_and_with_differences(program):
     args = PROGRAMS[program]
@@ -138,6 +139,7 @@ def test_programs_with_transforms_agree_in_all_tiers_and_with_differences(progra
         assert plan.summary()["arrays"] == 0
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_tangents_second_order_and_batches_are_those_of_the_tape(program):
     args = PROGRAMS[program]
@@ -177,6 +179,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize(("name", "shape", "axes", "norm", "dtype"), CASES)
 def test_transforms_are_numpys(name, shape, axes, norm, dtype):
     function = partial(getattr(np.fft, name), norm=norm, **axes)
@@ -502,6 +505,7 @@ def random_program(seed):
     return program
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("seed", range(int(os.environ.get("PULLBACK_RANDOM_PROGRAMS", "8"))))
 def test_random_programs_of_complex_steps_agree_with_the_tape(seed):
     program = random_program(seed)

@@ -119,12 +119,14 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_matrices_of_any_shape_have_the_gradients_of_the_tape(name, shape):
     agree(FUNCTIONS[name], matrices(*shape))
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("triangle", ["L", "U"])
 @pytest.mark.parametrize("shape", [(1, 1), (2, 2), (6, 6), (30, 30), (5, 4, 4)], ids=str)
 def test_eigenvalues_and_vectors_have_the_gradients_of_the_tape(shape, triangle):
@@ -142,6 +144,7 @@ def test_single_precision_stays_single():
     agree(lambda a: np.linalg.qr(a)[1] @ np.linalg.pinv(a), matrices(5, 3).astype("f4"), tolerance=1e-3)
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("shape", [(4, 4), (6, 3), (3, 6)], ids=str)
 @pytest.mark.parametrize("rcond", [None, 0.5, 0.0, -1.0])
 def test_least_squares_of_one_or_several_right_sides_have_the_gradients_of_the_tape(shape, rcond):

@@ -21,6 +21,7 @@ def substituted(m):
     return np.sum(y**2)
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     "function",
     [

@@ -139,6 +139,7 @@ def test_forms_of_chains_give_what_they_give_as_written(function):
 HUGE, TINY = 1e200, 1e-300
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("x", "c"),
     [

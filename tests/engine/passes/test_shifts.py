@@ -176,6 +176,7 @@ def depending(why):
     return function
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("why", DEPENDING)
 def test_an_extremum_that_something_depends_on_has_its_derivative(why):
     assert held_graph(depending(why), X)[1] == 0
@@ -213,6 +214,7 @@ def without_an_exponential(x):
     return highest + np.mean(x - highest[:, None], axis=1)
 
 
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("function", [log_sum_exp, softmax, log_softmax, attention, without_an_exponential])
 @pytest.mark.parametrize("places", [[(0, 0)], [(0, 0), (0, 3)], [(1, k) for k in range(5)]])
 @pytest.mark.parametrize("number", SPECIAL)

@@ -63,6 +63,7 @@ def test_factors_that_would_have_to_be_copied_stay_a_stack():
     )
 
 
+@pytest.mark.long
 @hypothesis.given(
     stack=st.lists(st.integers(1, 3), min_size=1, max_size=3),
     sizes=st.tuples(*(st.integers(1, 4),) * 3),

@@ -132,6 +132,7 @@ def test_bodies_are_ordered_too():
     assert names.index("mul") < names.index("set_at")
 
 
+@pytest.mark.long
 def test_a_chain_of_a_thousand_stores_is_ordered():
     def function(x):
         y = np.sin(x)

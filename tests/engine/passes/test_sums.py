@@ -36,6 +36,7 @@ def names_of(graph):
     return [node.primitive.name for node in graph.nodes]
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("function", "args", "size"),
     [

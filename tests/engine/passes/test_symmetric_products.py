@@ -23,6 +23,7 @@ def multiplications_of(graph):
     return sum(node.outputs[0].type.size * node.inputs[0].type.shape[1] for node in products)
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize(
     ("function", "x", "part"),

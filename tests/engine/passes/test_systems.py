@@ -114,6 +114,7 @@ def test_a_filter_written_as_a_loop_of_python_is_one_native_loop(native_only):
     assert names.count("lu") < 5  # of steps that are not as the others; 30 as written
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 8])
 @pytest.mark.parametrize("stack", [(), (11,)], ids=str)
 def test_determinants_have_their_gradient_at_singular_matrices_too(size, stack):
@@ -182,6 +183,7 @@ def agree(function, a, b, tier, tolerance):
         np.testing.assert_allclose(slope, other, rtol=tolerance, atol=tolerance * max(1, np.abs(other).max()))
 
 
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 9, 17, 40, 70])
 def test_systems_of_any_size_are_solved_as_the_tape_solves_them(name, size):
@@ -191,6 +193,7 @@ def test_systems_of_any_size_are_solved_as_the_tape_solves_them(name, size):
     agree(FUNCTIONS[name], scaled(size, "f8"), rng().normal(size=(size, 2)), tier, 1e-10)
 
 
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("stack", [(1,), (3,), (19,), (2, 4)], ids=str)
 def test_stacks_of_any_shape_are_solved_as_the_tape_solves_them(name, stack):
@@ -234,6 +237,7 @@ def test_matrices_may_lie_in_any_order_and_with_gaps(size):
 
 
 # --- what NumPy refuses ---------------------------------------------------------------------------------------------------------
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("tier", ["fused", "stateful", "native"])
 @pytest.mark.parametrize("size", [1, 3, 20])
 @pytest.mark.parametrize("stack", [(), (6,)], ids=str)

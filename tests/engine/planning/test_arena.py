@@ -39,6 +39,7 @@ def test_buffers_that_are_alive_at_once_share_no_bytes():
             assert last < other_first or other_last < first or end <= other_begin or other_end <= begin
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("tier", ["fused", "stateful"])
 def test_compiling_takes_work_in_proportion_to_the_operations(tier):
     def calls(length):

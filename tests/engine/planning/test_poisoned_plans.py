@@ -87,6 +87,7 @@ def _fits_broadcast(a, b):
 SHAPES = st.sampled_from([(3, 4), (4,), (3, 1), (), (4, 3), (1,), (0, 3)])
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("tier", ["fused", "stateful"])
 @settings(max_examples=60, deadline=None)
 @given(program=programs(), x_shape=SHAPES, w_shape=SHAPES, seed=st.integers(0, 1000), layout=st.sampled_from("CFS"))

@@ -32,6 +32,7 @@ def operands(dtype, trans_a="N", trans_b="N", order="C"):
     return draw(rng, (4, 5), dtype, order), a, b, draw(rng, (4, 5), dtype)
 
 
+@pytest.mark.sample(every=3)
 @FLAGS
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("orders", list(itertools.product("CF", repeat=2)), ids="".join)
@@ -43,6 +44,7 @@ def test_the_value_is_that_of_the_formula(trans_a, trans_b, dtype, orders):
     np.testing.assert_allclose(c, want, rtol=1e-5 if c.dtype.itemsize // (1 + (c.dtype.kind == "c")) == 4 else 1e-12)
 
 
+@pytest.mark.sample(every=3)
 @TIERS
 @FLAGS
 def test_gradients_by_all_five_operands(tier, trans_a, trans_b):

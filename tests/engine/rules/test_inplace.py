@@ -183,6 +183,7 @@ def positive(shape, seed=0):
     return np.random.default_rng(seed).uniform(0.5, 2.0, size=shape)
 
 
+@pytest.mark.sample(every=9)
 @TIERS
 @pytest.mark.parametrize("name", BINARY + UNARY)
 @pytest.mark.parametrize("other_shape", [(3, 4), (4,), ()], ids=str)

@@ -45,6 +45,13 @@ def _function(case: Case):
 
 
 every_case = pytest.mark.parametrize("case", ALL, ids=_name)
+FIRST = {case.primitive.name: _name(case) for case in reversed(ALL)}
+one_case_of_each_rule = pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=() if FIRST[case.primitive.name] == _name(case) else pytest.mark.long) for case in ALL],
+    ids=_name,
+)
+"""The others are long."""
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +73,7 @@ def test_forward_reverse_and_differences_agree(case):
     pb.testing.check_grads(_function(case), _moving(case))
 
 
-@every_case
+@one_case_of_each_rule
 def test_second_order_agrees(case):
     weights = np.random.default_rng(2).normal(size=np.shape(_function(case)(*_moving(case))))
 
@@ -79,6 +86,7 @@ def test_second_order_agrees(case):
     pb.testing.check_grads(gradient_norm, _moving(case), rtol=1e-4)
 
 
+@pytest.mark.sample(every=2)
 @every_case
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_inferred_type_is_the_type_of_the_value(case, dtype):
@@ -92,8 +100,9 @@ def test_inferred_type_is_the_type_of_the_value(case, dtype):
     assert (np.shape(value), value.dtype) == (inferred.shape, inferred.dtype)
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("tier", ["fused", "native"])
-@every_case
+@one_case_of_each_rule
 def test_plans_give_what_the_tape_gives(case, tier):
     weights = np.random.default_rng(1).normal(size=np.shape(_function(case)(*_moving(case))))
 

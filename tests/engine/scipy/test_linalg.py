@@ -83,6 +83,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_values_derivatives_tiers_and_batches_agree(name):
     function, *args = FUNCTIONS[name]

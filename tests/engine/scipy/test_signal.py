@@ -13,6 +13,7 @@ def normal(*shape):
     return np.random.default_rng(sum(shape)).normal(size=shape)
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("function", ["convolve", "fftconvolve", "correlate"])
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 @pytest.mark.parametrize("shapes", [((6,), (3,)), ((5, 4), (2, 3)), ((4, 4), (3, 4))], ids=str)

@@ -33,6 +33,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_values_derivatives_tiers_and_batches_agree(name, agrees_everywhere):
     function, *args = FUNCTIONS[name]

@@ -19,6 +19,7 @@ DENSITIES = ("pdf", "logpdf")
 PROBABILITIES = ("cdf", "logcdf", "sf", "logsf")
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("name", INSIDE)
 @pytest.mark.parametrize("method", DENSITIES + PROBABILITIES)
 def test_values_and_derivatives_by_point_location_and_scale(name, method, agrees_everywhere):

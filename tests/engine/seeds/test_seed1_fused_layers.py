@@ -61,6 +61,7 @@ WITH_BIAS = [(act, layer, True) for act in ACTIVATIONS for layer in LAYERS]
 WITHOUT = [(act, [*LAYERS][place % len(LAYERS)], False) for place, act in enumerate(ACTIVATIONS)]
 
 
+@pytest.mark.sample(every=7)
 @pytest.mark.parametrize(("act", "layer", "bias"), WITH_BIAS + WITHOUT)
 def test_s1_1_fused_layers_equal_their_expression(act, layer, bias):
     function, w, x = LAYERS[layer]
@@ -216,6 +217,7 @@ def test_s1_4_a_parameter_that_is_differentiated_has_its_gradient(tier):
 
 
 # --- S1-5 -----------------------------------------------------------------------------------------------------------
+@pytest.mark.sample(every=4)
 @every_activation
 @pytest.mark.parametrize("tier", pb.TIERS)
 def test_s1_5_a_pullback_gives_the_same_rows_every_time(act, tier):
@@ -410,6 +412,7 @@ def random_program(seed):
     return program, kept
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("seed", range(60))
 def test_s1_2_random_programs_are_right_and_what_they_keep_stays(seed):
     program, kept = random_program(seed)

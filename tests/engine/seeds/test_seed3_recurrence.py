@@ -149,6 +149,7 @@ def test_s3_3_without_an_initial_state_its_step_costs_no_product(name, products)
 
 
 # --- S3-6 -------------------------------------------------------------------------------------------------------------
+@pytest.mark.sample(every=3)
 @every_layer
 def test_s3_6_without_bias_the_block_is_smaller_and_the_gradient_has_no_entry(name):
     with_bias, without = parameters(name), parameters(name, bias=False)

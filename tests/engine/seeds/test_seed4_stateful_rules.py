@@ -357,6 +357,7 @@ def test_s4_5_frames_released_out_of_order_raise(context):
 # --- S4-6 ---------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(every=5)
 @EVERY_TIER
 @pytest.mark.parametrize("flags", ["NN", "TN", "NT", "TT", "CC"])
 @pytest.mark.parametrize(

@@ -154,6 +154,7 @@ def compared(clone, tmp_path, monkeypatch, nvml_answers):
     return compared
 
 
+@pytest.mark.long
 def test_a_commit_is_compared_with_itself_on_a_device(compared):
     sha, report = compared()
     (time,) = [row for row in report["comparisons"] if row["metric"] == "time"]
@@ -177,6 +178,7 @@ def test_commits_that_do_not_fit_beside_what_others_hold_are_tried_again(compare
     )
 
 
+@pytest.mark.long
 def test_commits_that_would_not_fit_on_an_idle_device_are_tried_once(compared, nvml_answers):
     nvml_answers("quiet", memory=900_000_000)
     with pytest.raises(

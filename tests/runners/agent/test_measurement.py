@@ -136,6 +136,7 @@ def test_a_job_that_compares_commits_of_the_engine_gives_comparisons_of_all_tier
     assert {len(row.log_ratios) for row in stored.comparisons if row.metric == "time"} == {2}
 
 
+@pytest.mark.long
 def test_a_job_that_compares_a_commit_with_itself_gives_comparisons_and_nothing_else(measured, waves):
     report = measured(waves, reference=waves.first, effort=2)
     assert (report["id"], report["commit"]["sha"], report["cases"]) == (KEY, waves.first, [])
@@ -144,6 +145,7 @@ def test_a_job_that_compares_a_commit_with_itself_gives_comparisons_and_nothing_
     assert (row["variant"], row["reference"], row["candidate"]) == ("waves", waves.first, waves.first)
 
 
+@pytest.mark.long
 def test_a_project_is_measured_by_what_its_own_commit_says(measured, waves):
     report = measured(waves)
     (case,) = report["cases"]
@@ -153,6 +155,7 @@ def test_a_project_is_measured_by_what_its_own_commit_says(measured, waves):
     assert report["harness"]["engine"] != report["commit"]
 
 
+@pytest.mark.long
 def test_two_commits_of_a_project_are_compared_by_the_workloads_of_the_newer(measured, waves):
     waves.slow_down(30)
     waves.write("bench/total.py", (waves.folder / "bench/total.py").read_text().replace("4000", "4001"))

@@ -134,6 +134,7 @@ def test_without_events_the_devices_own_time_is_not_known():
     assert calls == ["queued", "awaited"] * 21 + ["cold", "queued", "awaited"] * call_times.MOST_COLD_CALLS
 
 
+@pytest.mark.long
 def test_a_run_on_a_device_has_the_peers_that_are_there(measured, tmp_path):
     report = measured(commit={"sha": "a" * 40, "title": "t", "dirty": False})
     (case,) = report["cases"]
@@ -190,6 +191,7 @@ def test_older_reports_of_a_device_are_shown_as_they_were(measured):
     assert "cold" not in console.file.getvalue() + markdown_of(report) + page_of(report, "").partition("<script>")[0]
 
 
+@pytest.mark.long
 def test_throttled_slices_are_repeated_ten_times_and_then_kept_and_marked(measured, standin, nvml_answers):
     nvml_answers("throttled")
     report = measured()
@@ -312,6 +314,7 @@ def test_members_of_a_comparison_are_examined_alone_and_have_room_together_with_
     assert timed == {True: examined, False: both, None: []}[with_twin]
 
 
+@pytest.mark.long
 def test_members_that_are_examined_apart_do_not_differ_by_hash_seed_and_stack_position(standin, monkeypatch, timed):
     draws = []
 
@@ -373,6 +376,7 @@ def test_where_no_size_has_room_the_comparison_ends_with_the_one_that_may_have_i
     assert raised.value.may_pass is may_pass
 
 
+@pytest.mark.long
 def test_variants_without_a_form_are_refused_by_name_and_the_rest_is_measured(standin, tiny_suite):
     told = []
     names = ["torch", "autograd", "numpy"]

@@ -21,6 +21,7 @@ def expected(name):
     return json.loads((DATA / name).read_text())
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("tier", pb.TIERS)
 def test_bundle_adjustment(tier):
     sizes, camera, point, weight, feature = lines("ba_input.txt")

@@ -30,6 +30,7 @@ def ask(tool, message):
     return json.loads(tool.stdout.readline())
 
 
+@pytest.mark.long
 def test_a_conversation_from_start_to_end_of_input(tool):
     assert ask(tool, {"id": 0, "kind": "start", "eval": "hello"})["config"]["threads"] == 1
     assert ask(tool, {"id": 1, "kind": "define", "module": "hello"})["success"] is True

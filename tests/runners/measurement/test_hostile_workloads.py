@@ -101,6 +101,7 @@ def wrong(tmp_path_factory):
     return run(tmp_path_factory.mktemp("wrong"), {name: here for name, (here, _) in WRONG.items()})
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("name", WRONG)
 def test_what_goes_wrong_after_the_first_call_has_no_time(wrong, name):
     done, variants = wrong
@@ -110,6 +111,7 @@ def test_what_goes_wrong_after_the_first_call_has_no_time(wrong, name):
     assert variants[name]["metrics"] == {}
 
 
+@pytest.mark.long
 def test_a_workload_that_ignores_its_children_is_measured_and_what_one_leaves_running_ends_with_it(tmp_path):
     marker = f"{os.getpid()}4321"
     begin = f"__import__('subprocess').Popen(['sleep', '{marker}'], start_new_session={{apart}}) if is_fork is False and calls == 1 else None"

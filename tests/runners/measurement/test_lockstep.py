@@ -363,6 +363,7 @@ class Starting:
         pass
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(("asked", "rounds"), [(0, FEWEST_ROUNDS), (30, FEWEST_ROUNDS + 30), (1000, 100)])
 def test_turns_go_on_while_the_next_group_starts(faulty_workloads, sound_case, asked, rounds):
     lineup = Lineup(sound_case, [Member("right"), Member("right", role="twin")], WorkerSettings([faulty_workloads]))

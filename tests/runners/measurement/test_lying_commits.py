@@ -69,6 +69,7 @@ def test_an_engine_that_does_not_lie_is_measured_and_its_gradient_checked_outsid
     assert len(variant["metrics"]["time"]["processes"]) == 2
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("lie", LIES)
 def test_a_lie_is_doubtful_with_the_reason_and_has_no_time(lie, tmp_path, monkeypatch):
     program, said = LIES[lie]

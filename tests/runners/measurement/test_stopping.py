@@ -64,6 +64,7 @@ NOISES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("noise", NOISES)
 def test_equal_programs_are_called_different_once_in_twenty_sessions_at_most(monkeypatch, sound_case, noise):
     outcomes, _ = sessions(monkeypatch, sound_case, 0.0, NOISES[noise], SESSIONS)

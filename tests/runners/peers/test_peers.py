@@ -84,6 +84,7 @@ def installed(peer):
     return peer
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize(("peer", "case"), TURNS)
 def test_a_peer_computes_the_value_and_gradients_of_the_closed_form(peer, case):
     workload = find_workload(case.workload)

@@ -110,6 +110,7 @@ def assert_equal(report):
     assert abs(rows["time"]["log_ratio"]) < 0.1
 
 
+@pytest.mark.long
 def test_a_slower_commit_is_found_and_an_equal_one_is_not_accused(compare, repository):
     repository.commit("first")
     repository.write("README", "words")
@@ -163,6 +164,7 @@ def test_bytecode_that_somebody_committed_makes_no_difference(repository):
     assert built(repository).subject.digest == first.subject.digest is not None
 
 
+@pytest.mark.long
 def test_what_is_installed_has_a_digest_of_its_own(repository):
     build_a_wheel(repository)
     repository.commit("first")
@@ -188,6 +190,7 @@ def test_a_workload_that_is_not_committed_yet_measures_both_commits(compare, rep
     assert_equal(json.loads(done.stdout))
 
 
+@pytest.mark.long
 def test_commits_with_other_requirements_have_an_environment_each(compare, repository, tmp_path):
     for version in ("1", "2"):
         file = wheel(tmp_path / "wheels", version)
@@ -204,7 +207,8 @@ def test_commits_with_other_requirements_have_an_environment_each(compare, repos
     assert_equal(report)
 
 
-@pytest.mark.parametrize("asked", [("compare", "--against", "HEAD"), ("run", "--commits", "HEAD"), ("run",)])
+@pytest.mark.sample(every=3)
+@pytest.mark.parametrize("asked", [("run",), ("run", "--commits", "HEAD"), ("compare", "--against", "HEAD")])
 def test_commands_tell_what_they_make_before_they_measure(command, repository, tmp_path, asked):
     repository.write("requirements.txt", f"--no-index\n{wheel(tmp_path / 'wheels', '1')}\n")
     repository.write("pullback.toml", '[build]\nrequirements = ["requirements.txt"]\ncommands = ["true"]\n[measure]\n'
@@ -219,6 +223,7 @@ def test_commands_tell_what_they_make_before_they_measure(command, repository, t
     ]
 
 
+@pytest.mark.long
 def test_a_commit_that_is_older_than_the_requirements_has_the_environment_of_today(repository, tmp_path):
     old = repository.commit("first")
     repository.write("requirements.txt", f"--no-index\n{wheel(tmp_path / 'wheels', '1')}\n")
@@ -227,6 +232,7 @@ def test_a_commit_that_is_older_than_the_requirements_has_the_environment_of_tod
     assert built(repository, old).environment == built(repository).environment
 
 
+@pytest.mark.long
 def test_a_commit_that_is_older_than_the_requirements_is_built_again_when_these_are_others(repository, tmp_path):
     old = repository.commit("first")
     repository.write("pullback.toml", '[build]\nrequirements = ["requirements.txt"]\n'
@@ -267,6 +273,7 @@ def at_work(session):
     return found
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize(("number", "status"), [("INT", 130), ("TERM", 143)])
 @pytest.mark.parametrize("asked", [("run", "--commits", "HEAD"), ("compare", "--against", "HEAD")], ids=" ".join)
 def test_a_signal_to_the_command_alone_ends_a_build_with_all_it_has_started(
@@ -387,6 +394,7 @@ def test_a_wheel_is_built_and_installed_beside_the_environment(repository):
     assert ready.outside == ()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("asks_for_more", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_what_builds_wheels_is_installed_once_unless_it_asks_for_more(repository, tmp_path, asks_for_more):
     build_a_wheel(repository)
@@ -505,6 +513,7 @@ def test_what_a_commit_lacks_is_named(repository, build, said, tmp_path, monkeyp
     assert said in str(error.value)
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("project", "said"),
     [
@@ -533,6 +542,7 @@ def test_a_project_that_cannot_be_compared_is_refused_with_status_2(compare, rep
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.long
 def test_a_commit_that_cannot_be_imported_stops_no_other_of_a_range(command, repository, tmp_path):
     text = (repository.folder / "src/waves.py").read_text()
     repository.commit("first")
@@ -547,6 +557,7 @@ def test_a_commit_that_cannot_be_imported_stops_no_other_of_a_range(command, rep
     assert [report["commit"]["title"] for report in json.loads(done.stdout)] == ["third"]
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("imports", ["", PROJECT])
 def test_a_commit_that_cannot_be_loaded_names_its_line_and_leaves_the_traceback(command, compare, repository, imports):
     repository.write("pullback.toml", imports or PROJECT.replace('import = ["waves"]', ""))
@@ -567,6 +578,7 @@ def test_a_commit_that_cannot_be_loaded_names_its_line_and_leaves_the_traceback(
     assert 'waves.py", line 1, in <module>' in log.read_text()
 
 
+@pytest.mark.long
 def test_a_commit_that_cannot_be_loaded_ends_no_search(command, repository):
     repository.commit("first")
     repository.write("src/waves.py", "def broken(:\n")
@@ -578,6 +590,7 @@ def test_a_commit_that_cannot_be_loaded_ends_no_search(command, repository):
     assert f"{sha[:10]} unusable, commit {sha[:10]} cannot be measured: SyntaxError" in done.stderr
 
 
+@pytest.mark.long
 def test_a_range_ends_with_what_changed_between_its_commits(command, repository):
     repository.commit("first")
     repository.slow_down(3)
@@ -607,6 +620,7 @@ RAISES = """
 """
 
 
+@pytest.mark.sample(every=6)
 @pytest.mark.parametrize("asked", [("run",), ("run", "--commits", "HEAD"), ("compare", "--against", "HEAD~1")])
 @pytest.mark.parametrize("install", ["path", "wheel"])
 def test_what_is_raised_names_the_line_of_the_library_as_the_commit_has_it(command, repository, asked, install):
@@ -644,6 +658,7 @@ def test_a_reference_without_any_workload_in_common_is_refused(compare, reposito
     assert f"the reference {sha[:10]} has none of the workloads: not yet" in done.stderr
 
 
+@pytest.mark.long
 def test_a_workload_that_an_older_commit_cannot_import_is_no_file_to_fix(command, compare, repository):
     repository.commit("first")
     (repository.folder / "src/waves.py").rename(repository.folder / "src/tides.py")
@@ -718,6 +733,7 @@ def test_commits_without_a_variant_in_common_are_refused(compare, repository):
     assert "newer" in done.stderr
 
 
+@pytest.mark.long
 def test_a_variant_that_a_commit_does_not_have_is_told_and_takes_no_time_of_the_others(compare, repository):
     repository.write(
         "pullback.toml", (repository.folder / "pullback.toml").read_text().replace('variants = ["waves"]\n', "")
@@ -755,6 +771,7 @@ def test_without_a_numpy_form_the_known_variants_are_those_that_are_declared(com
     assert (done.returncode, done.stderr) == (2, "pullback: no variant 'fused'; known: waves\n")
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("file", ["csrc/kernel.c", "rust/src/lib.rs", "setup.cfg", "CMakeLists.txt", "include/k.hpp"])
 def test_what_is_compiled_makes_commits_differ_wherever_it_lies(repository, file):
     repository.write("pullback.toml", '[build]\ncommands = ["true"]\nimport = ["waves"]\n')
@@ -770,6 +787,7 @@ def test_what_is_compiled_makes_commits_differ_wherever_it_lies(repository, file
     assert [each["title"] for each in find_commits(find_project(repository.folder), "HEAD~2..HEAD")] == ["second"]
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("way", ["-r pinned/all.txt", "--requirement=pinned/all.txt", "-c pinned/all.txt"])
 def test_what_requirements_include_makes_another_environment(repository, tmp_path, way):
     repository.write("requirements.txt", f"--no-index\n{wheel(tmp_path / 'wheels', '1')}\n{way}\n")
@@ -804,6 +822,7 @@ def test_a_commit_is_built_again_for_other_flags_of_a_compiler(repository, tmp_p
     assert (tmp_path / "flags").read_text() == "-O0\n-O3\n"
 
 
+@pytest.mark.long
 def test_an_environment_whose_python_was_uninstalled_is_made_again(repository, tmp_path):
     repository.write("requirements.txt", f"--no-index\n{wheel(tmp_path / 'wheels', '1')}\n")
     repository.write("pullback.toml", '[build]\nrequirements = ["requirements.txt"]\n')
@@ -859,6 +878,7 @@ def test_commits_of_which_nothing_is_imported_are_told_to_be_the_same(command, r
     assert "the workloads import nothing from the commit's src/, so that each commit would be the same" in done.stderr
 
 
+@pytest.mark.long
 def test_a_namespace_package_of_a_commit_is_seen(compare, repository):
     (repository.folder / "src/sea").mkdir()
     (repository.folder / "src/waves.py").rename(repository.folder / "src/sea/waves.py")
@@ -895,6 +915,7 @@ def test_a_workload_file_that_ends_the_process_is_said(command, repository):
     assert "cannot load workloads: exit status 0" in done.stderr
 
 
+@pytest.mark.long
 def test_a_workload_that_was_edited_and_not_committed_is_said_not_to_be_measured(compare, repository):
     repository.commit("first")
     repository.write("README", "words")
@@ -923,6 +944,7 @@ def test_what_a_link_leads_to_makes_commits_differ(repository, link):
     assert built(repository).subject.digest != first.subject.digest
 
 
+@pytest.mark.long
 def test_an_installed_package_is_not_compared_in_the_place_of_a_commit_that_has_none(compare, repository, tmp_path):
     file = wheel(tmp_path / "wheels", "1", waves=(repository.folder / "src/waves.py").read_text())
     repository.write("requirements.txt", f"--no-index\n{file}\n")

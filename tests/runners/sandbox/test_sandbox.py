@@ -220,6 +220,7 @@ time.sleep(100)
 """
 
 
+@pytest.mark.sample(every=6)
 @pytest.mark.parametrize(
     ("build", "limits", "timeout_s", "kind", "said"),
     [
@@ -310,6 +311,7 @@ def _kept(data):
     return {str(each): each.read_bytes() for each in files}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("trusted", [pytest.param(True, marks=pytest.mark.long), False])
 def test_what_a_job_writes_into_its_cache_reaches_no_other_job(job, repository, data, trusted):
     assert job("sandbox")["failure"] is None
@@ -342,6 +344,7 @@ with open(os.environ["HOME"] + "/said.txt", "a") as file:
 """
 
 
+@pytest.mark.long
 def test_object_code_that_a_build_writes_is_gone_when_commits_are_measured(job, repository):
     source = (repository.folder / "src/waves.py").read_text()
     repository.write("src/waves.py", f"{PLANT}\n{source}")
@@ -382,6 +385,7 @@ if home.name == "candidate":
 """
 
 
+@pytest.mark.long
 @needs_landlock
 def test_of_two_commits_that_are_compared_none_writes_what_the_other_one_loads(job, repository):
     reference = repository.commit("the reference")
@@ -447,6 +451,7 @@ with open(os.environ["HOME"] + "/said.txt", "a") as file:
 """
 
 
+@pytest.mark.long
 def test_both_commits_of_a_comparison_are_built_by_the_candidates_file_before_any_is_measured(job, repository):
     repository.write("hostile.py", SEEN)
     reference = repository.commit("the reference, whose own file has no command")
@@ -456,6 +461,7 @@ def test_both_commits_of_a_comparison_are_built_by_the_candidates_file_before_an
     assert answer["said"] == [[reference], sorted([reference, candidate])]
 
 
+@pytest.mark.long
 def test_a_report_that_is_a_link_to_a_secret_is_not_sent(job, data):
     build = f"""
 import os, sys
@@ -511,6 +517,7 @@ def served(tmp_path):
         yield [server.server_address[1] for server in both]
 
 
+@pytest.mark.long
 def test_builds_reach_listed_hosts_by_the_agents_proxy_and_measured_code_reaches_nothing(job, spy, repository, served):
     source = (repository.folder / "src/waves.py").read_text()
     repository.write("src/waves.py", f"{spy('')}\n{source}")

@@ -57,6 +57,7 @@ def test_value_and_directional_derivative_match_the_function(case):
         assert abs((there - back) / (2 * step) - along) <= 1e-6 * size, name
 
 
+@pytest.mark.sample(every=4)
 @named([*CASES, *OTHERS])
 def test_the_tape_agrees_with_the_closed_form(case):
     workload = find_workload(case.workload)

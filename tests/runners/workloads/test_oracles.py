@@ -61,6 +61,7 @@ def copied(inputs):
     return {name: np.copy(value) if isinstance(value, np.ndarray) else value for name, value in inputs.items()}
 
 
+@pytest.mark.sample(every=3)
 @NAMED
 def test_value_and_directional_derivative_match_the_function(case):
     workload = find_workload(case.workload)

@@ -411,6 +411,7 @@ async def test_what_an_answer_took_is_what_is_charged(start_service, tmp_path):
         assert (await client.get(f"{API}/whoami")).status_code == 429
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("path", ["/readyz", f"{API}/openapi.json", f"{API}/whoami", f"{API}/projects"])
 async def test_what_everybody_is_served_is_limited_by_address(costly, path):
     expected = 401 if path.endswith("projects") else 200

@@ -62,6 +62,7 @@ async def test_the_widest_gap_is_halved_first(backfill):
     assert numbers(await backfill(order="bisect", limit=9)) == [8, 6, 4, 2]
 
 
+@pytest.mark.long
 async def test_commits_with_results_of_the_suite_on_the_device_are_not_missing(client, backfill, reports):
     def measured(number, **changes):
         return client.post("/api/v1/reports", json=reports.report(number, **changes))
@@ -104,6 +105,7 @@ async def test_only_the_newest_commits_are_looked_at(backfill):
     assert (told["looked_at"], told["missing"], numbers(told)) == (2, 2, [9, 8])
 
 
+@pytest.mark.long
 async def test_backfills_and_wishes_at_once_make_one_job_for_each_commit(client, backfill, reports, session):
     def wish(number):
         told = {"sha": reports.sha(number)}
@@ -121,6 +123,7 @@ async def test_backfills_and_wishes_at_once_make_one_job_for_each_commit(client,
     assert list(made.values()) == [1] * 9
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("changes", "status", "said"),
     [

@@ -63,6 +63,7 @@ async def test_a_name_is_there_once_for_each_owner_and_project(client):
     assert len((await client.get(f"{API}/boards")).json()["items"]) == 4
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     "chart",
     [
@@ -82,6 +83,7 @@ async def test_what_is_no_chart_is_refused(client, chart):
     assert (answer.status_code, bool(answer.json()["errors"])) == (422, True)
 
 
+@pytest.mark.long
 async def test_a_board_holds_forty_charts(client):
     await client.post(f"{API}/projects", json={"name": "demo"})
     board = await made(client)

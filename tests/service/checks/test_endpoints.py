@@ -134,6 +134,7 @@ async def test_times_beside_the_one_that_decides_fail_nothing(upload, check, hea
     assert counted(await check()) == {}
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize(("driver", "found"), [("570.86.15", {"likely": 1}), ("580.1", {})])
 async def test_another_driver_of_a_device_is_another_level_and_no_commit_is_blamed(
     upload, check, head, reports, driver, found
@@ -171,6 +172,7 @@ async def test_a_variant_that_the_same_suite_did_not_measure_is_missing(upload, 
     assert answer["counts"]["missing"] == 3
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize(
     "other", [{"machine": "another"}, {"harness": {"version": "0.1", "suite": "trial", "quality": "clean"}}]
 )
@@ -261,6 +263,7 @@ async def test_other_machines_only_are_not_enough(upload, check, head, reports):
     assert answer["counts"]["compared"] == 0
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("releases", "lacks", "notes"),
     [
@@ -305,6 +308,7 @@ async def test_what_compares_on_one_machine_is_compared_whatever_others_measured
     assert (answer["lacks"], answer["notes"]) == ([], [])
 
 
+@pytest.mark.long
 async def test_machines_that_disagree_are_both_named(upload, check, head, reports):
     one, other = head(comparisons=[statement(reports)]), head(machine="small")
     other["comparisons"] = [statement(reports, log_ratio=0.0, low=-0.005, high=0.005, outcome="same")]
@@ -382,6 +386,7 @@ def of_device(device, document):
     return document
 
 
+@pytest.mark.long
 async def test_each_device_gets_a_job_of_its_own_where_an_agent_has_it(client, upload, check, head, reports, enroll):
     for device in ("cpu", "cuda"):
         await upload(of_device(device, reports.report(BASE)), of_device(device, head()))
@@ -416,6 +421,7 @@ async def test_findings_name_the_device_and_what_another_device_measured_is_not_
     assert found == {("regression", "cuda", case), ("missing", "cuda", case)}
 
 
+@pytest.mark.long
 async def test_no_job_is_proposed_for_what_was_measured_in_turns_or_by_another_tool(
     upload, check, head, reports, enroll
 ):

@@ -80,6 +80,7 @@ async def test_one_round_of_work_does_what_its_chores_defer(client, report, data
     assert await waiting(session) == 0
 
 
+@pytest.mark.long
 async def test_done_chores_leave_no_rows(client, report, database_url, session):
     await client.post("/api/v1/reports", json=report)
     await worker.run_once(database_url)
@@ -126,6 +127,7 @@ async def test_counts_added_up_are_those_counted_anew(client, reports, database_
     assert (await session.execute(select(*columns))).one() == added
 
 
+@pytest.mark.long
 async def test_a_chore_cannot_begin_while_an_upload_leans_on_it(client, reports, database_url, database):
     async def unfollowed():
         async with database.reading() as now:

@@ -44,6 +44,7 @@ async def test_a_page_of_branches_looks_at_no_others(project, looking):
     assert rows_of(plan["Plan"]) < 300
 
 
+@pytest.mark.long
 async def test_all_branches_are_listed_once_and_those_without_commits_are_not(client, project):
     names = (await client.get("/api/v1/branches?project=demo&format=csv")).text.splitlines()[1:]
     assert len(names) == len(set(names)) == MANY + 1  # and main

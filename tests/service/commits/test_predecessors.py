@@ -98,6 +98,7 @@ def test_no_commit_follows_one_that_stands_behind_it_or_was_made_from_it():
     assert places_followed(places, {1: stub}) == {}
 
 
+@pytest.mark.long
 async def test_a_way_through_many_commits_leads_all_that_descend_from_them(told, session):
     await told((1, None))
     for number in range(2, 60):  # a chain of which only the ends are measured, and whose commits are known

@@ -248,6 +248,7 @@ VARYING = [
 ]
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(("older", "newer"), VARYING)
 async def test_counts_that_differ_from_call_to_call_are_judged_as_in_the_terminal(
     upload, compare, reports, older, newer
@@ -261,6 +262,7 @@ async def test_counts_that_differ_from_call_to_call_are_judged_as_in_the_termina
     assert (found["reason"] is None) == (found["outcome"] != "ambiguous")
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("order", [(1, 2), (2, 1)])
 async def test_counts_made_with_another_numpy_are_not_blamed_on_the_commit(upload, compare, reports, order):
     def measured(commit, numpy, machine="box"):
@@ -366,6 +368,7 @@ async def test_a_time_that_nobody_measured_is_no_count(upload, compare, reports)
     )
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("asked", "status", "said"),
     [

@@ -33,6 +33,7 @@ def table(response):
     return list(csv.DictReader(io.StringIO(response.text)))
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("url", LISTED)
 async def test_every_query_is_a_file_in_every_format(measured, url):
     more = "&" if "?" in url else "?"
@@ -100,6 +101,7 @@ async def test_points_of_many_series_come_in_pages_too(measured):
     assert len(seen) == len(set(seen)) == 24
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("accept", "expected"),
     [
@@ -118,6 +120,7 @@ async def test_accept_chooses_the_format(measured, accept, expected):
     assert answer.headers["content-type"] == expected
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("url", "status"),
     [

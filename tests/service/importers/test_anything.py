@@ -84,6 +84,7 @@ def dumps(value):
     return json.dumps(value).encode("utf-8", "surrogatepass")
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("name", DOCUMENTS)
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
@@ -96,6 +97,7 @@ def test_a_file_with_anything_at_any_place(name, data):
     )
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("name", registry.NAMES)
 @settings(max_examples=25, deadline=None)
 @given(value=values)

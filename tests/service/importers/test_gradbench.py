@@ -155,6 +155,7 @@ def test_a_line_over_the_limit_is_refused_by_name(read, monkeypatch):
         read(conversation("gmm", "jax", evaluation(2, "gmm", "jacobian", "x" * 500, 7)))
 
 
+@pytest.mark.long
 def test_long_lines_are_read_one_at_a_time():
     """Sixteen lines of 0.4 MB with 10,000 timings each: what is held at once is a line, not the log."""
     many = [40] * 10_000

@@ -87,6 +87,7 @@ def test_the_guide_names_every_format_and_every_limit():
             assert shown in row, row
 
 
+@pytest.mark.long
 def test_upload_packs_folders_and_files_and_says_what_was_left_out(url, workplace):
     done = pullback(
         "upload", "target/criterion", "hyperfine.json", "--project", "demo", "--commit", SHA, "--machine", "ci",
@@ -126,6 +127,7 @@ def test_upload_takes_the_commit_from_git_and_refuses_changes(url, workplace):
     assert pullback(*arguments, "--allow-dirty", folder=workplace, url=url).returncode == 0
 
 
+@pytest.mark.long
 def test_upload_repeats_the_services_sentence(url, workplace):
     refused = pullback(
         "upload", "custom.json", "--project", "demo", "--commit", SHA, "--machine", "ci", folder=workplace, url=url
@@ -138,6 +140,7 @@ def test_upload_repeats_the_services_sentence(url, workplace):
     assert "does not answer" in away.stderr
 
 
+@pytest.mark.long
 def test_a_dry_run_of_upload_shows_points(url, workplace):
     done = pullback(
         "upload", "bencher.json", "--project", "demo", "--commit", SHA, "--machine", "ci", "--unit", "ns",
@@ -148,6 +151,7 @@ def test_a_dry_run_of_upload_shows_points(url, workplace):
     assert httpx.get(f"{url}/api/v1/reports").json()["items"] == []
 
 
+@pytest.mark.long
 def test_a_nightly_archive_imports_as_history_and_only_once(url, workplace):
     arguments = ("import", SAMPLES / "gradbench" / "nightly", "--project", "gradbench", "--machine", "ubuntu-24.04")
     done = pullback(*arguments, folder=workplace, url=url)
@@ -172,6 +176,7 @@ def test_asvs_folder_imports_each_of_its_commits(url, workplace):
     assert "2 reports with 11 points stored" in done.stdout
 
 
+@pytest.mark.long
 def test_a_history_of_github_action_benchmark_imports_each_of_its_commits(url, workplace):
     shutil.copy(SAMPLES / "github-action-benchmark/data.js", workplace)
     done = pullback("import", "data.js", "--project", "demo", "--machine", "ci", folder=workplace, url=url)

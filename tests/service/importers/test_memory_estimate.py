@@ -32,6 +32,7 @@ def test_what_a_value_takes_is_estimated_within_a_third(value):
     assert size_of(orjson.loads(many)) < 1.35 * weight_of(many) + 1000
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     "make",  # not made where tests are collected
     [

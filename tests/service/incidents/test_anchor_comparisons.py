@@ -106,6 +106,7 @@ async def test_what_drifted_is_one_incident_that_is_told_once_and_ends(history, 
     assert [event for _, event in await history.told()] == ["confirmed", "resolved"]
 
 
+@pytest.mark.long
 async def test_what_only_one_comparison_with_the_anchor_shows_is_refuted_by_the_next_and_told_to_nobody(
     history, agent, anchored, database, reports
 ):
@@ -119,6 +120,7 @@ async def test_what_only_one_comparison_with_the_anchor_shows_is_refuted_by_the_
     assert await history.told() == []
 
 
+@pytest.mark.long
 async def test_an_unaffected_case_tells_the_machine_from_what_drifted(history, agent, anchored, database, reports):
     await history.upload(history.commit(ANCHOR) | {"machine": agent.machine})
     await anchored()
@@ -173,6 +175,7 @@ async def messages(history, database):
         return [tuple(row) for row in rows]
 
 
+@pytest.mark.long
 async def test_a_drift_of_which_a_commit_was_announced_is_a_reply_once_it_is_twice_as_large(
     history, agent, anchored, database, reports
 ):
@@ -194,6 +197,7 @@ async def test_a_drift_of_which_a_commit_was_announced_is_a_reply_once_it_is_twi
     assert title == "Grown: `fused` of `lstm` takes 19 % more time (17 to 20, 20 groups)"
 
 
+@pytest.mark.long
 async def test_a_commit_that_did_a_part_of_an_announced_drift_is_announced_with_it(
     history, agent, anchored, database, reports
 ):
@@ -209,6 +213,7 @@ async def test_a_commit_that_did_a_part_of_an_announced_drift_is_announced_with_
     assert shown["because"] == f"Announced with incident {drift.incident.id}, which is of the same change."
 
 
+@pytest.mark.long
 async def test_a_commit_that_explains_an_announced_drift_takes_its_place_and_nothing_is_announced_again(
     history, agent, anchored, database, reports
 ):
@@ -224,6 +229,7 @@ async def test_a_commit_that_explains_an_announced_drift_takes_its_place_and_not
     assert [event for _, event in await history.told()] == ["confirmed"]
 
 
+@pytest.mark.long
 async def test_what_was_announced_with_an_incident_alone_is_announced_when_that_one_is_over(
     history, agent, anchored, database, reports
 ):

@@ -100,6 +100,7 @@ async def test_the_commit_is_found_by_few_jobs_and_told_once(history, bench, rep
     assert [event for _, event in await history.told()] == ["confirmed", "culprit"]
 
 
+@pytest.mark.long
 async def test_commits_that_do_not_build_are_passed_over_and_named(history, bench, reports):
     await slower(bench)
     await bench.answer(broken=(5, 9))
@@ -112,6 +113,7 @@ async def test_commits_that_do_not_build_are_passed_over_and_named(history, benc
     assert [event for _, event in await history.told()] == ["confirmed"]
 
 
+@pytest.mark.long
 async def test_counts_need_the_jobs_of_a_search_and_no_comparison_with_the_parent(history, bench, reports):
     await bench.history.upload(bench.history.commit(BAD, array_bytes=4096.0) | {"machine": bench.agent.machine})
     await bench.answer(culprit=11, size=0.0, memory=4096.0)
@@ -122,6 +124,7 @@ async def test_counts_need_the_jobs_of_a_search_and_no_comparison_with_the_paren
     assert found["reference"]["sha"] == reports.sha(10)
 
 
+@pytest.mark.long
 async def test_a_wrong_gradient_is_searched_by_what_fails(history, bench, reports):
     await history.upload(history.commit(BAD, wrong=("lstm",)) | {"machine": bench.agent.machine})
     await bench.answer(culprit=8, is_wrong=True)
@@ -131,6 +134,7 @@ async def test_a_wrong_gradient_is_searched_by_what_fails(history, bench, report
     assert [event for _, event in await history.told()] == ["confirmed", "culprit"]
 
 
+@pytest.mark.long
 async def test_of_two_causes_the_larger_is_named_first_and_the_rest_goes_on_as_an_incident_of_its_own(
     history, bench, reports
 ):
@@ -148,6 +152,7 @@ async def test_of_two_causes_the_larger_is_named_first_and_the_rest_goes_on_as_a
     assert [event for _, event in await history.told()].count("culprit") == 2
 
 
+@pytest.mark.long
 async def test_a_machine_without_time_goes_on_the_next_day(history, bench, database):
     document = history.paired(history.commit(BAD, ratio=-0.4), 0.1, "slower", reference=bench.reports.sha(GOOD))
     document |= {"machine": bench.agent.machine}
@@ -165,6 +170,7 @@ async def test_a_machine_without_time_goes_on_the_next_day(history, bench, datab
     assert (await incident(history))["bisection"]["state"] == "found"
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("is_queued", [True, False])
 async def test_a_search_is_given_up_where_its_machine_does_not_come_back(history, bench, database, is_queued):
     document = history.paired(history.commit(BAD, ratio=-0.4), 0.1, "slower", reference=bench.reports.sha(GOOD))
@@ -204,6 +210,7 @@ async def test_a_search_is_given_up_where_its_machine_does_not_come_back(history
     assert waiting == []
 
 
+@pytest.mark.long
 async def test_what_is_older_than_detection_is_bisected_only_if_somebody_asks(history, bench, database):
     async with database.writing.begin() as session:
         await session.execute(text("UPDATE project SET detected_from = now() + interval '1 hour'"))

@@ -114,6 +114,7 @@ async def test_a_dry_run_looks_for_values_over_a_new_budget_in_the_past(history,
     assert (await history.client.get(URL)).json()["rules"] == []
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 async def test_a_budget_that_is_broken_by_what_is_an_incident_already_is_that_one(history):
     sizes = [1024.0, 1900.0, 1900.0]
@@ -128,6 +129,7 @@ async def test_a_budget_that_is_broken_by_what_is_an_incident_already_is_that_on
         assert found == [(known.incident.id, True, would)]
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 async def test_a_budget_that_was_exceeded_before_there_was_a_rule_is_seen_and_not_told(history):
     sizes = [1024.0, 2048.0, 2048.0, 2048.0]

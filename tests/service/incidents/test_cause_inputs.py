@@ -19,7 +19,7 @@ async def told_of(history):
     }
 
 
-@pytest.mark.parametrize("seed", [None, 1, pytest.param(2, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seed", [None, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
 async def test_a_machine_that_is_slower_accuses_no_commit(history, seed):
     documents = [*history.all_values(slower=["ci"]), *history.all_values(machine="other")]
     if seed is not None:
@@ -42,6 +42,7 @@ async def test_a_commit_that_slows_two_machines_is_likely(history):
     assert await told_of(history) == ({("likely", None)}, {"likely"})
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("seed", [None, 1])
 async def test_a_commit_that_slows_two_cases_is_likely_where_one_of_two_machines_slowed_wholly(history, seed):
     documents = [*history.all_values(slower=["ci"]), *history.all_values(machine="other", slower=SIX[:2])]
@@ -63,11 +64,13 @@ async def test_one_variant_across_workloads_is_told_as_that(history):
     assert "; other variants of these cases did not move (seen in later uploads" in said
 
 
+@pytest.mark.long
 async def test_three_of_twenty_cases_are_told_as_ever(history):
     await history.upload(*history.all_values(workloads=TWENTY, slower=TWENTY[:3]))
     assert await told_of(history) == ({("likely", None)}, {"likely"})
 
 
+@pytest.mark.long
 async def test_cases_that_are_uploaded_later_and_stood_still_tell_that_it_was_a_commit(history):
     await history.upload(*history.all_values(slower=SIX))
     assert await told_of(history) == ({("unconfirmed", "machine")}, set())
@@ -75,6 +78,7 @@ async def test_cases_that_are_uploaded_later_and_stood_still_tell_that_it_was_a_
     assert await told_of(history) == ({("likely", None)}, {"likely"})
 
 
+@pytest.mark.long
 async def test_a_pair_confirms_what_moved_everywhere(history):
     documents = history.all_values(slower=["ci"])
     at = documents[SLOWER_AT - 1]
@@ -97,6 +101,7 @@ async def test_a_pair_confirms_what_moved_everywhere(history):
     assert await told_of(history) == ({("confirmed", None)}, {"confirmed"})
 
 
+@pytest.mark.long
 async def test_a_baseline_that_moved_is_told_as_that(history, reports):
     def report(number):
         noise = random.Random(number)
@@ -117,6 +122,7 @@ async def test_a_baseline_that_moved_is_told_as_that(history, reports):
     )
 
 
+@pytest.mark.long
 async def test_what_was_told_is_withdrawn_where_all_others_turn_out_to_have_moved(history):
     await history.upload(*history.all_values(workloads=SIX[:3], slower=["ci"]))
     assert await told_of(history) == ({("likely", None)}, {"likely"})

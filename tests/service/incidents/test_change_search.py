@@ -42,6 +42,7 @@ async def look_at_everything(database):
         await keep_incidents(session, project, trunk, await every_pair(session, project, trunk))
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("seed", [None, 1, 2])
 async def test_any_order_of_uploads_with_states_gives_the_changes_that_all_readings_give(history, database, seed):
     *documents, last, newest = stepping(history)
@@ -56,6 +57,7 @@ async def test_any_order_of_uploads_with_states_gives_the_changes_that_all_readi
     assert (await stored(database))[0] == with_states
 
 
+@pytest.mark.long
 async def test_uploads_at_the_end_read_no_other_readings_where_nothing_is_suspected(history, monkeypatch):
     documents = [history.commit(number) for number in range(1, 12)]
     await history.upload(*documents[:9], look=True)
@@ -67,6 +69,7 @@ async def test_uploads_at_the_end_read_no_other_readings_where_nothing_is_suspec
     await history.upload(*documents[9:], look=True)
 
 
+@pytest.mark.long
 async def test_a_late_report_makes_no_state_anew_and_the_next_one_at_the_end_takes_what_lies_behind_it(
     history, database, monkeypatch
 ):
@@ -136,6 +139,7 @@ async def test_the_floor_of_the_machine_is_part_of_what_a_change_was_found_by(hi
     assert {row.evidence for row in (await stored(database))[0]} == {"exact"}  # a quarter of scatter hides it
 
 
+@pytest.mark.long
 async def test_what_somebody_called_noise_stays_so_with_later_uploads_and_a_larger_step_is_suspected(history):
     await history.upload(*stepping(history)[:18])
     (suspected,) = [each for each in await history.incidents() if each.changes[0].change.evidence == "levels"]
@@ -155,6 +159,7 @@ async def test_what_somebody_called_noise_stays_so_with_later_uploads_and_a_larg
     assert later[-1].changes[0].change.log_ratio < 2 * suspected.changes[0].change.log_ratio
 
 
+@pytest.mark.long
 async def test_the_resolution_of_a_series_is_that_of_its_newest_level_and_unknown_while_that_has_few_readings(
     history, database
 ):
@@ -191,6 +196,7 @@ def in_several_reports(history, moved_at, *, until=24):
     return documents
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("seed", [None, 1])
 async def test_no_commit_is_accused_of_what_moved_between_reports_of_one_commit(history, database, seed):
     documents = in_several_reports(history, moved_at=(12, 6))
@@ -202,6 +208,7 @@ async def test_no_commit_is_accused_of_what_moved_between_reports_of_one_commit(
     assert (await stored(database))[0] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [None, 1])
 async def test_a_step_behind_several_reports_of_a_commit_is_of_the_next_one_in_any_order(
     history, reports, database, seed

@@ -63,6 +63,7 @@ async def test_its_result_decides(history, suspected, reports, outcome, log_rati
         assert only.commit.sha == reports.sha(11)
 
 
+@pytest.mark.long
 async def test_without_an_answer_it_is_measured_once_more_and_then_given_up(history, suspected, reports):
     for ends in ("confirming", "unconfirmed"):
         lease = await suspected.take(kinds=KINDS)
@@ -83,6 +84,7 @@ async def test_a_job_that_fails_is_asked_for_once_more(history, suspected):
         assert await state(history) == ends
 
 
+@pytest.mark.long
 async def test_where_no_agent_came_for_a_day_later_commits_decide(history, suspected, database):
     async with database.writing.begin() as session:
         await session.execute(text("UPDATE agent SET last_seen_at = now() - interval '2 days'"))
@@ -93,6 +95,7 @@ async def test_where_no_agent_came_for_a_day_later_commits_decide(history, suspe
     assert [event for _, event in await history.told()] == ["likely"]
 
 
+@pytest.mark.long
 async def test_channels_that_chose_nothing_hear_what_is_likely_while_no_agent_can_measure(
     history,
     suspected,
@@ -109,6 +112,7 @@ async def test_channels_that_chose_nothing_hear_what_is_likely_while_no_agent_ca
     assert await history.messages() == {"team": ["likely"]}
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize(
     ("rules", "heard"),
     [([], {"team": [], "gpu": []}), ([{"workload": "lstm", "tell": ["gpu"]}], {"team": [], "gpu": ["likely"]})],
@@ -158,6 +162,7 @@ async def test_where_an_unaffected_case_moved_as_well_it_is_the_machine_and_nobo
     assert await state(history) == "refuted"
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize(("moved", "ends"), [(0.09, "unconfirmed"), (0.03, "confirmed")])
 async def test_an_unaffected_case_that_moved_in_one_measurement_and_not_in_another_leaves_it_open(
     history, suspected, reports, moved, ends
@@ -173,6 +178,7 @@ async def test_an_unaffected_case_that_moved_in_one_measurement_and_not_in_anoth
         }
 
 
+@pytest.mark.long
 async def test_a_late_result_speaks_of_the_unaffected_case_too(history, suspected, reports, let_pass, expire):  # noqa: F811
     await measured_again(history, suspected, reports, affected=("ambiguous", 0.004))
     late = await suspected.take(kinds=KINDS)
@@ -187,11 +193,13 @@ async def test_a_late_result_speaks_of_the_unaffected_case_too(history, suspecte
     assert await state(history) == "unconfirmed"
 
 
+@pytest.mark.long
 async def test_an_unaffected_case_that_moved_by_less_than_half_as_much_refutes_nothing(history, suspected, reports):
     await measured_again(history, suspected, reports, control=("slower", 0.02))
     assert [event for _, event in await history.told()] == ["confirmed"]
 
 
+@pytest.mark.long
 async def test_the_unaffected_case_is_the_one_that_moved_least(history, enroll, reports):  # noqa: F811
     agent = await enroll("box")
     job = {"project": "demo", "commit": {"sha": reports.sha(1)}, "suite": "standard", "timeout_s": 60}
@@ -210,6 +218,7 @@ async def test_where_it_did_not_move_the_suspicion_is_confirmed(history, suspect
     assert [event for _, event in await history.told()] == ["confirmed"]
 
 
+@pytest.mark.long
 async def test_what_was_ambiguous_is_measured_twice_as_long(history, suspected, reports):
     efforts = [
         (await measured_again(history, suspected, reports, affected=("ambiguous", 0.004)))["effort"] for _ in range(2)
@@ -235,6 +244,7 @@ async def slow_again(history, enroll, reports):  # noqa: F811
     return agent
 
 
+@pytest.mark.long
 async def test_a_measurement_that_nobody_takes_for_two_weeks_is_given_up(history, suspected, database):
     assert await state(history) == "confirming"
     async with database.writing.begin() as session:
@@ -256,6 +266,7 @@ async def look_with(history, minutes):
         await detect(session, project, minutes_a_day=minutes)
 
 
+@pytest.mark.long
 async def test_what_had_no_turn_by_the_end_of_the_day_is_unconfirmed_for_want_of_time(history, suspected):
     async with history.database.writing.begin() as session:
         await session.execute(text("UPDATE job SET state = 'cancelled' WHERE origin = 'confirm'"))
@@ -273,6 +284,7 @@ async def test_what_had_no_turn_by_the_end_of_the_day_is_unconfirmed_for_want_of
     assert only["sentence"].endswith("(not measured again: the machine had no time left).")
 
 
+@pytest.mark.long
 async def test_what_was_told_as_likely_stands_while_an_agent_that_came_back_has_no_time_left(
     history, suspected, database
 ):
@@ -296,6 +308,7 @@ async def test_what_was_told_as_likely_stands_while_an_agent_that_came_back_has_
     assert [event for _, event in await history.told()] == ["likely"]
 
 
+@pytest.mark.long
 async def test_the_largest_suspicion_has_the_first_turn(history, slow_again):
     async with history.database.writing.begin() as session:  # two incidents: one variant alone would be of one cause
         await session.execute(text("UPDATE series SET variant = 'native' WHERE variant = 'fused' AND case_id = 1"))
@@ -305,6 +318,7 @@ async def test_the_largest_suspicion_has_the_first_turn(history, slow_again):
     assert found["dense"] == "confirming"
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize(
     ("older_than", "told"), [("detector = 'levels 1'", ["confirmed"]), ("detected_from = now()", [])]
 )
@@ -322,6 +336,7 @@ async def test_what_a_new_detector_sees_in_older_results_is_announced_once_it_is
     assert [event for _, event in await history.told()] == told
 
 
+@pytest.mark.long
 async def test_somebody_may_have_it_measured_again_whatever_was_measured_before(history, suspected, reports):
     await measured_again(history, suspected, reports, affected=("same", 0.0))
     (refuted,) = (await history.client.get(f"{API}/incidents")).json()["items"]
@@ -336,6 +351,7 @@ async def test_somebody_may_have_it_measured_again_whatever_was_measured_before(
     assert (await suspected.take(kinds=KINDS)).claim["job"]["effort"] == 2
 
 
+@pytest.mark.long
 async def test_what_was_told_as_likely_stands_until_the_measurement_that_somebody_asked_for_is_there(
     history, suspected, database, reports
 ):
@@ -352,6 +368,7 @@ async def test_what_was_told_as_likely_stands_until_the_measurement_that_somebod
     assert [event for _, event in await history.told()] == ["likely", "withdrawn"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("decision", ["revoked", "real"])
 async def test_what_waits_for_its_measurement_is_announced_by_no_decision_of_a_person(
     history, suspected, database, decision
@@ -374,6 +391,7 @@ async def test_what_waits_for_its_measurement_is_announced_by_no_decision_of_a_p
     assert await history.told() == []
 
 
+@pytest.mark.long
 async def test_what_had_no_turn_stays_unconfirmed_when_a_verdict_is_revoked(history, suspected):
     async with history.database.writing.begin() as session:
         await session.execute(text("UPDATE job SET state = 'cancelled' WHERE origin = 'confirm'"))
@@ -385,6 +403,7 @@ async def test_what_had_no_turn_stays_unconfirmed_when_a_verdict_is_revoked(hist
     assert (await history.client.delete(f"{only['url']}/verdict")).json()["state"] == "unconfirmed"
 
 
+@pytest.mark.long
 async def test_what_was_told_as_likely_stands_while_a_person_decides_about_it(history, suspected, database):
     async with database.writing.begin() as session:
         await session.execute(text("UPDATE agent SET last_seen_at = now() - interval '2 days'"))
@@ -398,6 +417,7 @@ async def test_what_was_told_as_likely_stands_while_a_person_decides_about_it(hi
     assert [event for _, event in await history.told()] == ["likely", "resolved"]
 
 
+@pytest.mark.long
 async def test_a_verdict_that_is_given_while_states_are_settled_decides(history, suspected, database):
     for number in (14, 15):
         await history.upload(history.commit(number, ratio=-0.4) | {"machine": suspected.machine})

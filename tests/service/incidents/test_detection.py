@@ -81,6 +81,7 @@ async def test_a_wrong_gradient_and_a_case_that_does_not_run_are_one_event_of_ch
     assert await history.messages() == {"team": ["wrong_gradient"]}
 
 
+@pytest.mark.long
 async def test_uploading_all_of_it_again_in_another_order_tells_nothing_more(history, reports):
     documents = story(history)
     await history.upload(*documents)
@@ -92,6 +93,7 @@ async def test_uploading_all_of_it_again_in_another_order_tells_nothing_more(his
     assert await history.told() == before
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_the_order_of_uploads_decides_nothing(history, reports, seed):
     documents = story(history)
@@ -132,6 +134,7 @@ def first_text(document):
     return document
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("edit", [another_machine, another_harness, other_facts, another_text])
 async def test_what_is_no_commits_doing_accuses_none(history, edit):
     """Another machine, harness or kernel, or an edited workload, comes with ratios that are 20 % higher."""
@@ -177,6 +180,7 @@ async def test_a_count_of_one_report_alone_is_suspected_and_told_once_another_re
     assert [event for _, event in await history.told()] == ["confirmed"]
 
 
+@pytest.mark.long
 async def test_the_next_commit_bears_out_a_count_or_speaks_against_it(history, reports):
     await history.upload(history.commit(1), history.commit(2, array_bytes=2048.0))
     await history.upload(history.commit(3, array_bytes=2048.0))
@@ -187,6 +191,7 @@ async def test_the_next_commit_bears_out_a_count_or_speaks_against_it(history, r
     assert [event for _, event in await history.told()] == ["confirmed"]
 
 
+@pytest.mark.long
 async def test_one_report_that_counts_less_makes_nothing_worse_of_the_commit_behind_it(history):
     sizes = [1024.0, 1024.0, 512.0, 1024.0, 1024.0]
     await history.upload(*(history.commit(number, array_bytes=size) for number, size in enumerate(sizes, 1)), look=True)
@@ -194,6 +199,7 @@ async def test_one_report_that_counts_less_makes_nothing_worse_of_the_commit_beh
     assert (only.incident.kind, only.incident.state, await history.told()) == ("better", "unconfirmed", [])
 
 
+@pytest.mark.long
 async def test_another_report_of_the_commit_that_counts_otherwise_refutes_it(history):
     await history.upload(history.commit(1), history.commit(2, array_bytes=2048.0))
     await history.upload(history.commit(2))
@@ -201,6 +207,7 @@ async def test_another_report_of_the_commit_that_counts_otherwise_refutes_it(his
     assert (only.incident.state, await history.told()) == ("refuted", [])
 
 
+@pytest.mark.long
 async def test_a_count_that_goes_back_and_forth_is_one_incident(history):
     sizes = [1024.0, 1024.0, 2048.0, 1024.0, 2048.0, 1024.0]
     await history.upload(*(history.commit(number, array_bytes=size) for number, size in enumerate(sizes, 1)), look=True)
@@ -208,6 +215,7 @@ async def test_a_count_that_goes_back_and_forth_is_one_incident(history):
     assert (only.incident.kind, only.incident.state) == ("unsteady", "confirmed")
 
 
+@pytest.mark.long
 async def test_a_claim_that_a_better_measurement_takes_back_is_withdrawn(history):
     documents = [history.commit(number) for number in range(1, 4)]
     await history.upload(documents[0], history.paired(documents[1], 0.26, "slower"), documents[2], look=True)
@@ -235,6 +243,7 @@ async def test_a_series_that_raises_is_set_aside_and_holds_up_no_other(history, 
     assert not [each for each in (await history.client.get("/status")).json()["findings"] if "set aside" in each]
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("raises", ["changes_of", "suspicions_of", "shown_by_reports", "settled_before"])
 async def test_what_was_found_in_a_series_stays_while_it_is_set_aside(history, database, monkeypatch, raises):
     def fail(*_):
@@ -264,6 +273,7 @@ async def set_aside_in(database):
         return (await session.scalars(text("SELECT reason FROM set_aside"))).all()
 
 
+@pytest.mark.long
 async def test_results_older_than_detection_make_incidents_that_are_seen(history, reports, database):
     documents = story(history)
     for document in documents[:8]:
@@ -287,6 +297,7 @@ async def test_only_the_trunk_is_watched(history, reports, database):
     assert await history.told() == []  # a trunk that is chosen later is no news
 
 
+@pytest.mark.long
 async def test_what_was_measured_on_a_branch_is_watched_once_its_commits_are_on_the_trunk(history, reports):
     documents = story(history)
     for document in documents[1:]:
@@ -303,6 +314,7 @@ async def test_what_was_measured_on_a_branch_is_watched_once_its_commits_are_on_
     assert await history.told() != []
 
 
+@pytest.mark.long
 async def test_what_somebody_expected_is_the_level_from_which_it_gets_worse(history, reports):
     sizes = [1024.0, 2048.0, 2048.0, 4096.0, 4096.0, 2048.0, 2048.0, 1024.0, 1024.0]
     documents = [history.commit(number, array_bytes=size) for number, size in enumerate(sizes, 1)]
@@ -318,6 +330,7 @@ async def test_what_somebody_expected_is_the_level_from_which_it_gets_worse(hist
     assert [event for _, event in await history.told()] == ["confirmed", "resolved", "confirmed", "resolved"]
 
 
+@pytest.mark.long
 async def test_what_was_told_is_told_again_where_it_reaches_another_machine(history):
     sizes = [1024.0, 2048.0, 2048.0, 2048.0]
     documents = [history.commit(number, array_bytes=size) for number, size in enumerate(sizes, 1)]
@@ -328,6 +341,7 @@ async def test_what_was_told_is_told_again_where_it_reaches_another_machine(hist
     assert await history.told() == [(only.incident.id, "confirmed"), (only.incident.id, "grown")]
 
 
+@pytest.mark.long
 async def test_what_was_told_is_told_again_at_twice_its_size_and_not_below(history):
     await history.upload(history.commit(1), history.paired(history.commit(2), 0.1, "slower"), look=True)
     heard = []
@@ -340,6 +354,7 @@ async def test_what_was_told_is_told_again_at_twice_its_size_and_not_below(histo
     assert only.incident.state == "confirmed"
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_reports_that_are_withdrawn_leave_nothing_whenever_they_come_and_go(history, reports, seed):
     chance = random.Random(seed)
@@ -422,6 +437,7 @@ def rebased(history, reports, number, parent, **parts):
     return document
 
 
+@pytest.mark.long
 async def test_incidents_of_commits_that_were_rebased_go_on_and_nobody_hears_of_it(history, reports):
     await history.upload(*story(history), look=True)
     before, told = [each.incident.id for each in await history.incidents()], await history.told()
@@ -440,6 +456,7 @@ async def test_incidents_of_commits_that_were_rebased_go_on_and_nobody_hears_of_
     assert await history.told() == told
 
 
+@pytest.mark.long
 async def test_what_a_rebase_dropped_is_withdrawn(history, reports):
     await history.upload(*story(history)[:8], look=True)
     await push(history, reports, *range(1, 7), REBASED + 8)
@@ -449,6 +466,7 @@ async def test_what_a_rebase_dropped_is_withdrawn(history, reports):
     assert [event for _, event in await history.told()] == ["confirmed", "withdrawn"]
 
 
+@pytest.mark.long
 async def test_a_branch_of_another_name_is_the_trunk_where_there_is_no_main(history, reports):
     documents = story(history)
     for document in documents:

@@ -94,6 +94,7 @@ async def test_a_change_on_both_devices_is_one_incident_that_names_them_and_grew
     assert [event for _, event in await history.told()] == ["confirmed", "grown"]
 
 
+@pytest.mark.long
 async def test_without_an_agent_of_the_device_nothing_is_queued(history, agents, database):
     async with database.writing.begin() as session:
         await session.execute(
@@ -105,6 +106,7 @@ async def test_without_an_agent_of_the_device_nothing_is_queued(history, agents,
     assert [detail.incident.state for detail in await history.incidents()] == ["suspected"]
 
 
+@pytest.mark.long
 async def test_another_driver_is_another_level_that_is_compared_in_turns_and_accuses_no_commit(
     history, agents, database, reports
 ):
@@ -125,6 +127,7 @@ async def test_another_driver_is_another_level_that_is_compared_in_turns_and_acc
         assert await session.scalar(text("SELECT count(*) FROM change")) == 0
 
 
+@pytest.mark.long
 async def test_a_throttled_gpu_accuses_nobody(history, agents):
     """Times that were taken while the device was slowed down, without a baseline in the same groups."""
     machine = agents[1].machine
@@ -137,6 +140,7 @@ async def test_a_throttled_gpu_accuses_nobody(history, agents):
     assert await history.incidents() == []
 
 
+@pytest.mark.long
 async def test_times_beside_the_one_that_decides_are_watched_by_nobody(history, agents):
     machine = agents[1].machine
     for number in range(2, 20):
@@ -150,6 +154,7 @@ async def test_times_beside_the_one_that_decides_are_watched_by_nobody(history, 
     assert await history.incidents() == []
 
 
+@pytest.mark.long
 async def test_a_range_is_bisected_on_the_device_that_showed_it(history, enroll, reports):  # noqa: F811
     on_cpu, agent = await agents_of(history, enroll, reports, GOOD)
     commits = [history.commit(number)["commit"] for number in range(17, 0, -1)]
@@ -177,6 +182,7 @@ class GpuHistory:
         return getattr(self.history, name)
 
 
+@pytest.mark.long
 async def test_what_the_other_device_did_not_measure_is_not_missing(history, agents, reports):
     """A machine measures the CPU at each commit and the GPU at some: reports of one suite, but of two devices."""
     await measure(history, agents, range(2, 5))

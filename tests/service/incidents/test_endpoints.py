@@ -152,6 +152,7 @@ async def test_what_no_agent_can_measure_or_bisect_is_a_conflict_that_says_so(hi
     assert (refused.status_code, "is resolved: only confirmed ones" in refused.json()["detail"]) == (409, True)
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("method", "action", "body"),
     [

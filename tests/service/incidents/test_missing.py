@@ -113,6 +113,7 @@ async def test_a_case_that_vanishes_is_told_once_and_ended_when_it_is_back(histo
     assert [event for _, event in await history.told()] == ["confirmed", "resolved"]
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 async def test_what_was_missing_once_lets_no_upload_read_more_than_the_newest_readings(history, reports, monkeypatch):
     monkeypatch.setattr(budget_inputs, "MOST_READINGS", 4)
@@ -158,6 +159,7 @@ async def missing_workloads(history):
     return {each.workload for one in found for each in one.changes if one.incident.kind == "missing"}
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("format_name", "missing"), [("pullback-report", {f"w{number}" for number in range(4, 10)}), ("pyperf", set())]
@@ -175,6 +177,7 @@ async def test_most_of_a_suite_may_vanish_and_another_tool_may_measure_a_few_cas
     assert await missing_workloads(history) == missing
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 async def test_nothing_is_missing_of_a_suite_in_two_reports_of_a_commit_while_the_larger_ones_are_on_their_way(
     history, reports

@@ -87,6 +87,7 @@ async def test_commits_that_are_looked_at_together_have_one_edge(history, agent,
     assert [job[:2] for job in await compared(database)] == [(reports.sha(2), reports.sha(3))]
 
 
+@pytest.mark.long
 async def test_a_comparison_across_an_edge_raises_a_suspicion_that_is_measured_again(history, agent, database, reports):
     """Nothing spoke for it before, and it has many series: some of them are slower by chance."""
     await history.upload(measured(history, 2, agent), measured(history, 3, agent, release="0.2"))
@@ -103,6 +104,7 @@ async def test_a_comparison_across_an_edge_raises_a_suspicion_that_is_measured_a
     ]
 
 
+@pytest.mark.long
 async def test_what_a_second_measurement_does_not_bear_out_is_refuted_and_told_to_nobody(
     history, agent, database, reports
 ):
@@ -114,11 +116,13 @@ async def test_what_a_second_measurement_does_not_bear_out_is_refuted_and_told_t
     assert await history.told() == []
 
 
+@pytest.mark.long
 async def test_of_another_text_of_a_workload_only_its_cases_are_compared(history, agent, database, reports):
     await history.upload(measured(history, 2, agent), measured(history, 3, agent, texts={"lstm": "two"}))
     assert [(*job[:2], job[4]) for job in await compared(database)] == [(reports.sha(2), reports.sha(3), CASES[1:])]
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("told", [{"facts": {"kernel": "6.9"}}, {"method": "mean of 3 processes"}])
 async def test_other_facts_of_the_machine_and_another_method_are_edges(history, agent, database, reports, told):
     await history.upload(measured(history, 2, agent))
@@ -126,6 +130,7 @@ async def test_other_facts_of_the_machine_and_another_method_are_edges(history, 
     assert [(*job[:2], job[4]) for job in await compared(database)] == [(reports.sha(2), reports.sha(3), CASES)]
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("other", [{"release": "0.2"}, {"facts": {"kernel": "6.9"}}, {"method": "mean"}])
 async def test_a_level_that_is_reached_again_is_no_edge(history, agent, database, reports, other):
     """Two agents of one machine, or a release that was taken back: what was measured at a level compares with it."""
@@ -144,6 +149,7 @@ async def test_equal_code_asks_for_no_comparison(history, agent, database):
     assert await compared(database) == []
 
 
+@pytest.mark.long
 async def test_a_machine_without_time_measures_the_cases_that_moved_most(history, agent, database, reports):
     more = [f"other{place}" for place in range(8)]
     await history.upload(measured(history, 2, agent, more=more))

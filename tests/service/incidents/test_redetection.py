@@ -90,6 +90,7 @@ async def test_what_an_older_version_found_is_not_unsaid(history, stepped, datab
         assert (project.detector, project.detector_from is not None) == (FOUND_BY, True)
 
 
+@pytest.mark.long
 async def test_what_only_a_newer_version_sees_in_the_past_is_told_to_nobody(history, database, reports):
     documents = [history.commit(number, ratio=-0.5 if number < 11 else -0.4) for number in range(1, 28)]
     for document in documents[:16]:

@@ -40,6 +40,7 @@ async def test_a_change_smaller_than_a_rule_asks_for_is_kept_and_not_told(histor
     assert [event for _, event in await history.told()] == ["confirmed"]
 
 
+@pytest.mark.long
 async def test_what_was_kept_is_told_once_it_has_grown(history, put):
     await put({"at_least": 0.1})
     await slower(history, 2, 0.05)
@@ -49,6 +50,7 @@ async def test_what_was_kept_is_told_once_it_has_grown(history, put):
     assert [event for _, event in await history.told()] == ["confirmed"]
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("rule", [{"at_least": 0.1}, {"tell": []}])
 async def test_what_was_kept_is_told_once_the_rules_no_longer_keep_it(history, put, rule):
     await put(rule)
@@ -59,6 +61,7 @@ async def test_what_was_kept_is_told_once_the_rules_no_longer_keep_it(history, p
     assert [event for _, event in await history.told()] == ["confirmed"]
 
 
+@pytest.mark.long
 async def test_what_was_kept_by_one_rule_and_is_kept_by_another_names_that_one(history, put):
     await put({"at_least": 0.1})
     await slower(history, 2, 0.05)
@@ -85,6 +88,7 @@ async def test_channels_that_rules_name_are_told_and_no_others(history, put):
     assert [event for _, event in await history.told()] == ["confirmed"]
 
 
+@pytest.mark.long
 async def test_series_that_are_not_watched_make_no_incidents_and_later_none_that_is_told(history, put):
     await put({"workload": "lstm", "watch": False}, {"workload": "lstm", "metric": "array_bytes", "watch": True})
     await slower(history, 2, 0.3)
@@ -99,6 +103,7 @@ async def test_series_that_are_not_watched_make_no_incidents_and_later_none_that
     assert await history.told() == told
 
 
+@pytest.mark.long
 async def test_an_incident_that_was_told_goes_on_when_its_series_is_not_watched_any_more(history, put):
     await slower(history, 2, 0.3)
     await put({"watch": False})

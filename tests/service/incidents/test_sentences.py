@@ -9,6 +9,7 @@ from pullback_service.incidents.sentences import sentence
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("factor", "half_width", "text"),
     [

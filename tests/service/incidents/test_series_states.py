@@ -42,6 +42,7 @@ def grown(series, observed):
         yield count, state, anew
 
 
+@pytest.mark.long
 def test_a_state_suspects_what_all_readings_show_after_every_reading():
     observed = readings(1)
     suspected = 0
@@ -82,6 +83,7 @@ def brought(state, observed, touched):
     return state.take(SERIES, [reading for reading in newest if PLACES[reading.commit_id] > known], PLACES)
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("seed", range(2))
 def test_a_state_goes_back_where_readings_come_go_and_are_measured_again_and_gives_what_all_readings_give(seed):
     chance = random.Random(seed)
@@ -120,6 +122,7 @@ def test_a_state_goes_back_where_readings_come_go_and_are_measured_again_and_giv
     assert anew < 0.25 * went_back
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize(("back", "most"), [(1, 19), (20, 54), (60, 132), (100, 232)])
 def test_a_late_reading_costs_nothing_at_first_and_then_no_more_than_what_lies_behind_it(back, most, monkeypatch):
     observed = {
@@ -156,6 +159,7 @@ def test_the_detector_begins_at_the_first_reading_until_there_are_enough_and_the
     assert len(others) > 20  # not all series begin anew at the same upload
 
 
+@pytest.mark.long
 def test_a_state_goes_on_behind_its_end_and_before_what_it_looks_at():
     *_, (_, state, _) = grown(SERIES, readings(2)[:-5])
     commits = list(PLACES)

@@ -288,6 +288,7 @@ def test_a_variant_that_moved_less_than_its_baseline_is_suspected_of_what_it_mov
     assert abs(only.log_ratio - log(1.3)) < 0.01
 
 
+@pytest.mark.long
 def test_values_that_scatter_say_what_moved_once_there_are_enough_of_them():
     """The machine is 4 % faster or slower from commit to commit, for a variant and its baseline alike."""
     suspected = {"variant": 0, "baseline": 0}
@@ -308,6 +309,7 @@ def test_a_baseline_is_suspected_by_its_own_values():
     assert summary(found_in(RATIO, (), readings)) == [(20, True, "borne_out", None)]
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("commits", [4, 6, 10])
 @pytest.mark.parametrize("has_baseline", [True, False])
 def test_a_level_that_is_left_again_is_never_taken_back_and_ends_within_three_commits(commits, has_baseline):
@@ -334,6 +336,7 @@ def test_a_count_that_was_long_steady_does_not_go_back_and_forth():
     assert summary(changes_of(COUNT, steps, [], PLACES)) == [(10, True, "claimed", 100), (200, True, "claimed", None)]
 
 
+@pytest.mark.long
 def test_the_commit_of_a_small_step_lies_within_the_range_that_is_compared():
     """As it is suspected first: a comparison beside the commit would refute what is there."""
     first = []
@@ -427,6 +430,7 @@ def test_a_commit_is_accused_where_its_first_report_lies_at_the_new_level_and_of
         assert [(one.change.reference_id, one.change.commit_id) for one in shown] == accused
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("sigmas", "most_lost"), [(2, 2), (3, 1)])
 def test_a_small_step_behind_several_reports_of_each_commit_stays_with_its_commit(sigmas, most_lost):
     def holds_20(change):

@@ -27,6 +27,7 @@ async def test_a_queue_is_foreseen_from_what_its_like_took(client, queue, enroll
     assert seen.waiting[elsewhere["id"]].reason == "labels"
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("most", [3, 100])
 async def test_the_queue_is_listed_in_the_order_in_which_its_jobs_are_taken(enroll, queue, session, monkeypatch, most):
     monkeypatch.setattr(forecast_inputs, "MOST_WAITING", most)  # the others come behind

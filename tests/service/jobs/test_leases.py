@@ -66,6 +66,7 @@ async def test_jobs_are_taken_by_priority_then_age(enroll, queue):
     assert taken == [high["id"], also_high["id"], low["id"]]
 
 
+@pytest.mark.long
 async def test_projects_take_turns_on_a_machine_however_many_jobs_one_of_them_queues(client, enroll, queue, let_pass):
     flood = [await queue(number, priority=1000) for number in (1, 2, 3, 4)]
     asked, again = await queue(5, project="other"), await queue(6, project="other")
@@ -135,6 +136,7 @@ async def test_a_claim_locks_no_job_that_it_does_not_take(enroll, queue, databas
         assert await three.scalar(free) == behind["id"]
 
 
+@pytest.mark.long
 async def test_what_a_project_had_of_a_machine_an_hour_ago_is_forgotten(enroll, queue, let_pass):
     await queue(1)
     agent = await enroll(machine="shared")
@@ -189,6 +191,7 @@ async def test_asking_for_a_job_at_the_same_time_makes_one(queue):
     assert len({job["id"] for job in jobs}) == 1
 
 
+@pytest.mark.long
 async def test_many_agents_claiming_at_once_share_the_jobs_out(enroll, queue, session):
     for number in range(1, 13):
         await queue(number)
@@ -302,6 +305,7 @@ async def test_a_job_that_comes_back_does_not_hold_up_fresh_ones(enroll, queue, 
     assert (await (await enroll()).take()).claim["job"]["id"] == fresh["id"]
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("kind", "retryable", "answer", "state"),
     [
@@ -330,6 +334,7 @@ async def service_that_pauses(start_service):
         yield client
 
 
+@pytest.mark.long
 async def test_pauses_between_attempts_grow(service_that_pauses, reports, database):
     client = service_that_pauses
     machine = {"fingerprint": "m", "name": "m"}
@@ -476,6 +481,7 @@ async def test_a_late_result_is_kept_while_another_agent_works(enroll, queue, ex
     assert await state_of(job) == "done"
 
 
+@pytest.mark.long
 async def test_a_late_result_settles_a_job_nobody_works_on(client, enroll, queue, expire, let_pass, reports):
     job = await queue()
     late = await (await enroll()).take()
@@ -492,6 +498,7 @@ async def test_a_late_result_settles_a_job_nobody_works_on(client, enroll, queue
     assert (await (await enroll()).claim()).status_code == 204
 
 
+@pytest.mark.long
 async def test_a_late_result_settles_a_job_that_failed_meanwhile(enroll, queue, expire, let_pass, reports, state_of):
     job = await queue()
     late = await (await enroll()).take()
@@ -504,6 +511,7 @@ async def test_a_late_result_settles_a_job_that_failed_meanwhile(enroll, queue, 
     assert await state_of(job) == "done"
 
 
+@pytest.mark.long
 async def test_a_late_result_of_a_job_that_was_cancelled_is_not_its_result(
     client, enroll, queue, expire, let_pass, reports
 ):
@@ -516,6 +524,7 @@ async def test_a_late_result_of_a_job_that_was_cancelled_is_not_its_result(
     assert (response.json()["status"], response.json()["job_state"]) == ("late", "cancelled")
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("ends", ["expires", "infra", "workload"])
 async def test_a_late_result_settles_a_job_whose_next_agent_brings_none(
     client, enroll, queue, expire, let_pass, reports, database, ends
@@ -541,6 +550,7 @@ async def test_a_late_result_settles_a_job_whose_next_agent_brings_none(
         assert await waiting.scalar(select(Report.detected_at)) is None  # evidence of incidents, which it was not
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("ends", ["while another attempt runs", "after it failed"])
 async def test_a_result_that_comes_after_a_retry_is_the_jobs_whenever_it_comes(
     client, enroll, queue, expire, let_pass, reports, ends
@@ -561,6 +571,7 @@ async def test_a_result_that_comes_after_a_retry_is_the_jobs_whenever_it_comes(
     assert (await client.get(f"/api/v1/jobs/{job['id']}")).json()["state"] == "done"
 
 
+@pytest.mark.long
 async def test_results_of_two_agents_at_once_leave_one_accepted(enroll, queue, expire, let_pass, reports, session):
     await queue()
     first = await (await enroll()).take()
@@ -585,6 +596,7 @@ async def test_a_silent_agent_and_a_worker_bring_the_job_back(enroll, queue, let
     assert await state_of(job) == "queued"
 
 
+@pytest.mark.long
 async def test_expiry_and_heartbeats_at_once_leave_the_job_in_one_hand(enroll, queue, expire, let_pass, database):
     jobs = [await queue(number) for number in range(1, 7)]
     leases = [await (await enroll()).take() for _ in jobs]

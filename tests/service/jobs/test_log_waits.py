@@ -86,6 +86,7 @@ async def test_the_attempt_after_the_newest_is_waited_for(client, enroll, queue)
     assert (await waiting(client, job, attempt=4)).status_code == 404
 
 
+@pytest.mark.long
 async def test_of_two_attempts_that_begin_between_two_looks_the_first_is_read_first(client, enroll, queue, monkeypatch):
     monkeypatch.setattr(log_waits, "LOOK_EVERY_S", 1)
     job = await queue()

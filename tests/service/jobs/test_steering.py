@@ -56,6 +56,7 @@ async def test_a_failed_job_is_tried_again_with_new_attempts_and_its_history(cli
     assert (detail["state"], [attempt["state"] for attempt in detail["history"]]) == ("done", ["failed", "done"])
 
 
+@pytest.mark.long
 async def test_a_lost_job_gets_three_more_attempts(enroll, queue, expire, let_pass, steer, state_of):
     job = await queue()
     for _ in range(2):
@@ -85,6 +86,7 @@ async def test_a_job_that_is_done_is_not_tried_again(enroll, queue, steer, repor
     assert "force=true" in (await steer(job, "retry", 409))["detail"]
 
 
+@pytest.mark.long
 async def test_a_job_that_is_being_cancelled_is_not_tried_again_before_it_has_ended(enroll, queue, steer):
     job = await queue()
     lease = await (await enroll()).take()
@@ -94,6 +96,7 @@ async def test_a_job_that_is_being_cancelled_is_not_tried_again_before_it_has_en
     assert (await steer(job, "retry"))["state"] == "queued"
 
 
+@pytest.mark.long
 async def test_an_old_lease_says_nothing_about_a_job_that_is_tried_again(enroll, queue, steer, state_of):
     job = await queue()
     old = await (await enroll()).take()
@@ -167,6 +170,7 @@ async def test_a_forks_commit_waits_for_approval_and_never_lands_on_a_trusted_ma
     assert (await sandbox.take()).claim["job"]["id"] == job["id"]
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize(
     ("labels", "status"), [({}, 204), ({"isolation": "user"}, 204), (SANDBOX, 200), ({"danger": "unsandboxed"}, 200)]
 )
@@ -197,6 +201,7 @@ async def test_a_machine_that_is_closed_to_strangers_again_is_given_no_more_of_t
     assert (await sandbox.claim()).status_code == 204
 
 
+@pytest.mark.long
 async def test_a_forks_commit_stays_a_strangers_until_a_log_puts_it_on_a_branch(client, queue, queue_of_fork, reports):
     held = await queue_of_fork(1)
     elsewhere = await queue(1, suite="full", branch="main")
@@ -240,6 +245,7 @@ async def test_an_approved_job_that_was_cancelled_is_not_approved_once_more_but_
     assert (await steer(job, "retry"))["awaits_approval"] is False
 
 
+@pytest.mark.long
 async def test_an_approved_job_that_is_tried_again_needs_no_second_approval(enroll, queue_of_fork, steer):
     job = await queue_of_fork()
     await steer(job, "approve")
@@ -258,6 +264,7 @@ async def test_only_administrators_approve_and_open_machines(guarded, admin, mak
     assert (await guarded.post("/api/v1/jobs/1/retry", headers=upload)).status_code == 404
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("round_", range(4))
 async def test_approval_cancellation_and_claims_at_once_leave_one_truth(
     client, enroll, queue_of_fork, database, round_
@@ -288,6 +295,7 @@ async def test_approval_cancellation_and_claims_at_once_leave_one_truth(
             assert job.cancel_requested_at is not None  # its agent hears of it with the next heartbeat
 
 
+@pytest.mark.long
 async def test_a_machine_that_is_opened_and_closed_while_its_agents_claim_gets_what_it_accepts(
     enroll, queue_of_fork, steer, database
 ):

@@ -23,6 +23,7 @@ CHORES = (
 )
 
 
+@pytest.mark.long
 async def test_three_workers_at_once_are_as_one(client, enroll, queue, reports, let_pass, database_url, database):
     known = [reports.report(number)["commit"] for number in range(40, 0, -1)]
     told = [{name: commit[name] for name in ("sha", "parents", "authored_at")} for commit in known]

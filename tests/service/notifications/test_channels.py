@@ -94,6 +94,7 @@ async def test_deliveries_are_paged_newest_first(demo):
     assert (await demo.get(f"{CHANNELS}/99/deliveries")).status_code == 404
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize(
     ("change", "where", "said"),
     [
@@ -141,6 +142,7 @@ async def test_the_operator_may_allow_a_network(start_service):
             assert answer.status_code == status, (url, answer.text)
 
 
+@pytest.mark.long
 async def test_names_are_one_projects_own_and_channels_are_few(demo):
     assert (await demo.post(CHANNELS, json=WEBHOOK)).status_code == 201
     again = await demo.post(CHANNELS, json=WEBHOOK)

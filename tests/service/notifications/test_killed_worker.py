@@ -51,6 +51,7 @@ def until(condition, what):
         time.sleep(0.05)
 
 
+@pytest.mark.long
 async def test_a_message_in_flight_is_sent_again_by_another_worker(
     box, project_id, hooks, start_worker, database, database_url, mailbox
 ):

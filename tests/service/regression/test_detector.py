@@ -98,6 +98,7 @@ def without_marks(watcher):
     return state
 
 
+@pytest.mark.long
 @QUICK
 @given(SEEDS, st.integers(0, 300), st.integers(0, 300))
 def test_a_watcher_goes_back_to_before_an_observation_and_on_as_if_it_had_not_taken_it(seed, n, kept):
@@ -309,6 +310,7 @@ def test_intervals_that_are_too_few_are_refused():
         find_changes([1.0] * 3, low=[1.0], high=[2.0])
 
 
+@pytest.mark.long
 def test_the_resolution_is_a_step_that_is_suspected_within_three_commits():
     seen = missed = 0
     for seed in range(12):

@@ -41,6 +41,7 @@ def errors_case_by_case(report):
     return []
 
 
+@pytest.mark.long
 @settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_what_is_wrong_is_told_as_of_the_whole(data, reports):

@@ -201,6 +201,7 @@ def kill_halfway(database_url):
         process.stdout.close()
 
 
+@pytest.mark.long
 async def test_a_worker_killed_halfway_leaves_whole_batches_and_the_next_one_goes_on(
     upload, keep, grow_old, database, database_url, reports, session
 ):

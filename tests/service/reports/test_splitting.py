@@ -77,6 +77,7 @@ def damaged(draw, body):
     return body
 
 
+@pytest.mark.long
 @settings(max_examples=200, deadline=None)
 @given(st.data(), documents, st.sampled_from([None, 1]))
 def test_what_is_taken_apart_is_json_where_the_whole_is(data, document, indent):

@@ -97,6 +97,7 @@ DAMAGE = {
 }
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("content", DAMAGE.values(), ids=DAMAGE)
 @pytest.mark.parametrize("column", ["body", "document"])
 @pytest.mark.parametrize("read", READERS, ids=["document_of", "outline_of", "case_of"])
@@ -128,6 +129,7 @@ def test_what_cannot_be_unpacked_is_damage(read):
     assert [line["event"] for line in logs] == ["stored_file_damaged"]
 
 
+@pytest.mark.long
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_whatever_is_stored_it_is_read_or_damaged(data):
@@ -164,6 +166,7 @@ def long_report(**last):
     return {**DOCUMENT, "cases": cases}
 
 
+@pytest.mark.long
 def test_the_cases_of_a_long_document_are_read_some_at_a_time_and_are_the_same():
     raw = orjson.dumps(long_report())
     assert len(raw) > LONG_FILE_BYTES
@@ -176,6 +179,7 @@ def test_the_cases_of_a_long_document_are_read_some_at_a_time_and_are_the_same()
     assert orjson.loads(document_json_of(stored)) == document_of(stored)
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("written", [lambda text: text, lambda text: text.replace(b'"error"', b'"err\\u006fr"')])
 def test_of_a_long_document_the_cases_that_failed_are_found_by_their_text(written):
     document = long_report()

@@ -87,6 +87,7 @@ async def test_many_uploads_of_one_report_at_once_store_it_once(client, report, 
     assert await count(session, Point) == 4
 
 
+@pytest.mark.long
 async def test_many_first_uploads_at_once_share_what_they_have_in_common(client, reports, session):
     cases = [reports.case(f"workload {index}") for index in range(5)]
     uploads = [reports.report(commit=index % 3 + 1, cases=cases[::-1] if index % 2 else cases) for index in range(12)]
@@ -312,6 +313,7 @@ async def test_a_small_upload_takes_few_statements(client, reports, count_statem
     assert len(where_nothing_is_new) <= 16, "\n".join(map(str, where_nothing_is_new))
 
 
+@pytest.mark.long
 async def test_a_large_upload_reads_no_whole_table_though_plans_were_made_of_small_ones(client, reports, database_url):
     """A hundred cases more, looked up for each of their points in tables that had one row, are a million rows read."""
     await client.post(URL, json=reports.report(1))

@@ -104,6 +104,7 @@ async def test_it_is_withdrawn_once_and_what_is_not_there_is_404(client, uploade
     assert (missing.status_code, "There is no report" in missing.json()["detail"]) == (404, True)
 
 
+@pytest.mark.long
 async def test_what_a_release_before_migration_0032_withdraws_during_an_upgrade_is_found_and_mended(
     client, uploaded, database, database_url
 ):

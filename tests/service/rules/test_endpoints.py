@@ -62,6 +62,7 @@ async def test_a_file_of_another_branch_than_the_trunk_changes_nothing(put, uplo
     assert (await put({"watch": True}, branch="main"))["changed"]
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("rule", "path", "said"),
     [

@@ -74,6 +74,7 @@ async def test_commits_come_in_their_order_however_they_arrived_and_those_that_f
     assert (failure.commit.sha, failure.kind) == (reports.sha(3), "gradient")
 
 
+@pytest.mark.long
 async def test_a_long_history_keeps_extremes_and_tells_what_each_point_followed(client, reports, session, monkeypatch):
     ratios = [-0.5 + 0.001 * number for number in range(1, 41)]
     ratios[20] = 0.7
@@ -91,6 +92,7 @@ async def test_a_long_history_keeps_extremes_and_tells_what_each_point_followed(
     assert followed.report_id == uploads[19]["id"]
 
 
+@pytest.mark.long
 async def test_several_reports_at_a_commit_leave_no_other_commit_out(client, reports, session, monkeypatch):
     """What is asked for are commits: three times as many reports must not make two thirds of them disappear, unsaid."""
     for number in range(1, 21):
@@ -214,6 +216,7 @@ async def test_the_report_of_a_point_is_the_one_whose_count_stands_for_all(clien
     }
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("last", [100, 19], ids=["all are read", "Postgres says who speaks"])
 async def test_a_mark_of_a_thinned_history_follows_the_count_that_stands_for_all(
     client, counting, session, monkeypatch, last

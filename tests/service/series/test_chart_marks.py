@@ -14,6 +14,7 @@ pytestmark = pytest.mark.anyio
 NOTHING = Query("SELECT 1 WHERE false", {}, list, width=1)
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("last", [1, 3, 100])
 async def test_the_drawn_points_of_many_series_are_those_of_each(client, reports, session, last):
     for number in range(1, 2 * FEWEST_MARKS):

@@ -194,6 +194,7 @@ async def changed(session):
     return {one.series.metric for one in news if one.series.variant == "fused"}
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize(
     "between",
     [

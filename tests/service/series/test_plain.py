@@ -24,6 +24,7 @@ async def measured(client, reports):
     return client
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("path", "model", "query"),
     [

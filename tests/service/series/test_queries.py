@@ -106,6 +106,7 @@ async def test_a_matrix_takes_a_fixed_number_of_statements(client, reports, sess
     assert len(statements) == 5  # readings, failures, and the cases, commits and machines of them
 
 
+@pytest.mark.long
 async def test_the_newest_reading_of_a_series_is_found_by_its_index(client, reports, session):
     cases = [reports.case(f"workload {index}") for index in range(10)]
     await upload(client, *(reports.report(number, cases=cases) for number in range(1, 31)))
@@ -132,6 +133,7 @@ async def test_machines_are_listed_by_the_newest_commit_of_their_uploads(client,
     assert machines[0].newest > machines[1].newest
 
 
+@pytest.mark.long
 async def test_each_series_enters_its_own_index_for_the_matrix(client, reports, session, count_statements):
     cases = [reports.case(f"workload {index}") for index in range(10)]
     await upload(client, *(reports.report(number, cases=cases) for number in range(1, 31)))

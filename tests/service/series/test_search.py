@@ -37,6 +37,7 @@ async def found(client, query):
 DENSE, LARGE, LSTM, SECRET = ("dense_bias_act", 100), ("dense_bias_act", 1000), ("lstm", 1000), ("secret", 100)
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
@@ -69,6 +70,7 @@ async def test_dimensions_narrow_each_other_and_values_of_one_are_alternatives(m
     assert await found(measured, query) == expected
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("query", "status", "said"),
     [
@@ -144,6 +146,7 @@ async def test_facets_of_nothing_are_empty(measured):
     assert not any(counted.values())
 
 
+@pytest.mark.long
 async def test_the_most_frequent_hundred_values_are_listed_and_all_are_counted(client, reports):
     upload = reports.report(1, cases=[reports.case(f"workload {number:03}") for number in range(105)])
     assert (await client.post("/api/v1/reports", json=upload)).status_code == 201

@@ -15,6 +15,7 @@ traces = st.integers(0, 400).flatmap(
 )
 
 
+@pytest.mark.long
 @given(traces, st.integers(FEWEST_MARKS, 200), st.sets(st.integers(0, 500), max_size=8))
 def test_what_matters_stays_and_the_rest_is_few(traces, at_most, keep):
     kept = thin(traces, at_most, keep=keep)

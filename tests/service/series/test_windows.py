@@ -104,6 +104,7 @@ async def test_many_reports_of_a_commit_hide_no_other_commit(upload, reports, po
     assert [len(point["report_ids"]) for point in seen] == [2, 4, 1]
 
 
+@pytest.mark.long
 async def test_marks_keep_extremes_of_values_and_ratios(upload, reports, points):
     uploads = [reports.report(number) for number in range(1, 61)]
     uploads[40]["cases"][0]["variants"][1]["metrics"]["time"]["processes"] = [9.0]
@@ -170,6 +171,7 @@ async def test_series_take_one_statement_together_for_their_counts_and_one_for_t
     assert len(statements) == 3
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("limit", [1, 7, 11, 12, 1000])
 async def test_pages_of_many_series_hold_the_points_of_one_series_after_the_other(history, session, monkeypatch, limit):
     monkeypatch.setattr(point_stream, "FEWEST_SERIES", 2)

@@ -142,6 +142,7 @@ def report_of(reports, what, commit, other, more):
     return None
 
 
+@pytest.mark.long
 @settings(
     max_examples=25,
     deadline=None,
@@ -228,6 +229,7 @@ async def upload(client, report):
     assert answer.status_code == 201, answer.text
 
 
+@pytest.mark.long
 async def test_a_database_is_checked_and_rebuilt(client, reports, database, database_url):
     for number in (1, 2, 3):
         await upload(client, reports.report(number))
@@ -282,6 +284,7 @@ async def test_a_new_version_of_the_rule_judges_all_of_history_again_while_uploa
         assert set(await session.scalars(select(StoredStep.rule))) == {RULE}
 
 
+@pytest.mark.long
 async def test_history_that_an_earlier_release_stored_is_judged_with_each_step_waiting_at_most_once(
     client, reports, database, monkeypatch
 ):

@@ -48,6 +48,7 @@ def test_long_functions_are_called_and_arithmetic_is_not():
     assert not scalars.uses([(named("floor_divide"), (np.dtype("i8"),) * 2)])
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("dtype", [F4, F8], ids=str)
 @pytest.mark.parametrize("one_lane", [False, True])
 def test_a_called_function_gives_the_bits_of_its_body(dtype, one_lane):

@@ -24,6 +24,7 @@ def test_every_function_whose_error_is_measured_is_here(references):
     assert sorted(NAMES) == sorted(references.MEASURED)
 
 
+@pytest.mark.sample(every=7)
 @pytest.mark.parametrize("name", NAMES)
 def test_singles_are_right_to_two_and_a_half_units(program, references, in_units, name):
     step = 4099 * 16
@@ -34,6 +35,7 @@ def test_singles_are_right_to_two_and_a_half_units(program, references, in_units
     assert error <= BOUND, where
 
 
+@pytest.mark.sample(every=7)
 @pytest.mark.parametrize("name", NAMES)
 def test_doubles_are_right_to_two_and_a_half_units(program, references, in_units, name):
     if not references.is_wider():
@@ -53,6 +55,7 @@ def test_doubles_are_right_to_two_and_a_half_units(program, references, in_units
     assert error <= BOUND, where
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("dtype", [F4, F8], ids=str)
 @pytest.mark.parametrize("name", NAMES)
 def test_edges_are_as_in_numpy(program, references, in_units, name, dtype):

@@ -66,6 +66,7 @@ def pairs(dtype, rng):
     return np.concatenate([a, more_a.astype(dtype)]), np.concatenate([b, more_b.astype(dtype)])
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("name", EXACT)
 def test_exact_rows_are_numpys_to_the_last_bit(program, name):
     theirs = getattr(np, NUMPY_NAMES.get(name, name))

@@ -616,6 +616,7 @@ def test_arrays_that_have_to_be_apart_are_looked_at():
     assert isinstance(instance(memory[:6].reshape(2, 3), memory[6:12].reshape(2, 3), C), np.ndarray)
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(("size", "count", "step"), [(1, 0, 1), (5, 4, 1), (1000, 250, 4), (1000, 143, 7)])
 @pytest.mark.parametrize("dtype", ["f8", "f4", "b1"])
 def test_arrays_that_were_given_are_watched(size, count, step, dtype):

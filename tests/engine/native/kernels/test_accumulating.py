@@ -36,12 +36,14 @@ def test_running_sums(axis, dtype):
     check(lambda x: (np.cumsum(x, axis), np.cumsum(x[:, ::-1, :1], axis)), X.astype(dtype))
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "i8", "?"])
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_running_products(axis, dtype):
     check(lambda x: (np.cumprod(x, axis), np.cumprod(x[:, ::-1, :1], axis)), X.astype(dtype))
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "i8"])
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_running_extrema(axis, dtype):
@@ -52,6 +54,7 @@ def test_running_extrema(axis, dtype):
     check(lambda x: (np.maximum.accumulate(x, axis), np.argmax(x, axis=axis, keepdims=True)), x[:1])
 
 
+@pytest.mark.sample(every=7)
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("dtypes", ["f8 f8", "f4 f4", "f8 f4", "f4 f8", "i8 f8"])
@@ -80,6 +83,7 @@ def test_gradients_of_running_sums_and_triangles():
     check(pb.value_and_grad(lambda x: np.sum(np.cumsum(x, 1) ** 2) + np.sum(np.tril(x) ** 2)), X)
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "i8"])
 @pytest.mark.parametrize("axis", [0, 1, 2, None])
 def test_positions_of_extremes(axis, dtype):

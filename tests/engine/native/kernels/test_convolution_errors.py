@@ -115,6 +115,7 @@ SCALES = {
 FOR_EVERY_CHANGE = {"columns", "rows", "one number"}
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("kernel", WEIGHTS)
 @pytest.mark.parametrize(
     "scale", [pytest.param(name, marks=() if name in FOR_EVERY_CHANGE else pytest.mark.long) for name in SCALES]
@@ -144,6 +145,7 @@ def test_what_meets_no_number_is_zero():
     check(WEIGHTS["middle columns"](random).astype("f4"), x, y_bar)
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("met", [COLUMN % 3 == 0, (ROW % 3 == 0) & (COLUMN % 3 == 0), COLUMN % 3 != 0])
 def test_weights_may_be_small_where_the_numbers_are(met):
     """The condition for tiles is an equality for such data; it holds down to a ratio of about 0.2, and so do results."""

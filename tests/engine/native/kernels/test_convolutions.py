@@ -104,6 +104,7 @@ GEOMETRIES = {
 }
 
 
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("geometry", GEOMETRIES)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_every_geometry_gives_what_the_interpreter_gives(check_all, geometry, dtype):
@@ -111,6 +112,7 @@ def test_every_geometry_gives_what_the_interpreter_gives(check_all, geometry, dt
     check_all(x_shape, w_shape, dtype, **params)
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("bits", available_widths())
 @pytest.mark.parametrize("geometry", ["padding", "pointwise", "all at once", "small examples"])
 def test_vectors_of_every_width_give_the_same(check_all, bits, geometry):
@@ -141,6 +143,7 @@ def test_what_does_not_fit_the_cache_is_copied_in_blocks(check_all, x_shape, w_s
 MANY = [geometry for geometry in GEOMETRIES if "many" in geometry or "few" in geometry or "padding" in geometry]
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("geometry", MANY)
 def test_taps_that_meet_nothing_but_zeros_can_be_left_out(check_all, monkeypatch, geometry):
     all_plans = plans._plans

@@ -33,6 +33,7 @@ def same(found, expected):
         np.testing.assert_allclose(np.abs(one), np.abs(other), rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 @pytest.mark.parametrize("shape", SQUARE, ids=str)
 def test_eigenvalues_and_vectors_of_one_triangle_are_as_in_numpy(shape, dtype):
@@ -47,6 +48,7 @@ def test_eigenvalues_and_vectors_of_one_triangle_are_as_in_numpy(shape, dtype):
         np.testing.assert_allclose(v * w[..., None, :] @ np.swapaxes(v, -1, -2), whole, atol=tolerance * shape[-1])
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_singular_values_and_vectors_are_as_in_numpy(shape, dtype):
@@ -58,6 +60,7 @@ def test_singular_values_and_vectors_are_as_in_numpy(shape, dtype):
     np.testing.assert_allclose(u * s[..., None, :] @ vh, a, atol=tolerance)
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_qr_factors_are_as_in_numpy(shape, dtype):

@@ -29,6 +29,7 @@ def check_here(function, *args):
     assert plan.summary()["fallbacks"] == []
 
 
+@pytest.mark.sample(every=7)
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "i8", "?"])
 @pytest.mark.parametrize("k", [0, 2, -3, 30, -30])
 def test_triangles(k, dtype):
@@ -36,6 +37,7 @@ def test_triangles(k, dtype):
     check(lambda x: (np.tril(x, k), np.triu(x, k), np.tril(x.transpose(0, 2, 1), k)), x)
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("offset", [0, 2, -2])
 def test_diagonals(offset):
     check(lambda x: np.diagonal(x, offset) * 1.0, X)

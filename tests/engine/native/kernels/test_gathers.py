@@ -57,6 +57,7 @@ KEYS = {
 }
 
 
+@pytest.mark.sample(every=7)
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i4"])
 @pytest.mark.parametrize("key", KEYS)
 def test_reading_by_keys(key, dtype):
@@ -65,6 +66,7 @@ def test_reading_by_keys(key, dtype):
     check(KEYS[key], x > 0, I.astype("i4"))
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("key", KEYS)
 def test_gradients_add_up_what_is_read_more_than_once(key):
     function = KEYS[key]

@@ -147,6 +147,7 @@ def random(*shape, dtype=F8, seed=0):
 SIZES = [1, 2, 3, 4, 7, 8, 15, 16, 17, 33, 64, 100, 257]
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("dtype", [F4, F8, I8, I4])
 def test_a_line_of_any_length_is_computed_to_its_end_and_no_further(width, dtype):
     steps = [step(elementwise.mul, 0, 1, dtype=dtype), step(elementwise.add, 2, 0, dtype=dtype)]
@@ -160,6 +161,7 @@ def test_a_space_without_axes_is_straight_line_code(width):
     check([nest], width)
 
 
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("kind", ["sum", "prod", "max", "min"])
 @pytest.mark.parametrize("dtype", [F4, F8, I4, I8, BOOL])
 def test_rows_columns_and_all_of_a_matrix_are_reduced(width, kind, dtype):
@@ -181,6 +183,7 @@ def test_truth_is_reduced(width, kind):
     check(nests, width)
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("dtype", [F4, F8])
 def test_several_reductions_along_different_axes_share_a_nest(width, dtype):
     reductions = [(1, "sum", (0, 1)), (0, "sum", (1,)), (0, "sum", (0,)), (0, "max", (0,)), (1, "min", (1,))]
@@ -247,6 +250,7 @@ def test_what_is_written_may_be_what_is_read(width):
         np.testing.assert_allclose(x, right, rtol=0, atol=1e-15)
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("dtype", [F4, F8])
 def test_the_error_of_a_sum_is_within_its_bound_however_many_terms_there_are(width, dtype):
     rng = np.random.default_rng(5)
@@ -296,6 +300,7 @@ def test_what_is_turned_is_read_once_for_all_places_that_it_is_the_same_at(width
     assert [loop.axis for loop in loops] == ([1, 2, 0] if width // (8 * dtype.itemsize) > 1 else [0, 1, 2])
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("dtype", [F4, F8])
 def test_short_rows_are_computed_as_one_line_beside_a_row_that_is_the_same_for_all(width, dtype):
     nests = []
@@ -383,6 +388,7 @@ def test_any_nest_gives_what_numpy_gives_where_blocks_and_strips_are_short(nests
         check(nests, bits)
 
 
+@pytest.mark.long
 @settings(max_examples=10, deadline=None)
 @given(st.lists(any_nests((2, 9, 40, 70, 300), 3), min_size=1, max_size=3), st.sampled_from(available_widths()))
 def test_any_nest_gives_what_numpy_gives_where_vectors_are_two_registers(nests, bits):

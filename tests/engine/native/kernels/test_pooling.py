@@ -59,6 +59,7 @@ GEOMETRIES = {
 }
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize(
     ("geometry", "dtype"), [*((name, "f4") for name in GEOMETRIES), ("overlapping", "f8"), ("halves", "f8")]
 )
@@ -67,6 +68,7 @@ def test_every_geometry_gives_what_the_interpreter_gives(check_all, geometry, dt
     check_all(normal(shape, dtype), *params)
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("bits", available_widths())
 @pytest.mark.parametrize("geometry", ["overlapping", "what is left over"])
 def test_vectors_of_every_width_give_the_same(check_all, bits, geometry):

@@ -110,6 +110,7 @@ SHAPES = [
 ]
 
 
+@pytest.mark.sample(every=7)
 @widths
 @pytest.mark.parametrize(("a_shape", "b_shape"), SHAPES)
 def test_products_of_every_layout_and_dtype(a_shape, b_shape, bits):
@@ -223,6 +224,7 @@ WAYS = [
 ]
 
 
+@pytest.mark.sample(every=7)
 @pytest.mark.parametrize("way", [way for _, way in WAYS], ids=[name for name, _ in WAYS])
 @pytest.mark.parametrize("layouts", ["CC", "TC", "CT"])
 def test_every_way_to_cut_a_product(way, layouts, monkeypatch):
@@ -318,6 +320,7 @@ def test_columns_that_fill_no_vector_are_a_product_of_their_own_where_that_is_ch
     assert tile_choice.lanes_apart(described_as(100, 4, 100, layouts="TC"), 512) is None
 
 
+@pytest.mark.sample(every=9)
 @widths
 @pytest.mark.parametrize("axis", ["m", "n"])
 @pytest.mark.parametrize("layouts", ["CC", "TC", "CT", "SS"])

@@ -132,6 +132,7 @@ def test_steps(name):
     check(run, XS[0] / 3, XS)
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.usefixtures("whenever_possible")
 @pytest.mark.parametrize("name", STEPS)
 @pytest.mark.parametrize("reverse", [False, True])

@@ -204,6 +204,7 @@ def given(name, *, with_states):
     return (params, XS, *([rng.normal(size=(4, 5)) for _ in range(states)] if with_states else []))
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("name", LAYERS)
 @pytest.mark.parametrize("with_states", [False, True])
 def test_gradients_of_recurrent_layers(name, with_states):
@@ -211,6 +212,7 @@ def test_gradients_of_recurrent_layers(name, with_states):
     check(pb.value_and_grad(total_of(name), wrt=tuple(range(len(args)))), *args)
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("name", LAYERS)
 def test_values_of_recurrent_layers(name, width):
     del width
@@ -232,6 +234,7 @@ def test_layers_on_top_of_each_other():
     check(pb.value_and_grad(lambda p, x: np.sum(np.tanh(pb.nn.gru(p, x))), wrt=(0, 1)), params, XS)
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("name", LAYERS)
 def test_gradients_of_a_function_of_the_gradient_of_a_layer(name):
     params, x = given(name, with_states=False)

@@ -29,6 +29,7 @@ CASES = {
 }
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("strided", [False, True])
 def test_parts_are_what_the_whole_is(run_node, worth_it, case, strided):
@@ -75,6 +76,7 @@ def test_results_are_the_same_on_any_number_of_threads(worth_it):
             np.testing.assert_array_equal(gradient, first)
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(("examples", "parts"), [(1, 1), (2, 2), (7, 7), (11, 1), (12, 6), (64, 8)])
 def test_parts_have_as_many_examples(worth_it, monkeypatch, examples, parts):
     found = []

@@ -33,12 +33,14 @@ def check(function, *args):
     assert plan.summary()["fallbacks"] == []
 
 
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 16, 33, 65, 1000])
 def test_an_order_is_the_stable_one(n, dtype):
     check(lambda x: np.argsort(x, axis=1, kind="stable"), lines((3, n), dtype))
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("n", [5, 19])
 def test_an_order_is_found_along_any_axis(n, axis):
@@ -64,6 +66,7 @@ def test_a_partition_has_the_elements_of_the_sorted_array_at_its_positions(n):
     assert (plan.summary()["fallbacks"] == []) == (n <= 4096)  # NumPy selects in fewer steps
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     "dtypes", [*((one, one) for one in DTYPES), ("f8", "f4"), ("i4", "f4"), ("f4", "i8"), ("?", "i4")]
 )
@@ -95,6 +98,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 def test_programs_with_orders_are_one_native_program(name, dtype):

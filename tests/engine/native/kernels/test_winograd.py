@@ -105,6 +105,7 @@ GEOMETRIES = {
 }
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("geometry", GEOMETRIES)
 def test_every_geometry_gives_what_is_wanted(run_node, way, geometry):
     x_shape, outs, pad = GEOMETRIES[geometry]
@@ -117,6 +118,7 @@ def test_so_it_does_in_double_precision(run_node, way, geometry):
     check(run_node, x_shape, outs, "f8", pad)
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("bits", available_widths())
 @pytest.mark.parametrize("geometry", ["odd", "tiles that do not fit"])
 def test_vectors_of_every_width_give_the_same(run_node, way, bits, geometry):
@@ -130,6 +132,7 @@ def test_operands_may_have_gaps(run_node, way):
     check(run_node, x_shape, outs, "f4", pad, strided=True)
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("shape", [(2, 40, 61, 30), (1, 9, 150, 150)])
 def test_large_examples_are_done_in_blocks(run_node, way, shape):
     check(run_node, shape, 3, "f4", ((1, 1), (1, 1)))

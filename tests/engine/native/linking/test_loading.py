@@ -76,6 +76,7 @@ def test_several_threads_load_at_once(cache, adding, call):
     assert results == {10 * worker + turn: 10 * worker + turn + 1 for worker in range(4) for turn in range(4)}
 
 
+@pytest.mark.long
 def test_many_programs_come_and_go_without_growing_the_process():
     program = textwrap.dedent("""
         import gc

@@ -157,6 +157,7 @@ assert seen and all(seen)
 """)
 
 
+@pytest.mark.long
 @posix
 def test_an_exception_in_between_leaves_the_pool_whole():
     runs("""

@@ -65,6 +65,7 @@ def check(function, *args):
     return counts().shared > before
 
 
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_workload_has_the_same_gradients(case, cut_everything):
     workload = find_workload(case.workload)
@@ -116,6 +117,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_has_the_same_results(name, cut_everything):
     function, *args = PROGRAMS[name]

@@ -156,6 +156,7 @@ def test_what_repeats_is_a_loop_with_the_same_values(function, dtype):
         assert ours.tobytes() == theirs.tobytes()
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("function", PROGRAMS)
 def test_what_repeats_in_a_recorded_gradient_has_the_same_values(function):
     def loss(*args):
@@ -166,6 +167,7 @@ def test_what_repeats_in_a_recorded_gradient_has_the_same_values(function):
         assert ours.tobytes() == theirs.tobytes()
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("function", PROGRAMS)
 def test_gradients_of_rolled_plans_are_those_of_the_tape(function):
     def loss(*args):

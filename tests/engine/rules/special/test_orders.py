@@ -41,6 +41,7 @@ POINTS = {
 CASES = [(name, point) for name, points in POINTS.items() for point in points]
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize(("name", "point"), CASES, ids=str)
 def test_the_last_argument_has_its_derivative(name, point):
     function = getattr(sc, name)
