@@ -91,3 +91,10 @@ asyncio.run(fail(ours))
     assert "division by zero" in done.stderr
     assert "nowhere" in done.stderr
     assert "hunter2" not in done.stderr + done.stdout
+
+
+async def test_a_request_with_two_lengths_is_refused_and_its_connection_closed(client):
+    both = {"content-length": "2", "transfer-encoding": "chunked"}
+    answer = await client.post("/api/v1/jobs", headers=both, content=b"{}")
+    assert (answer.status_code, answer.headers["connection"]) == (400, "close")
+    assert "send one of them" in answer.json()["detail"]
