@@ -5,7 +5,7 @@
 #     agent --server URL --label device=cuda --data /var/lib/pullback
 # with the security options that the agent of docker-compose.yml has: jobs run in a sandbox there as well.
 # Locks of devices are shared with whoever else measures on the host by its /run/lock, and processes of others are seen with --pid host.
-FROM python:3.13-slim AS build
+FROM python:3.13.9-slim-trixie AS build
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1
 WORKDIR /source
 RUN python -m venv /opt/pullback
@@ -15,7 +15,7 @@ COPY . .
 # The extra is not in the lock: which PyTorch fits depends on the machine's driver.
 RUN /opt/pullback/bin/pip install --no-build-isolation '.[gpu]' && /opt/pullback/bin/python -m compileall -q /opt/pullback/lib
 
-FROM python:3.13-slim
+FROM python:3.13.9-slim-trixie
 # g++ is for torch.compile.
 RUN apt-get update && apt-get install --yes --no-install-recommends bubblewrap g++ git && rm -rf /var/lib/apt/lists/* \
     && groupadd --gid 10001 pullback && useradd --uid 10001 --gid 10001 --no-create-home --shell /usr/sbin/nologin pullback \

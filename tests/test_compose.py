@@ -1,7 +1,9 @@
 """docker-compose.yml against the Compose schema and against what it must hold; no Docker engine is needed."""
 
 import json
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import jsonschema
@@ -10,6 +12,7 @@ import yaml
 from typer.main import get_command
 
 from pullback_cli.main import app
+from pullback_runners.sandbox.limits import Limits
 
 ROOT = Path(__file__).parent.parent
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
@@ -23,8 +26,8 @@ def test_the_file_follows_the_compose_schema():
 
 
 def test_it_has_the_whole_product():
-    assert sorted(SERVICES) == ["agent", "api", "migrate", "postgres", "worker"]
-    assert SERVICES["postgres"]["image"] == "postgres:18"
+    assert sorted(SERVICES) == ["agent", "api", "backup", "migrate", "postgres", "worker"]
+    assert re.fullmatch(r"postgres:18\.\d+", SERVICES["postgres"]["image"])
 
 
 def test_secrets_come_by_file_only():
@@ -49,7 +52,8 @@ def test_every_container_is_bounded(name):
     service = SERVICES[name]
     assert service["cap_drop"] == ["ALL"]
     assert "no-new-privileges:true" in service["security_opt"]
-    assert service["pids_limit"] <= 1024
+    assert service["pids_limit"] <= 4096
+    assert re.fullmatch(r"\d+g|\$\{PULLBACK_AGENT_MEMORY:-\d+g\}", service["mem_limit"])
     assert service["logging"]["options"]["max-size"]
     assert all("size=" in each for each in service.get("tmpfs", ()))
 
@@ -64,9 +68,10 @@ def test_our_containers_run_without_privileges(name):
     assert re.search(r"^USER 10001:10001$", dockerfile, re.MULTILINE)
     assert dockerfile.count("\nFROM ") + dockerfile.startswith("FROM ") == 2
     assert "--require-hashes -r requirements.lock" in dockerfile
+    assert len(re.findall(r"^FROM python:\d+\.\d+\.\d+-slim-\w+\b", dockerfile, re.MULTILINE)) == 2
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", sorted({*OURS} - {"backup"}))
 def test_commands_and_their_options_exist(name):
     command, *arguments = SERVICES[name]["command"]
     known = get_command(app).commands[command]
@@ -77,7 +82,51 @@ def test_what_runs_for_long_is_started_again_and_nothing_is_open_to_other_machin
     for name, service in SERVICES.items():
         assert service["restart"] == ("on-failure" if name == "migrate" else "unless-stopped")
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
-    assert {name for name, service in SERVICES.items() if "healthcheck" in service} == {"postgres", "api"}
+    assert {name for name, service in SERVICES.items() if "healthcheck" not in service} == {"migrate"}
+
+
+def test_what_sends_notifications_reaches_others_and_knows_the_address_of_the_pages():
+    for name in ("api", "worker"):  # the API sends tests of channels
+        reached = [
+            network
+            for network in SERVICES[name]["networks"]
+            if not (COMPOSE["networks"][network] or {}).get("internal")
+        ]
+        assert reached, name
+        assert "PULLBACK_PUBLIC_URL" in SERVICES[name]["environment"]
+    for unit in ("serve@", "worker"):
+        assert "PULLBACK_PUBLIC_URL=" in (ROOT / f"deploy/pullback-{unit}.service").read_text()
+
+
+def test_a_job_that_forks_as_often_as_it_may_leaves_its_agent_room():
+    assert SERVICES["agent"]["pids_limit"] >= 2 * Limits().processes
+    assert f"TasksMax={SERVICES['agent']['pids_limit']}" in (ROOT / "deploy/pullback-agent.service").read_text()
+
+
+def test_health_checks_look_at_the_files_that_are_touched():
+    look = SERVICES["worker"]["healthcheck"]["test"][-1]
+    assert f"'{SERVICES['worker']['environment']['PULLBACK_ALIVE_FILE']}'" in look
+    agent = SERVICES["agent"]
+    assert f"'{agent['command'][agent['command'].index('--data') + 1]}/answered'" in agent["healthcheck"]["test"][-1]
+
+
+def test_backups_are_made_each_day_and_old_ones_removed(tmp_path):
+    backup = SERVICES["backup"]
+    assert backup["profiles"] == ["backup"]
+    (script,) = backup["command"]
+    (tmp_path / "pullback").write_text('#!/bin/sh\ntouch "$3"\n')
+    (tmp_path / "sleep").write_text("#!/bin/sh\nkill $PPID\n")
+    for each in ("pullback", "sleep"):
+        (tmp_path / each).chmod(0o755)
+    old, other = tmp_path / "old.backup", tmp_path / "old.txt"
+    for each in (old, other):
+        each.touch()
+        os.utime(each, (0, 0))
+    script = script.replace("$$", "$").replace("/backups", str(tmp_path))
+    subprocess.run([*backup["entrypoint"], script], env={"PATH": f"{tmp_path}:{os.environ['PATH']}"}, check=False)
+    assert not old.exists()
+    assert other.exists()
+    assert re.fullmatch(r"20[\dT-]+\.backup", next(tmp_path.glob("*.backup")).name)
 
 
 def test_jobs_of_the_agent_run_in_a_sandbox_that_the_engine_allows():

@@ -1,22 +1,32 @@
 """HTTP connections that send a request, or are closed. What comes to no request is counted: no line of the log is about it."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from pullback_service.client_network import network_of
+
 HEAD_WITHIN_S = 20.0
 """Time for the head of a request, from the first byte to the last: half a head holds a connection, and names nobody."""
 HEADS_AT_ONCE = 16
+SHORT_HEAD_BYTES = 16 * 1024
+"""A head of so many bytes is always read, as by most servers; a longer one while all that are not whole have MOST_HEAD_BYTES at most."""
+MOST_HEAD_BYTES = 64 * 1024 * 1024
+SHARE = 4
+"""One network may have a quarter of the connections, unless it is that of a trusted proxy."""
 BODY_ROUND_S = 20.0
 BODY_ROUND_BYTES = 20 * 1024
 """The bytes of a body that must come in each round, unless it ends: one kilobyte a second. A slower one would hold a connection for ever."""
 
 
-class HeadTurns:
-    """The turns of heads to be read: a few each time that the event loop looks at its connections, of those that wait the newest first.
+class Heads:
+    """State that the connections of a process share: bytes of heads that are not whole, and the number of connections by network.
+
+    Heads are read in turns: a few each time that the event loop looks at its connections, of those that wait the newest first.
 
     A thousand that come at once would else all be read, 0.2 ms each, before anybody else is looked at.
     """
@@ -24,6 +34,8 @@ class HeadTurns:
     def __init__(self) -> None:
         self._left = HEADS_AT_ONCE
         self._waiting: list[Callable[[], None]] = []
+        self.held_bytes = 0
+        self.of_network: Counter[str] = Counter()
 
     def take(self, loop: asyncio.AbstractEventLoop, read: Callable[[], None]) -> None:
         """Read a head at once, or in its turn."""
@@ -52,10 +64,10 @@ class BoundedHeadProtocol(H11Protocol):
     _unread = b""
     _round: asyncio.TimerHandle | None = None
     _came_in_round = 0
+    _held_bytes = 0
+    _network: str | None = None
 
-    def __init__(
-        self, *arguments: Any, most: int, heads: HeadTurns, refused: Callable[[str], None], **named: Any
-    ) -> None:
+    def __init__(self, *arguments: Any, most: int, heads: Heads, refused: Callable[[str], None], **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._heads = heads
         self._most = most
@@ -64,8 +76,12 @@ class BoundedHeadProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first head."""
         super().connection_made(transport)
+        self._count()
         if len(self.connections) > self._most:
             self._refused("too-many-connections")
+            transport.close()
+        elif self._network is not None and self._heads.of_network[self._network] > self._most // SHARE:
+            self._refused("connections-of-one-address")
             transport.close()
         else:
             self._due = self.loop.call_later(HEAD_WITHIN_S, self._cut)
@@ -93,9 +109,26 @@ class BoundedHeadProtocol(H11Protocol):
     def _read(self, data: bytes) -> None:
         super().data_received(data)
         if self.conn.their_state is not h11.IDLE:
+            self._hold(0)
             self._stop()
+        elif not self._hold(self._held_bytes + len(data)):
+            self._stop()
+            self._refused("heads-too-long")
+            self.transport.close()
         elif self._due is None:
             self._due = self.loop.call_later(HEAD_WITHIN_S, self._cut)
+
+    def _count(self) -> None:
+        """Count a connection for its network, unless it is that of a proxy, which brings those of everybody."""
+        if self.client is not None and self.client[0] not in getattr(self.app, "trusted_hosts", ()):
+            self._network = network_of(self.client[0])
+            self._heads.of_network[self._network] += 1
+
+    def _hold(self, held_bytes: int) -> bool:
+        """Count the bytes of a head that is not whole; False if they are too many beside those of all others."""
+        self._heads.held_bytes += held_bytes - self._held_bytes
+        self._held_bytes = held_bytes
+        return held_bytes <= SHORT_HEAD_BYTES or self._heads.held_bytes <= MOST_HEAD_BYTES
 
     def handle_events(self) -> None:
         """Take in what has come, and watch over a body that has not ended; also one that nobody reads, behind its answer."""
@@ -132,6 +165,11 @@ class BoundedHeadProtocol(H11Protocol):
             self._refused("head-left")
         self._stop()
         self._end_round()
+        self._hold(0)
+        if self._network is not None:
+            self._heads.of_network[self._network] -= 1
+            if not self._heads.of_network[self._network]:
+                del self._heads.of_network[self._network]
         super().connection_lost(exc)
 
     def _cut(self) -> None:

@@ -56,7 +56,7 @@ def serve(
     import uvicorn
 
     from pullback_cli.app import create_app
-    from pullback_cli.http_protocol import BoundedHeadProtocol, HeadTurns
+    from pullback_cli.http_protocol import BoundedHeadProtocol, Heads
     from pullback_service.access.bootstrap import warn_of_short_token
     from pullback_service.application import let_go
     from pullback_service.logs import configure_logs
@@ -88,7 +88,7 @@ def serve(
         # Agents and CI jobs keep their connections between requests; at the usual 5 s they would find them just closed.
         timeout_keep_alive=75,
         h11_max_incomplete_event_size=LONGEST_HEAD,
-        http=partial(BoundedHeadProtocol, most=most, heads=HeadTurns(), refused=count_refusal),  # type: ignore[arg-type]  # called as the class is
+        http=partial(BoundedHeadProtocol, most=most, heads=Heads(), refused=count_refusal),  # type: ignore[arg-type]  # called as the class is
     )
     collect_seldom()
     keep_no_large_buffers()

@@ -32,4 +32,5 @@ def worker() -> None:
         idle_noise_hours=settings.idle_noise_hours,
         incident_minutes=settings.incident_minutes,
         outside=outside_of(settings),
+        alive_file=settings.alive_file,
     )

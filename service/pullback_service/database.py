@@ -1,5 +1,8 @@
 """The connections to Postgres. What requests do with them is in `sessions`: a worker knows nothing of requests."""
 
+import asyncio
+import os
+import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from copy import copy
@@ -25,7 +28,10 @@ CONNECT_TIMEOUT_S = 5
 STATEMENT_TIMEOUT_MS = 30_000
 LOCK_TIMEOUT_MS = 15_000
 IDLE_IN_TRANSACTION_TIMEOUT_MS = 60_000
-
+ANSWER_WITHIN_S = STATEMENT_TIMEOUT_MS / 1000 + 5
+"""The server answers every statement before, if only that it took too long: else the server is gone, whatever the network says."""
+TCP: Final = {"tcp_user_timeout": 10_000, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+"""Options of libpq by which a connection ends whose other side takes nothing for 10 s, or is silent for 25 s: the system waits for a quarter of an hour."""
 
 AWAY = (OperationalError, InterfaceError, PoolTimeoutError, psycopg.OperationalError)
 """Errors raised if the database does not answer: nothing was stored, or nobody knows, and the same may be tried again."""
@@ -74,6 +80,8 @@ class Database:
             pool_pre_ping=True,  # after a restart of Postgres the next request gets a new connection, not an error
             isolation_level="AUTOCOMMIT",  # of the driver: the BEGIN of a session says more than its own
             connect_args={
+                **TCP,
+                "async_creator_fn": _Connection.connect,
                 "application_name": "pullback",
                 "cursor_factory": _BinaryCursor,
                 "prepare_threshold": 1,  # what a page asks a second time it asks again: it is parsed and planned no more
@@ -154,6 +162,22 @@ def _begin(visible: Visible, *, read_only: bool, plan_once: bool) -> str:
     return f"{begin}; SET LOCAL pullback.projects = '{{{','.join(str(int(project)) for project in sorted(visible))}}}'"
 
 
+class _Connection(psycopg.AsyncConnection[Any]):
+    """A connection that ends where the server does not answer in time, and so for SQLAlchemy as any that was lost."""
+
+    async def wait(self, *arguments: Any, **named: Any) -> Any:
+        """Wait for the server, as everything does that is asked of it."""
+        giving_up = asyncio.get_running_loop().call_later(ANSWER_WITHIN_S, self._give_up)
+        try:
+            return await super().wait(*arguments, **named)
+        finally:
+            giving_up.cancel()
+
+    def _give_up(self) -> None:
+        with suppress(OSError, psycopg.OperationalError), socket.socket(fileno=os.dup(self.fileno())) as held:
+            held.shutdown(socket.SHUT_RDWR)  # libpq reads that the other side has closed it
+
+
 class _BinaryCursor(psycopg.AsyncCursor[Any]):
     """Answers in the binary format: of it numbers, times and arrays are made in a third of the time text takes."""
 
@@ -174,7 +198,9 @@ class _BinaryCursor(psycopg.AsyncCursor[Any]):
 
 def sync_engine(url: str) -> Engine:
     """An engine for migrations: one connection, no pool, no timeouts."""
-    return create_engine(_address(url), poolclass=NullPool, json_serializer=_dump_json)
+    return create_engine(
+        _address(url), poolclass=NullPool, json_serializer=_dump_json, hide_parameters=True, connect_args=TCP
+    )
 
 
 def is_read_only(error: BaseException) -> bool:

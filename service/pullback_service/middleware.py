@@ -14,6 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pullback_service.client_network import network_of
 from pullback_service.cross_site_requests import refusal
 from pullback_service.logs import logger
 from pullback_service.metrics import Metrics
@@ -99,14 +100,28 @@ class RequestMiddleware:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, headers: Mapping[bytes, bytes]) -> None:
         # Who asks is not looked up yet: by what it shows, where that named somebody lately, or by where it comes from.
-        caller = self._known(headers) or (scope.get("client") or "")[:1]
+        caller = self._known(headers) or network_of((scope.get("client") or ("",))[0])
         if scope["path"] != LIVENESS:  # by which a process is ended that does not answer
             await self._turns.turn(caller)
+        if b"content-length" in headers and b"transfer-encoding" in headers:
+            await _dressed(scope, _two_lengths())(scope, receive, send)
+            return
         reason = refusal(scope["method"], headers, local=self._local)
         if reason is not None:
             await _dressed(scope, problem(403, "cross-site", "Refused", reason))(scope, receive, send)
         else:
             await self._app(scope, receive, send)
+
+
+def _two_lengths() -> Response:
+    """The answer to a body of which a proxy in front may have seen another end: the connection takes no request more."""
+    return problem(
+        400,
+        "two-lengths",
+        "Two lengths",
+        "The request has Content-Length and Transfer-Encoding, which may contradict each other: send one of them.",
+        headers={"Connection": "close"},
+    )
 
 
 def _dressed(scope: Scope, answer: Response) -> Response:

@@ -195,7 +195,7 @@ async def _on_database_away(request: Request, error: Exception) -> Response:
 async def _on_database_error(request: Request, error: Exception) -> Response:
     """Values that Postgres cannot hold are the caller's fault wherever our own checks let them through."""
     if isinstance(error, DBAPIError) and isinstance(error.orig, psycopg.DataError):
-        logger.warning("value_refused_by_database", reason=str(error.orig))
+        logger.warning("value_refused_by_database", reason=type(error.orig).__name__)  # its message may quote the value
         said = str(error.orig).splitlines()[0]
         return from_request_error(InvalidInputError(f"The database cannot store a value of this request: {said}."))
     if isinstance(error, DBAPIError) and isinstance(

@@ -93,6 +93,8 @@ class Settings(BaseSettings):
     """A file whose content is `PULLBACK_SMTP_URL`."""
     mail_from: str | None = None
     """Sender of notifications by mail; unset, `pullback@` and the host of `PULLBACK_PUBLIC_URL`."""
+    alive_file: Path | None = None
+    """A file that a worker touches every 5 s as long as it works, for health checks."""
     allow_networks: str = ""
     """Networks that are not public and that webhooks may be in, `10.0.0.0/8, fd00::/8`."""
 

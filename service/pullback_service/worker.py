@@ -4,6 +4,7 @@ import asyncio
 import signal
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import procrastinate
 import psycopg
@@ -13,7 +14,7 @@ from sqlalchemy.exc import OperationalError
 from pullback_service import models  # noqa: F401 - every table, so that foreign keys find each other
 from pullback_service.chores.queries import ready_chores
 from pullback_service.chores.tasks import STALLED_AFTER_S, register
-from pullback_service.database import Database
+from pullback_service.database import TCP, Database
 from pullback_service.deferred_chores import QUEUE
 from pullback_service.errors import SetupError
 from pullback_service.incidents.confirmation import MINUTES_A_DAY
@@ -49,9 +50,10 @@ def run(
     idle_noise_hours: float = 0,
     incident_minutes: float = MINUTES_A_DAY,
     outside: DeliverySettings = NOWHERE_ELSE,
+    alive_file: Path | None = None,
 ) -> None:
     """Run chores until SIGINT or SIGTERM; running ones are finished first. A database that goes away is waited for."""
-    asyncio.run(_run(url, _Context(idle_noise_hours, incident_minutes, outside)))
+    asyncio.run(_run(url, _Context(idle_noise_hours, incident_minutes, outside), alive_file))
 
 
 async def run_once(
@@ -76,6 +78,7 @@ def build_app(url: str) -> procrastinate.App:
     connector = procrastinate.PsycopgConnector(
         conninfo=url,
         kwargs={
+            **TCP,
             "options": f"-c role={SERVICE_ROLE} -c search_path=procrastinate",
             "application_name": "pullback worker",
         },
@@ -87,7 +90,7 @@ def build_app(url: str) -> procrastinate.App:
     return app
 
 
-async def _run(url: str, context: _Context) -> None:
+async def _run(url: str, context: _Context, alive_file: Path | None) -> None:
     """Work until a signal comes.
 
     Procrastinate's worker ends without a word when one of its own connections fails, and so after a restart of Postgres:
@@ -104,6 +107,7 @@ async def _run(url: str, context: _Context) -> None:
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, stop)
     told: str | None = None
+    alive = asyncio.create_task(_touch(alive_file)) if alive_file is not None else None  # noqa: F841 - a task that nobody holds may be collected
     while not stopping.is_set():
         work = asyncio.create_task(_work(url, context, wait=True))
         signalled = asyncio.create_task(stopping.wait())
@@ -121,6 +125,12 @@ async def _run(url: str, context: _Context) -> None:
             logger.warning("worker_stopped_by_itself")
         with suppress(TimeoutError):
             await asyncio.wait_for(stopping.wait(), TRY_AGAIN_AFTER_S)
+
+
+async def _touch(file: Path) -> None:
+    while True:
+        await asyncio.to_thread(file.touch)
+        await asyncio.sleep(HEARTBEAT_S)
 
 
 def _say_what_is_lost(url: str, error: Exception, told: str | None) -> str | None:

@@ -11,7 +11,7 @@ import pytest
 import uvicorn
 
 from pullback_cli import http_protocol
-from pullback_cli.http_protocol import BODY_ROUND_BYTES, HEADS_AT_ONCE, BoundedHeadProtocol, HeadTurns
+from pullback_cli.http_protocol import BODY_ROUND_BYTES, HEADS_AT_ONCE, SHARE, BoundedHeadProtocol, Heads
 
 MOST = 100
 HEAD = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
@@ -33,19 +33,27 @@ def refused():
 
 
 @pytest.fixture
-def connect(monkeypatch, refused):
+def heads():
+    """What the connections of the server have together."""
+    return Heads()
+
+
+@pytest.fixture
+def connect(monkeypatch, refused, heads):
     monkeypatch.setattr(http_protocol, "HEAD_WITHIN_S", 0.3)
     monkeypatch.setattr(http_protocol, "BODY_ROUND_S", 0.3)
-    protocol = partial(BoundedHeadProtocol, most=MOST, heads=HeadTurns(), refused=refused.append)
-    config = uvicorn.Config(answer, port=0, lifespan="off", log_config=None, http=protocol)
+    protocol = partial(BoundedHeadProtocol, most=MOST, heads=heads, refused=refused.append)
+    config = uvicorn.Config(
+        answer, port=0, lifespan="off", log_config=None, http=protocol, h11_max_incomplete_event_size=2**18
+    )
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
     opened = []
 
-    def open_one():
-        opened.append(socket.create_connection(listening.getsockname(), timeout=10))
+    def open_one(address="127.0.0.1"):
+        opened.append(socket.create_connection(listening.getsockname(), timeout=10, source_address=(address, 0)))
         return opened[-1]
 
     yield open_one
@@ -156,9 +164,48 @@ def test_one_connection_too_many_is_closed_and_counted_and_the_others_go_on(conn
         assert connection.recv(100).startswith(b"HTTP/1.1 204")
 
 
+def test_long_heads_have_a_bound_together_and_short_ones_are_read_all_the_same(connect, refused, heads, monkeypatch):
+    monkeypatch.setattr(http_protocol, "HEAD_WITHIN_S", 30)
+    monkeypatch.setattr(http_protocol, "MOST_HEAD_BYTES", 2**18)
+    long, held = b"GET /" + bytes([97]) * 2**16, []
+    for _ in range(3):
+        held.append(connect())
+        held[-1].sendall(long)
+        while heads.held_bytes < len(held) * len(long):
+            time.sleep(0.001)
+    cut, short = connect(), connect()
+    cut.sendall(long)
+    assert cut.recv(1) == b""
+    assert refused == ["heads-too-long"]
+    for half in (HEAD[:20], HEAD[20:]):
+        short.sendall(half)
+    assert short.recv(100).startswith(b"HTTP/1.1 204")
+    held[0].sendall(b" HTTP/1.1\r\nHost: here\r\n\r\n")  # one that was there before is read to its end
+    assert held[0].recv(100).startswith(b"HTTP/1.1 204")
+    for each in held:
+        each.close()
+    while heads.held_bytes:
+        time.sleep(0.001)
+
+
+def test_one_address_has_a_share_of_the_connections_and_a_proxy_all_of_them(connect, refused, heads):
+    share = MOST // SHARE
+    of_one = [connect("127.0.0.2") for _ in range(share)]
+    assert connect("127.0.0.2").recv(1) == b""
+    assert refused == ["connections-of-one-address"]
+    of_proxy = [connect() for _ in range(share + 1)]  # 127.0.0.1 is trusted
+    for each in (of_one[0], connect("127.0.0.3"), of_proxy[-1]):
+        each.sendall(HEAD)
+        assert each.recv(100).startswith(b"HTTP/1.1 204")
+    for each in of_one:
+        each.close()
+    while "127.0.0.2" in heads.of_network:
+        time.sleep(0.001)
+
+
 def test_heads_that_come_together_are_read_a_few_at_a_time_and_the_newest_first():
     async def come(*heads):
-        turns, read, loop, rounds = HeadTurns(), [], asyncio.get_running_loop(), []
+        turns, read, loop, rounds = Heads(), [], asyncio.get_running_loop(), []
         for head in heads:
             turns.take(loop, partial(read.append, head))
         while read:

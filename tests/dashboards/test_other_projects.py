@@ -63,7 +63,7 @@ async def fill(admin, client, project, workload, variant, value, texts):
     job = {"project": project, "commit": {"sha": sha_of(project, 2)}, "suite": texts["suite"], "timeout_s": 60}
     await admin.post(f"{API}/jobs", json=job)
     code = (await admin.post(f"{API}/enrolments", json={"project": project})).json()["code"]
-    me = {"name": f"agent {sha_of(project, 0)[:4]}", "machine": {"fingerprint": "of all", "name": "shared"}}
+    me = {"name": f"agent {sha_of(project, 0)[:4]}", "machine": {"fingerprint": sha_of(project, 0)[:4], "name": "box"}}
     enrolled = await client.post(f"{API}/agents/enroll", json=me, headers={"authorization": f"Bearer {code}"})
     agent = {"authorization": f"Bearer {enrolled.json()['secret']}"}
     claim = (await client.post(f"{API}/agents/{enrolled.json()['agent_id']}/claim", json={}, headers=agent)).json()

@@ -5,7 +5,11 @@ import json
 import subprocess
 import sys
 
+import psycopg
 import pytest
+from sqlalchemy.exc import DataError, DBAPIError
+from starlette.requests import Request
+from structlog.testing import capture_logs
 
 from pullback_service.application import create_service
 from pullback_service.logs import TRACEBACKS
@@ -92,3 +96,19 @@ asyncio.run(fail(ours))
     assert "division by zero" in done.stderr
     assert "nowhere" in done.stderr
     assert "hunter2" not in done.stderr + done.stdout
+
+
+async def test_a_request_with_two_lengths_is_refused_and_its_connection_closed(client):
+    both = {"content-length": "2", "transfer-encoding": "chunked"}
+    answer = await client.post("/api/v1/jobs", headers=both, content=b"{}")
+    assert (answer.status_code, answer.headers["connection"]) == (400, "close")
+    assert "send one of them" in answer.json()["detail"]
+
+
+async def test_a_value_that_the_database_refuses_is_not_logged(client):
+    refused = DataError("INSERT", {}, psycopg.errors.InvalidTextRepresentation('invalid input: "a private text"'))
+    request = Request({"type": "http", "method": "POST", "path": "/", "headers": []})
+    with capture_logs() as logged:
+        answer = await client.app.exception_handlers[DBAPIError](request, refused)
+    assert answer.status_code == 422
+    assert [each["reason"] for each in logged] == ["InvalidTextRepresentation"]

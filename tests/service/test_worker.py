@@ -38,6 +38,24 @@ def test_a_worker_that_ends_by_itself_begins_again_until_a_signal_comes(monkeypa
     assert (began, ended) == ([True] * 3, [True])
 
 
+def test_a_worker_touches_a_file_as_long_as_it_works(monkeypatch, tmp_path):
+    alive, times = tmp_path / "alive", []
+
+    async def work(*_, wait):
+        while len(times) < 2:
+            await asyncio.sleep(0.01)
+            if alive.exists():
+                times.append(alive.stat().st_mtime_ns)
+                alive.unlink()
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(worker, "_work", work)
+    monkeypatch.setattr(worker, "HEARTBEAT_S", 0.02)
+    worker.run("postgresql://nowhere/nothing", alive_file=alive)
+    assert times[1] > times[0]
+
+
 @pytest.mark.anyio
 async def test_a_worker_works_as_the_role_of_the_service_whoever_connects(database_url):
     async with worker.build_app(database_url).open_async() as app:

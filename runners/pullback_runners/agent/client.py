@@ -5,8 +5,9 @@ client repeats nothing by itself here: each loop of the agent has its own patien
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 from uuid import UUID
 
@@ -34,11 +35,17 @@ _LEASE_GONE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.G
 
 
 class ServiceClient:
-    """One service; thread-safe, because the loops of an agent share it."""
+    """One service; thread-safe, because the loops of an agent share it. `answered` is touched whenever the service did what it was asked."""
 
     def __init__(
-        self, server: str, *, token: str | None = None, transport: "httpx.BaseTransport | None" = None
+        self,
+        server: str,
+        *,
+        token: str | None = None,
+        transport: "httpx.BaseTransport | None" = None,
+        answered: Path | None = None,
     ) -> None:
+        self._answered = answered
         self._client = Client(server, token=token, timeout_s=_TIMEOUT_S, attempts=1, transport=transport)
         self.server = self._client.server
 
@@ -143,6 +150,9 @@ class ServiceClient:
         """Errors of the client as the agent's own."""
         try:
             yield
+            if self._answered is not None:
+                with suppress(OSError):  # the disk may be full
+                    self._answered.touch()
         except ProblemError as problem:
             message = f"{self.server} answered {problem.status} to {what}: {problem}"
             if problem.is_transient:

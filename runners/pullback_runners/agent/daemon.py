@@ -90,7 +90,7 @@ def run_agent(options: AgentOptions) -> None:
             readable=folders,
             secret=[] if options.token_file is None else [options.token_file],
         ) as isolation,
-        ServiceClient(options.server, token=options.token) as client,
+        ServiceClient(options.server, token=options.token, answered=options.data / "answered") as client,
     ):
         agent = _Agent(options, client, signals, cpus, isolation, device)
         try:

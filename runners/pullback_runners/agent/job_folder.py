@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from pullback_runners.agent.claims import Lease
-from pullback_runners.agent.errors import JobFailedError
+from pullback_runners.agent.errors import FailureKind, JobFailedError
 from pullback_runners.agent.process_mark import ProcessMark
 from pullback_runners.agent.synced_files import write_synced
 from pullback_runners.sandbox.store import remove_tree
@@ -81,17 +81,19 @@ class JobFolder:
         """Remember the digest of the report that the measuring process wrote; processes with code of the commit can write the file, too."""
         write_synced(self._digest, digest.encode(), mode=0o600)
 
-    def finished_report(self) -> Mapping[str, Any] | None:
-        """Return the report if the measuring process told of one; JobFailedError if what is left is another one, or none."""
+    def outcome(self) -> Mapping[str, Any] | None:
+        """Return the report if the measuring process told of one; JobFailedError with the reason if it wrote why there is none, or wrote no proper file."""
+        failure = _read_written(self.failure, _LARGEST_FAILURE_BYTES, "reason")
+        if failure is not None:
+            kind: FailureKind = "workload"
+            if (told := failure.get("kind")) in ("build", "infra"):
+                kind = told
+            raise JobFailedError(kind, str(failure.get("message")), retryable=failure.get("retryable") is True)
         try:
             digest = self._digest.read_text()
         except (OSError, ValueError):
             return None
         return _read_written(self.report, LARGEST_REPORT_BYTES, "report; measure fewer cases", digest)
-
-    def written_failure(self) -> Mapping[str, Any] | None:
-        """Return why there is no report, if the measuring process wrote that."""
-        return _read_written(self.failure, _LARGEST_FAILURE_BYTES, "reason")
 
     def remove(self) -> None:
         """Delete the folder and all in it."""

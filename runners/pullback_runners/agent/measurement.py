@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from pullback_runners.agent.claims import Claim, Job
-from pullback_runners.agent.errors import FailureKind, JobFailedError
+from pullback_runners.agent.errors import JobFailedError
 from pullback_runners.agent.job_folder import JobFolder
 from pullback_runners.agent.process_mark import ProcessMark, end_trees
 from pullback_runners.git import git
@@ -291,13 +291,7 @@ def _digest(line: bytes) -> str | None:
 
 
 def _result(status: int, folder: JobFolder) -> Mapping[str, Any]:
-    failure = folder.written_failure()
-    if failure is not None:
-        kind: FailureKind = "workload"
-        if (told := failure.get("kind")) in ("build", "infra"):
-            kind = told
-        raise JobFailedError(kind, str(failure.get("message")), retryable=failure.get("retryable") is True)
-    report = folder.finished_report()
+    report = folder.outcome()
     if report is None:
         how = f"killed by signal {-status}" if status < 0 else f"exit status {status}"
         # Killed from outside says something about the machine (memory, an operator), not about the commit.

@@ -41,6 +41,12 @@ def remove_tree(path: Path) -> None:
         _succeeds("rm", "-rf", "--", str(path))
 
 
+def bytes_of_tree(path: Path) -> int:
+    """The disk space of a folder that a job wrote, as far as it can be read."""
+    found = subprocess.run(["du", "-sk", "--", str(path)], check=False, capture_output=True, text=True)  # noqa: S603, S607
+    return int(found.stdout.partition("\t")[0] or 0) * 1024
+
+
 def _succeeds(*command: str) -> bool:
     quiet = subprocess.DEVNULL
     return subprocess.run(command, check=False, stdout=quiet, stderr=quiet).returncode == 0  # noqa: S603 - a path of ours

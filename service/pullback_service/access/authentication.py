@@ -19,6 +19,7 @@ from pullback_service.access.budgets import Budgets
 from pullback_service.access.recent_keys import RecentKeys
 from pullback_service.access.scopes import OPEN, Need, need_of
 from pullback_service.caller import Caller
+from pullback_service.client_network import network_of
 from pullback_service.cross_site_requests import SAFE_METHODS
 from pullback_service.database import seeing_all_projects
 from pullback_service.errors import AuthenticationError, ForbiddenError, NotSignedInError
@@ -135,12 +136,12 @@ class Authenticator:
             self.required
             and _says_who(request)
             and self.known(dict(request.scope["headers"])) is None
-            and self._of_addresses.is_spent(address_of(request) or "")
+            and self._of_addresses.is_spent(_network_of(request))
         )
 
     def _admit_address(self, request: Request) -> None:
         if self.required:
-            self._of_addresses.admit(address_of(request) or "", current())
+            self._of_addresses.admit(_network_of(request), current())
 
     async def _looked_up(self, session: AsyncSession, digest: bytes) -> Token | None:
         """The token; one that the database did not have a moment ago it does not have now: nobody is given one that was guessed."""
@@ -251,6 +252,10 @@ def enrolment_code_of(request: Request) -> int | None:
 def address_of(request: Request) -> str | None:
     """The address of a request's client; behind a proxy the server must be told to trust it (FORWARDED_ALLOW_IPS)."""
     return request.client.host if request.client is not None else None
+
+
+def _network_of(request: Request) -> str:
+    return network_of(address_of(request) or "")
 
 
 def _stranger(need: Need) -> AuthenticationError:

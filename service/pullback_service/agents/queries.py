@@ -10,10 +10,10 @@ from sqlalchemy import Select, and_, func, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.caller import caller_of
+from pullback_service.caller import Caller, caller_of
 from pullback_service.database import seeing_all_projects
 from pullback_service.errors import ForbiddenError, NotFoundError
-from pullback_service.ids import AgentId, MachineId
+from pullback_service.ids import AgentId, MachineId, TokenId
 from pullback_service.jobs.labels import CONTAINS_STRANGERS_SQL, UNSAID_SQL
 from pullback_service.jobs.offers import Abilities
 from pullback_service.jobs.schemas import SpoolStatement
@@ -54,46 +54,71 @@ def told_by(spool: SpoolStatement | None, refuses: str | None = None) -> AgentSt
 async def enroll(session: AsyncSession, machine_id: MachineId, name: str, labels: Mapping[str, Any]) -> AgentId:
     """The agent of this name on this machine, made or brought up to date; it serves the projects of the caller.
 
-    A caller limited to a project takes no agent over that serves others, unless that has lost its own token. An agent that comes with its own token from an equal machine is that agent, moved: its computer has become known as a
-    machine of its own. Index: uq_agent_machine_id_name, pk_agent.
+    A caller limited to a project enrols nothing on a machine where agents of others have tokens: a job keeps the machine from them. An agent that comes
+    with its own token from an equal machine is that agent, moved: its computer has become known as a machine of its own.
+    Index: uq_agent_machine_id_name, pk_agent.
     """
     caller = caller_of(session)
     limited_to = None if caller is None or caller.projects is None else next(iter(caller.projects), None)
-    own = None if caller is None else caller.agent_id
-    if own is not None:
-        await statements.run(session, _MOVE, {"agent": own, "machine": machine_id, "name": name})
     values = {
         "machine": machine_id,
         "name": name,
         "project": limited_to,
         "labels": orjson.dumps(labels).decode(),
-        "own": own,
+        "own": None if caller is None else caller.agent_id,
+        "token": _token_of(caller),
     }
-    async with seeing_all_projects(session):  # tokens of other projects as well
+    async with seeing_all_projects(session):  # agents and tokens of other projects as well
+        await statements.run(session, _LOCK_MACHINE, values)
+        await statements.run(session, _MOVE, values)
         found = await statements.row(session, _ENROLL, values)
     if found is None:
         raise ForbiddenError(
-            f"Agent {name!r} of this machine serves other projects: enrol under another name (`pullback agent --name`)."
+            f"This machine has agents of other projects, or agent {name!r} here has another token that is valid: enrol with a code for "
+            "all projects (`pullback token enroll` without --project), or revoke their tokens first (`pullback token revoke`)."
         )
     return AgentId(found[0])
 
 
-_ENROLL: LiteralString = """
-INSERT INTO agent (machine_id, name, project_id, labels)
-VALUES (%(machine)s, %(name)s, %(project)s::bigint, %(labels)s::jsonb)
+def _token_of(caller: Caller | None) -> TokenId | None:
+    """The token that speaks only for the agents that it enrolled: administrators speak for all, and an agent's own for that agent."""
+    return None if caller is None or caller.has("admin") or caller.agent_id is not None else caller.token_id
+
+
+_LOCK_MACHINE: LiteralString = (
+    "SELECT FROM machine WHERE id = %(machine)s FOR NO KEY UPDATE"  # of two at once one is first
+)
+_ENDED: LiteralString = """(
+SELECT bool_and(revoked_at IS NOT NULL OR coalesce(expires_at <= now(), false))
+  FROM token WHERE agent_id = {0}.id OR id = {0}.token_id)"""  # null: it never had one
+_OF_OTHERS: LiteralString = f"""
+SELECT FROM agent there
+ WHERE there.machine_id = %(machine)s AND there.project_id IS DISTINCT FROM %(project)s::bigint
+   AND there.id IS DISTINCT FROM %(own)s::bigint AND {_ENDED.format("there")} IS NOT TRUE
+"""  # noqa: S608 - our own words
+_ENROLL: LiteralString = f"""
+INSERT INTO agent (machine_id, name, project_id, labels, token_id)
+SELECT %(machine)s, %(name)s, %(project)s::bigint, %(labels)s::jsonb, %(token)s::bigint
+ WHERE %(project)s::bigint IS NULL OR NOT EXISTS ({_OF_OTHERS})
+       OR EXISTS (SELECT FROM agent here
+                   WHERE here.machine_id = %(machine)s AND here.name = %(name)s
+                     AND (here.id = %(own)s::bigint
+                          OR here.project_id = %(project)s::bigint AND {_ENDED.format("here")} IS NOT TRUE))
     ON CONFLICT (machine_id, name) DO UPDATE
-   SET labels = excluded.labels, project_id = excluded.project_id, last_seen_at = now()
- WHERE excluded.project_id IS NULL OR agent.project_id = excluded.project_id OR agent.id = %(own)s::bigint
-       OR (SELECT bool_and(revoked_at IS NOT NULL OR expires_at <= now()) FROM token WHERE agent_id = agent.id)
+   SET labels = excluded.labels, project_id = excluded.project_id, token_id = excluded.token_id, last_seen_at = now()
+ WHERE agent.id = %(own)s::bigint
+       OR ((excluded.project_id IS NULL OR agent.project_id = excluded.project_id OR {_ENDED.format("agent")})
+           AND (excluded.token_id IS NULL OR agent.token_id = excluded.token_id OR {_ENDED.format("agent")} IS NOT FALSE))
 RETURNING id
-"""
-_MOVE: LiteralString = """
+"""  # noqa: S608 - our own words
+_MOVE: LiteralString = f"""
 UPDATE agent SET machine_id = %(machine)s
   FROM machine own, machine other
- WHERE agent.id = %(agent)s AND agent.name = %(name)s AND own.id = agent.machine_id AND other.id = %(machine)s
+ WHERE agent.id = %(own)s::bigint AND agent.name = %(name)s AND own.id = agent.machine_id AND other.id = %(machine)s
    AND other.fingerprint = own.fingerprint
    AND NOT EXISTS (SELECT FROM agent there WHERE there.machine_id = %(machine)s AND there.name = %(name)s)
-"""
+   AND (%(project)s::bigint IS NULL OR NOT EXISTS ({_OF_OTHERS}))
+"""  # noqa: S608 - our own words
 
 
 # Agents ask often and rarely have news: their row is written when they have, or were not written for a while.
@@ -102,6 +127,7 @@ UPDATE agent SET last_seen_at = now(), refuses = %(refuses)s::text,
        spool_waiting = coalesce(%(waiting)s::bigint, spool_waiting), spool_bytes = coalesce(%(bytes)s::bigint, spool_bytes)
  WHERE id = %(agent)s
    AND (%(projects)s::bigint[] IS NULL OR project_id = ANY (%(projects)s::bigint[]))
+   AND (%(token)s::bigint IS NULL OR token_id = %(token)s::bigint)
    AND (last_seen_at < now() - make_interval(secs => %(seen_again_after_s)s)
         OR refuses IS DISTINCT FROM %(refuses)s::text
         OR spool_waiting IS DISTINCT FROM coalesce(%(waiting)s::bigint, spool_waiting)
@@ -120,6 +146,7 @@ SELECT told.labels, a.machine_id, m.accepts,
  CROSS JOIN LATERAL (SELECT coalesce(%(labels)s::jsonb, a.labels) AS labels) told
   JOIN machine m ON m.id = a.machine_id
  WHERE a.id = %(agent)s AND (%(projects)s::bigint[] IS NULL OR a.project_id = ANY (%(projects)s::bigint[]))
+   AND (%(token)s::bigint IS NULL OR a.token_id = %(token)s::bigint)
 """  # noqa: S608 - our own words
 
 
@@ -161,11 +188,12 @@ async def note_at_work(session: AsyncSession, agent_id: AgentId, told: AgentStat
 
 
 def _note_values(session: AsyncSession, agent_id: AgentId, told: AgentState) -> dict[str, Any]:
-    """An agent's own token speaks for it, and others of one project for the agents of that project."""
+    """An agent's own token speaks for it, an administrator's for the agents of its projects, others for those that they enrolled."""
     caller = caller_of(session)
     projects = None if caller is None or caller.agent_id is not None else caller.projects
     return {
         "projects": None if projects is None else list(projects),
+        "token": _token_of(caller),
         "agent": agent_id,
         "waiting": told.waiting,
         "bytes": told.bytes,

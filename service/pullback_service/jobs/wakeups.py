@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 import psycopg
 from sqlalchemy.exc import SQLAlchemyError
 
-from pullback_service.database import Database
+from pullback_service.database import TCP, Database
 from pullback_service.job_channel import CHANNEL
 from pullback_service.jobs.offers import Abilities, Offer, waiting_offers
 from pullback_service.logs import logger
@@ -151,7 +151,7 @@ class JobListener:
         while True:
             try:
                 async with await psycopg.AsyncConnection.connect(
-                    self._database.url, autocommit=True, options=f"-c role={SERVICE_ROLE}"
+                    self._database.url, autocommit=True, options=f"-c role={SERVICE_ROLE}", **TCP
                 ) as connection:
                     await connection.execute(f"LISTEN {CHANNEL}")
                     self._wake()  # something may have been queued while nobody listened

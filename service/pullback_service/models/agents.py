@@ -20,6 +20,11 @@ class Agent(Base):
     name: Mapped[str]
     project_id: Mapped[int | None] = mapped_column(ForeignKey("project.id", ondelete="SET NULL"))
     """The one project that it was enrolled for; null where it serves all of them."""
+    token_id: Mapped[int | None]
+    """The token that enrolled it and speaks for it; null where it has one of its own, or an administrator enrolled it.
+
+    No foreign key, as tokens refer to agents: whose token is gone nobody claims for before it is enrolled anew.
+    """
     labels: Mapped[Json] = mapped_column(server_default="{}")
     enrolled_at: Mapped[StampedNow]
     last_seen_at: Mapped[StampedNow]

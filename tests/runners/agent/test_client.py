@@ -45,6 +45,17 @@ def test_something_that_is_no_pullback_service_is_named_as_such():
         client.enroll(name="n", labels={}, machine={"fingerprint": "f", "name": "n"})
 
 
+def test_a_file_tells_when_the_service_last_answered(tmp_path):
+    answered, answers = tmp_path / "answered", iter([500, 204])
+    transport = httpx.MockTransport(lambda _: httpx.Response(next(answers)))
+    with ServiceClient("http://service.test", transport=transport, answered=answered) as client:
+        with pytest.raises(TransientError):
+            client.claim(1, labels={}, wait_s=0)
+        assert not answered.exists()
+        client.claim(1, labels={}, wait_s=0)
+        assert answered.exists()
+
+
 def test_no_job_is_no_claim():
     with _client(lambda _: httpx.Response(204)) as client:
         assert client.claim(1, labels={}, wait_s=0) is None

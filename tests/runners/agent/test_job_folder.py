@@ -23,11 +23,11 @@ def test_the_lease_is_read_by_its_owner_alone(folder):
 
 
 def test_what_a_job_wrote_is_read_where_it_is_a_file_of_its_own(folder, tmp_path):
-    assert folder.finished_report() is None
+    assert folder.outcome() is None
     folder.report.write_text('{"id": "k"}')
-    assert folder.finished_report() is None  # nobody has told of it
+    assert folder.outcome() is None  # nobody has told of it
     folder.mark_report(sha256(b'{"id": "k"}').hexdigest())
-    assert folder.finished_report() == {"id": "k"}
+    assert folder.outcome() == {"id": "k"}
 
 
 def test_a_report_that_a_process_of_the_job_has_replaced_is_not_sent(folder):
@@ -36,13 +36,13 @@ def test_a_report_that_a_process_of_the_job_has_replaced_is_not_sent(folder):
     with pytest.raises(
         JobFailedError, match=r"^report\.json of the job does not have the digest that the measuring process told$"
     ):
-        folder.finished_report()
+        folder.outcome()
 
 
 def test_a_reason_that_is_nested_without_end_is_the_jobs_failure(folder):
     folder.failure.write_text("[" * 100_000)
     with pytest.raises(JobFailedError, match=r"^failure\.json of the job is no JSON$"):
-        folder.written_failure()
+        folder.outcome()
 
 
 def _link(path, secret):
@@ -63,7 +63,7 @@ def test_what_a_job_left_in_the_place_of_its_report_is_not_read(folder, tmp_path
     make(folder.report, tmp_path / "secret")
     folder.mark_report(sha256(b'{"token": "t"}').hexdigest())
     with pytest.raises(JobFailedError, match=r"^report\.json of the job ") as caught:
-        folder.finished_report()
+        folder.outcome()
     assert (caught.value.kind, caught.value.retryable) == ("workload", False)
 
 
@@ -73,7 +73,7 @@ def test_a_report_that_is_none_or_too_large_is_the_jobs_failure(folder, monkeypa
     folder.report.write_text(text, encoding="latin-1")
     folder.mark_report(sha256(text.encode("latin-1")).hexdigest())
     with pytest.raises(JobFailedError, match=r"no JSON|more than 0 MiB of report; measure fewer cases"):
-        folder.finished_report()
+        folder.outcome()
 
 
 def test_the_process_that_measures_a_job_does_not_wait_for_the_client_of_the_service():

@@ -15,6 +15,7 @@ from tests.runners.projects.conftest import Repository
 
 import pullback
 from pullback.backends.native.availability import why_not
+from pullback_runners.agent import crash_recovery
 from pullback_runners.agent.claims import Claim, Job, Lease
 from pullback_runners.agent.crash_recovery import put_aside, settle
 from pullback_runners.agent.errors import JobFailedError
@@ -316,6 +317,32 @@ def test_what_cannot_be_settled_is_put_aside_and_told_to_the_service(folder, tmp
     assert delivery.path == "/api/v1/jobs/7/attempts/1/fail"
     assert f"its leftovers could not be processed and were moved aside ({aside.name})" in delivery.body["message"]
     assert delivery.body["agent_ended"]
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        ({"kind": "build", "message": "no", "retryable": False}, ("build", "no", False, False)),
+        # The job may have written it, and killed the agent: one that is tried again counts as a lost agent.
+        ({"kind": "infra", "message": "no", "retryable": True}, ("infra", "no", True, True)),
+    ],
+)
+def test_a_failure_that_was_written_before_the_agent_was_killed_is_that_of_the_job(folder, failure, said):
+    folder.failure.write_text(json.dumps(failure))
+    body = settle(folder).body
+    assert tuple(body[each] for each in ("kind", "message", "retryable", "agent_ended")) == said
+
+
+def test_what_lies_aside_has_a_bound(tmp_path, monkeypatch):
+    monkeypatch.setattr(crash_recovery, "MOST_ASIDE_BYTES", 2**20)
+    aside = tmp_path / "aside"
+    for number in range(4):
+        lease = Lease(job_id=str(number), attempt=1, token="t", heartbeat_s=15.0)  # noqa: S106 - of nobody
+        job = JobFolder.create(tmp_path / "jobs", lease, "key")
+        (job.work / "file").write_bytes(bytes(400_000 if number < 3 else 2**20))
+        put_aside(job, aside, OSError("no"))
+        left = {each.name.partition("-")[0] for each in aside.iterdir()}
+        assert left == ({"0"}, {"0", "1"}, {"1", "2"}, {"1", "2"})[number]
 
 
 def test_a_finished_report_of_a_killed_agent_is_delivered(folder):

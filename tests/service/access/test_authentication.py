@@ -214,26 +214,65 @@ async def test_an_agents_token_claims_jobs_of_its_project_only(guarded, admin, t
 
 async def test_a_machine_at_work_for_another_project_takes_no_job(guarded, admin, two_projects):
     me = {"name": "a", "machine": {"fingerprint": "f", "name": "n"}}
-    claims, shown = [], []
-    for project in ("mine", "yours"):
-        code = (await admin.post(f"{API}/enrolments", json={"project": project})).json()["code"]
-        wanted = me | {"name": project}
-        enrolled = await guarded.post(f"{API}/agents/enroll", json=wanted, headers={"authorization": f"Bearer {code}"})
-        shown.append({"authorization": f"Bearer {enrolled.json()['secret']}"})
-        place = f"{API}/agents/{enrolled.json()['agent_id']}/claim"
-        claims.append(await guarded.post(place, json={}, headers=shown[-1]))
+    claims = []
+    for project in ("mine", None):
+        agent, own = await enrolled(guarded, admin, me | {"name": str(project)}, project)
+        claims.append(await guarded.post(f"{API}/agents/{agent}/claim", json={}, headers=own))
     assert [claim.status_code for claim in claims] == [200, 204]
-    # Nobody else takes an agent over; whose token was revoked is enrolled anew, for another project as well.
-    code = (await admin.post(f"{API}/enrolments", json={"project": "yours"})).json()["code"]
-    again = me | {"name": "mine"}
-    with_code = {"authorization": f"Bearer {code}"}
-    refused = await guarded.post(f"{API}/agents/enroll", json=again, headers=with_code)
-    assert "serves other projects: enrol under another name" in problem_of(refused, 403)
-    (token,) = [each for each in (await admin.get(f"{API}/tokens")).json()["items"] if "(mine)" in each["name"]]
+
+
+async def enrolled(guarded, admin, me, project):
+    """The agent that a new code of a project enrols, and its token."""
+    code = (await admin.post(f"{API}/enrolments", json={"project": project})).json()["code"]
+    answer = await guarded.post(f"{API}/agents/enroll", json=me, headers={"authorization": f"Bearer {code}"})
+    assert answer.status_code == 201, answer.text
+    return answer.json()["agent_id"], {"authorization": f"Bearer {answer.json()['secret']}"}
+
+
+async def test_an_agent_of_one_project_comes_to_no_machine_of_another(guarded, admin, make_token, two_projects):
+    """A job of its own, of up to a week, would keep the machine from those that it belongs to."""
+    me = {"name": "a", "machine": {"fingerprint": "f", "name": "n", "host": "h"}}
+    await enrolled(guarded, admin, me, "mine")
+    agent, own = await enrolled(guarded, admin, me, "mine")  # with a token that has ended, and one that has not
+    stranger = await make_token("agent", project="yours")
+    for name in ("a", "b"):  # neither in its place nor beside it
+        refused = await guarded.post(f"{API}/agents/enroll", json=me | {"name": name}, headers=stranger)
+        assert "This machine has agents of other projects" in problem_of(refused, 403)
+    elsewhere = me | {"name": "b", "machine": {**me["machine"], "host": "elsewhere"}}
+    _, moving = await enrolled(guarded, admin, elsewhere, "yours")  # nor as that of an equal machine, moved
+    problem_of(await guarded.post(f"{API}/agents/enroll", json=me | {"name": "b"}, headers=moving), 403)
+    assert (await guarded.post(f"{API}/agents/{agent}/claim", json={}, headers=own)).status_code == 200
+    # Where the agent's token is revoked the machine is enrolled anew, for another project as well, and then belongs to that.
+    (token,) = [
+        each
+        for each in (await admin.get(f"{API}/tokens?limit=50")).json()["items"]
+        if each["name"] == f"agent {agent} (a)" and each["revoked_at"] is None
+    ]
     assert (await admin.post(f"{API}/tokens/{token['id']}/revoke")).status_code == 200
-    enrolled = await guarded.post(f"{API}/agents/enroll", json=again, headers=with_code)
-    assert enrolled.status_code == 201, enrolled.text
-    problem_of(await guarded.get(f"{API}/whoami", headers=shown[0]), 401)
+    problem_of(await guarded.get(f"{API}/whoami", headers=own), 401)
+    assert (await guarded.post(f"{API}/agents/enroll", json=me | {"name": "b"}, headers=stranger)).status_code == 201
+    code = (await admin.post(f"{API}/enrolments", json={"project": "mine"})).json()["code"]
+    back = await guarded.post(f"{API}/agents/enroll", json=me, headers={"authorization": f"Bearer {code}"})
+    assert "This machine has agents of other projects" in problem_of(back, 403)
+
+
+async def test_a_token_claims_for_the_agents_that_it_enrolled(guarded, admin, make_token, two_projects):
+    me = {"name": "a", "machine": {"fingerprint": "f", "name": "n"}}
+    with_own, _ = await enrolled(guarded, admin, me | {"name": "own"}, "mine")
+    first, second = [await make_token("agent", project="mine") for _ in range(2)]
+    agent = (await guarded.post(f"{API}/agents/enroll", json=me, headers=first)).json()["agent_id"]
+    for of_others in (with_own, agent):
+        claim = await guarded.post(f"{API}/agents/{of_others}/claim", json={"refuses": "no"}, headers=second)
+        problem_of(claim, 404)
+    for name in ("own", "a"):
+        taken = await guarded.post(f"{API}/agents/enroll", json=me | {"name": name}, headers=second)
+        assert f"agent {name!r} here has another token that is valid" in problem_of(taken, 403)
+    assert {each["refuses"] for each in (await admin.get(f"{API}/agents")).json()["items"]} == {None}
+    (token,) = [each for each in (await admin.get(f"{API}/tokens")).json()["items"] if each["name"] == "token 1"]
+    assert (await guarded.post(f"{API}/agents/{agent}/claim", json={}, headers=first)).status_code == 200
+    await admin.post(f"{API}/tokens/{token['id']}/revoke")
+    again = await guarded.post(f"{API}/agents/enroll", json=me, headers=second)
+    assert (again.status_code, again.json()["agent_id"]) == (201, agent)
 
 
 async def test_an_enrolment_code_enrols_one_agent_once(guarded, admin):

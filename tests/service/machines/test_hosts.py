@@ -207,16 +207,18 @@ async def test_a_limited_token_describes_a_machine_of_its_own(guarded, admin, sh
 
 
 async def test_a_limited_token_takes_no_agent_of_others(guarded, admin, shared):
+    own = (await enroll(guarded, "own", None, headers=shared["mine"])).json()
     agent = (await enroll(admin, "common", None)).json()
-    refused = await enroll(guarded, "common", None, headers=shared["mine"])
-    assert refused.status_code == 403
-    assert "serves other projects: enrol under another name" in refused.json()["detail"]
+    for name in ("common", "other"):  # nor a place beside it
+        refused = await enroll(guarded, name, None, headers=shared["mine"])
+        assert refused.status_code == 403
+        assert "This machine has agents of other projects" in refused.json()["detail"]
     claim = f"{API}/agents/{agent['agent_id']}/claim"
     silenced = await guarded.post(claim, json={"refuses": "I was told so"}, headers=shared["mine"])
     assert silenced.status_code == 404
-    (seen,) = (await admin.get(f"{API}/agents")).json()["items"]
-    assert seen["refuses"] is None
-    own = (await enroll(guarded, "own", None, headers=shared["mine"])).json()
+    seen = (await admin.get(f"{API}/agents")).json()["items"]
+    assert [(each["name"], each["refuses"]) for each in seen] == [("own", None), ("common", None)]
+    assert (await enroll(guarded, "own", None, headers=shared["mine"])).json()["agent_id"] == own["agent_id"]
     claimed = await guarded.post(f"{API}/agents/{own['agent_id']}/claim", json={}, headers=shared["mine"])
     assert claimed.status_code == 204
     assert (
