@@ -16,7 +16,7 @@ what is cut off by --minutes matters least; the files are written after each:
               in the tier stateful nothing is asked of PyTorch's pool but for steps that the summary names, and in the tier
               native nothing is asked of PyTorch where the summary names no reason
     fast      workloads in the tier native beside PyTorch, torch.compile and JAX, those that are installed, in turns, some with a cold cache; and beside
-              what limits them: the host's time of a call, the products of a layer alone, reading alone. What is asked are figures of an H100 or H200. A row
+              what limits them: the host's time of a call, the products of a layer alone, reading alone. Graphs with branches beside those without. What is asked are figures of an H100 or H200. A row
               beside has the most bytes in use in a call of each. Without a GPU the sizes are small, and no verdict is given
     memory    workloads of the suite quick in the tiers that keep memory: the most bytes in use in a warm call beside PyTorch's, what is asked of its pool,
               and the bytes that a call moves, by counters of the device where PyTorch's profiler may read them, beside those that were planned
@@ -635,6 +635,18 @@ RACES = (
     Race("conv_bias_act", _CONV | _CONVOLVED, _SMALL_CONV | _CONVOLVED, "f4", 1.15, 1),
 )
 
+#: Workloads whose graphs have branches, with their sizes on a GPU and without one.
+BRANCHED = (
+    ("dense_bias_act", {"n": 100, "act": "tanh"}, {"n": 5, "act": "tanh"}),
+    ("dense_bias_act", {"n": 1024, "act": "tanh"}, {"n": 6, "act": "tanh"}),
+    ("mlp_step", _MLP, _SMALL_MLP),
+    (
+        "attention_head",
+        {"batch": 8, "length": 128, "model": 256, "size": 64},
+        {"batch": 2, "length": 3, "model": 4, "size": 2},
+    ),
+)
+
 #: Slices of each variant, which take their turns, and the least seconds of one.
 _SLICES, _SLICE_S = 7, 0.01
 
@@ -695,6 +707,52 @@ def fast(check: Check) -> None:
         check.add("fast", f"{name}, memory", _LEAST, "; ".join([measured, *untold, *absent]), verdict, case.name)
         if race.workload == "conv_bias_act":
             _formats(check, case.name, race)
+    _branches(check, Case, find_workload)
+
+
+def _branches(check: Check, case_of: Callable[..., Any], find_workload: Callable[[str], Any]) -> None:
+    """Graphs with branches beside those without."""
+    for name, *sizes in BRANCHED:
+        size = sizes[check.emulated]
+        case, workload = (
+            case_of(name, tuple(size.items()), "f4", "cpu" if check.emulated else "cuda"),
+            find_workload(name),
+        )
+        if check.match in case.name and not check.is_over():
+            inputs = tuple(workload.draw_inputs(case).values())
+            _beside_serial(check, case.name, workload.differentiated(pb, **size), inputs)
+
+
+def _beside_serial(check: Check, name: str, function: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
+    """The times of a graph with branches and of the same without, in turns, and whether they compute the same bits."""
+    from pullback.backends.cuda.branches import one_after_the_other  # noqa: PLC0415 - where the engine is installed
+
+    asked = "the bits of the serial order, and no longer than it"
+    arguments = pb.put(inputs, check.device)
+    plan, serial = (pb.compile(function, tier="native") for _ in range(2))
+    try:
+        queue, used = _used(check, lambda: lambda: plan(*arguments))
+        with one_after_the_other():
+            queue_serial, used_serial = _used(check, lambda: lambda: serial(*arguments))
+        ours, theirs = (trees.flatten(pb.fetch(call()))[0] for call in (queue, queue_serial))
+        times = _in_turns({"with": _awaited(check, queue), "without": _awaited(check, queue_serial)})
+    except (PullbackError, ArithmeticError, TypeError, ValueError, RuntimeError) as error:
+        said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        check.add("fast", f"{name}, branches", asked, said, "wrong", name)
+        return
+    ratio = statistics.median(map(operator.truediv, times["with"], times["without"]))
+    count = plan.summary()["graph"]["branches"]
+    measured = (
+        f"{count} branches {1e6 * statistics.median(times['with']):.4g} us, none {1e6 * statistics.median(times['without']):.4g} us: "
+        f"{ratio:.3g} of the time; {used.peak_bytes:,} and {used_serial.peak_bytes:,} bytes"
+    )
+    is_same = all(
+        np.asarray(one).tobytes() == np.asarray(other).tobytes() for one, other in zip(ours, theirs, strict=True)
+    )
+    verdict = "known" if check.emulated else "slow" if ratio > 1.02 else "right"
+    if not is_same:
+        measured, verdict = f"{measured}; other bits", "wrong"
+    check.add("fast", f"{name}, branches", asked, measured, verdict, name)
 
 
 def _formats(check: Check, name: str, race: Race) -> None:

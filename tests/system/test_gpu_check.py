@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="NO TESTS OF DEVICE ARRAYS: PyTorch is not installed")
@@ -169,7 +170,9 @@ def test_races_are_run_and_without_a_device_nobody_wins(check, tmp_path):
     of_formats = [row for row in document["rows"] if ", formats in " in row["name"]]
     assert [row["name"].rpartition(" ")[2] for row in of_formats] == ["f4", "TF32", "f2"]
     assert all(row["measured"].endswith((": C order is faster", ": channels last is faster")) for row in of_formats)
-    document["rows"] = [row for row in document["rows"] if row not in (*of_memory, *of_formats)]
+    of_branches = [row for row in document["rows"] if row["name"].endswith(", branches")]
+    assert [row["measured"].partition(" ")[0] for row in of_branches] == ["1", "1", "2", "5"]
+    document["rows"] = [row for row in document["rows"] if row not in (*of_memory, *of_formats, *of_branches)]
     names = [row["name"].partition("[")[0] for row in document["rows"]]
     assert len(names) == len(of_memory)
     raced = {
@@ -192,6 +195,38 @@ def test_races_are_run_and_without_a_device_nobody_wins(check, tmp_path):
         "4 times the speed of torch, 1.5 times that of the faster of torch-compile and jax"
         in (tmp_path / "gpu-check.md").read_text()
     )
+
+
+@pytest.mark.parametrize(("ratio", "verdict"), [(0.8, "right"), (1.1, "slow")])
+def test_branches_that_take_longer_than_the_serial_order_are_slow(check, monkeypatch, ratio, verdict):
+    module = sys.modules["gpu_check"]
+    monkeypatch.setattr(module, "_in_turns", lambda calls: {name: [ratio if name == "with" else 1.0] for name in calls})
+    monkeypatch.setattr(module, "_awaited", lambda check, queue: queue)
+    monkeypatch.setattr(module, "_used", lambda check, make: (make(), SimpleNamespace(peak_bytes=0)))
+    on_a_device = SimpleNamespace(device="cpu", emulated=False, add=lambda *row: rows.append(row))
+    rows = []
+    module._beside_serial(on_a_device, "a case", lambda x: np.tanh(x @ x.T) @ (x.T @ x), (np.eye(3) / 3,))
+    ((*_, measured, found, _),) = rows
+    assert found == verdict
+    assert f"{ratio:.3g} of the time" in measured
+
+
+def test_branches_with_other_bits_are_wrong(check, monkeypatch):
+    module = sys.modules["gpu_check"]
+    results = iter([np.eye(3), np.eye(3) + np.spacing(1.0)])
+
+    def used(check, make):
+        make()()
+        result = next(results)
+        return lambda: result, SimpleNamespace(peak_bytes=0)
+
+    monkeypatch.setattr(module, "_used", used)
+    rows = []
+    with_rows = SimpleNamespace(device="cpu", emulated=True, add=lambda *row: rows.append(row))
+    module._beside_serial(with_rows, "a case", lambda x: np.tanh(x @ x.T) @ (x.T @ x), (np.eye(3),))
+    ((*_, measured, found, _),) = rows
+    assert found == "wrong"
+    assert measured.endswith("; other bits")
 
 
 @pytest.mark.parametrize("chosen_is_faster", [True, False])

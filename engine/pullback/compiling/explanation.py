@@ -89,7 +89,8 @@ def replaying(counts: dict[str, int], reasons: Sequence[str], *, entered: bool) 
     if not counts["sets"]:
         return "calls run step by step until the program is captured as a CUDA graph, which is on the third"
     return (
-        f"calls launch a CUDA graph of {counted(counts['nodes'], 'node')}, one of {counted(counts['sets'], 'set')} of addresses; "
+        f"calls launch a CUDA graph of {counted(counts['nodes'], 'node')} with {counted(counts['branches'], 'branch')} "
+        f"on {counted(counts['streams'], 'stream')}, one of {counted(counts['sets'], 'set')} of addresses; "
         f"the latest told {counted(counts['moved'], 'nest')} where arrays lie and copied {counted(counts['copies'], 'array')}"
         + ("\ncalls like it are native: no Python between the caller and the launch" if entered else "")
     )
@@ -97,7 +98,7 @@ def replaying(counts: dict[str, int], reasons: Sequence[str], *, entered: bool) 
 
 def counted(number: int, noun: str) -> str:
     """A number of things, in words."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{number} {noun}{'' if number == 1 else 'es' if noun.endswith('ch') else 's'}"
 
 
 def counts(summary: dict[str, Any], guards: Sequence[Guard]) -> str:

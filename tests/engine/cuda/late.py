@@ -5,8 +5,8 @@ freed: what reads it too early, or behind that place by an address, gets garbage
 counted by its cause. Operations of PyTorch are caught by a dispatch mode, launches of kernels by the loader.
 
 With `by_driver=True` kernels are launched and graphs captured by our `libcuda`, on streams: the current one is the legacy stream but
-where a lane is entered. While a stream is captured the device refuses what CUDA refuses. Products take a workspace, one for
-each stream, as PyTorch gives them, and give garbage where theirs is gone.
+where a lane is entered. While a stream is captured the device refuses what CUDA refuses; branches of a graph run in drawn
+orders. Products take a workspace, one for each stream, as PyTorch gives them, and give garbage where theirs is gone.
 """
 
 import os
@@ -24,6 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from torch.utils._pytree import tree_leaves, tree_map
 
 from pullback.backends.cuda import program
+from pullback.backends.cuda.branches import MOST_BRANCHES
 from pullback.backends.cuda.capture import DriverCapture
 from pullback.backends.cuda.driver import Driver
 from pullback.backends.cuda.emulation import GARBAGE, Emulator
@@ -44,22 +45,33 @@ PRODUCTS = {"mm", "mv", "bmm"}
 
 
 class Lane:
-    """A stream of the driver's, and the pool that is taken from while it is entered."""
+    """Streams of the driver's, and the pool that is taken from while it is entered."""
 
     def __init__(self, late):
         with late.driver.current(late.context):
-            self.stream = late.driver.stream()
+            self.stream, *self.beside = (late.driver.stream() for _ in range(MOST_BRANCHES))
+            self.event = late.driver.event()
         self._late = late
         self.pool = []
 
     @contextmanager
     def entered(self):
         late = self._late
-        before, late.stream, late.pool = (late.stream, late.pool), self.stream, self.pool
+        before, late.pool = late.pool, self.pool
+        try:
+            with self.on(self.stream):
+                yield
+        finally:
+            late.pool = before
+
+    @contextmanager
+    def on(self, stream):
+        late = self._late
+        before, late.stream = late.stream, stream
         try:
             yield
         finally:
-            late.stream, late.pool = before
+            late.stream = before
 
 
 class LateDevice(TorchDispatchMode):
@@ -257,7 +269,8 @@ class LateDevice(TorchDispatchMode):
         def run():
             computed = function(*given, **named)
             for there, value in zip(tree_leaves(shadows), tree_leaves(computed), strict=True):
-                there.copy_(value)
+                if there is not None:  # as the gradient that is not asked of a convolution
+                    there.copy_(value)
 
         self.enqueue(run)
         return made

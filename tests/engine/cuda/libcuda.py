@@ -1,10 +1,12 @@
 """A `libcuda` of ours: functions of C that record what they are called with, run kernels by the emulator, and capture them.
 
 What is put on a stream that is captured becomes a node of a graph, with a copy of its parameters, and runs when the graph is
-launched; others put what is no kernel there with `put`. Streams that are captured refuse what CUDA refuses.
+launched; others put what is no kernel there with `put`. Streams that are captured refuse what CUDA refuses. A stream that waits for an
+event of one that is captured is captured with it. Nodes of a graph run in an order that is drawn, each behind those that it follows.
 """
 
 import ctypes
+import random
 import re
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_int, c_uint64, c_void_p
 
@@ -20,8 +22,26 @@ NAMES = {
     222: ("CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "the provided PTX was compiled with an unsupported toolchain"),
     900: ("CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when stream is capturing"),
     901: ("CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", "operation failed due to a previous error during capture"),
+    902: ("CUDA_ERROR_STREAM_CAPTURE_MERGE", "operation would result in a merge of separate capture sequences"),
+    903: ("CUDA_ERROR_STREAM_CAPTURE_UNMATCHED", "capture was not ended in the same stream as it began"),
+    904: ("CUDA_ERROR_STREAM_CAPTURE_UNJOINED", "capturing stream has unjoined work"),
+    905: ("CUDA_ERROR_STREAM_CAPTURE_ISOLATION", "dependency created on uncaptured work in another stream"),
     700: ("CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"),
 }
+
+
+class _Capture:
+    """The graph that is captured from one stream on, and the streams that take part."""
+
+    def __init__(self, origin):
+        self.origin = origin
+        self.is_valid = True
+        self.nodes = {}
+        """By handle what to run, and the nodes that it follows."""
+        self.last = {origin: frozenset()}
+        """By stream the nodes that the next one there follows."""
+        self.unjoined = set()
+        """Streams with a begin or work that nothing waits for."""
 
 
 class Library:
@@ -40,9 +60,13 @@ class Library:
         self.contexts = [0]
         self.streams = []
         self.capturing = {}
-        """By stream the graph that is captured there; None once the capture is invalid."""
+        """By stream the capture that it takes part in."""
+        self.events = {}
+        """By event the capture, the stream and the nodes that it stands for; None where nothing was captured."""
         self.graphs, self.executables = {}, {}
-        """By handle the nodes that are alive, as what to run or as kernels with their parameters."""
+        """By handle the nodes that are alive, as what to run or as kernels with their parameters, and the nodes that each follows."""
+        self.draw = random.Random(0).choice
+        """Chooses of the nodes that may run the one that runs."""
         self._handles = 0
         self._modules = []
         self._run = run
@@ -134,18 +158,26 @@ class Library:
         """Put a kernel, or a function, on a stream."""
         if stream not in self.capturing:
             self.perform(work)
-        elif self.capturing[stream] is None:
+            return 0
+        capture = self.capturing[stream]
+        if not capture.is_valid:
             return 901
-        else:
-            self.capturing[stream].append((self._handle(0x10000), work))
+        node = self._handle(0x10000)
+        capture.nodes[node] = (work, capture.last[stream])
+        capture.last[stream] = frozenset([node])
+        if stream != capture.origin:
+            capture.unjoined.add(stream)
         return 0
 
     def refused(self, stream):
         """The error of what cannot be captured, which ends the capture; 0 where nothing is captured."""
         if stream not in self.capturing:
             return 0
-        self.capturing[stream] = None
-        return 900
+        return self._invalid(stream, 900)
+
+    def _invalid(self, stream, code):
+        self.capturing[stream].is_valid = False
+        return code
 
     def _perform(self, work):
         if not isinstance(work, dict):
@@ -167,22 +199,61 @@ class Library:
         assert mode == 1, "others' calls would end the capture"
         if not stream or stream in self.capturing:  # the legacy stream
             return 900
-        self.capturing[stream] = []
+        self.capturing[stream] = _Capture(stream)
+        return 0
+
+    def _event_create(self, out, flags):
+        assert self.contexts[-1], "no context is current"
+        assert flags == 2, "an event that takes the time"
+        self.events[self._handle(0x50000)] = None
+        _put(out, c_void_p, 0x50000 + self._handles)
+
+    def _event_record(self, event, stream):
+        capture = self.capturing.get(stream or 0)
+        assert event in self.events
+        self.events[event] = None if capture is None else (capture, stream, capture.last[stream])
+        return 0 if capture is None or capture.is_valid else 901
+
+    def _stream_wait_event(self, stream, event, flags):
+        assert flags == 0
+        stream, seen, own = stream or 0, self.events[event], self.capturing.get(stream or 0)
+        if seen is None:  # everything before has run by then, but a capture knows nothing of it
+            return 0 if own is None else self._invalid(stream, 905)
+        capture, other, nodes = seen
+        if not capture.is_valid or capture not in self.capturing.values():
+            return 901
+        if own is not None and own is not capture:
+            return self._invalid(stream, 902)
+        if not stream:
+            return self._invalid(other, 900)
+        self.capturing[stream] = capture
+        capture.last[stream] = capture.last.get(stream, frozenset()) | nodes
+        if stream != capture.origin:
+            capture.unjoined.add(stream)
+        if capture.last[other] == nodes:
+            capture.unjoined.discard(other)
         return 0
 
     def _stream_get_capture_info_v2(self, stream, status, number, graph, nodes, count):
-        captured = self.capturing.get(stream)
-        _put(status, c_int, 0 if stream not in self.capturing else 2 if captured is None else 1)
-        self._last = (c_void_p * 1)(captured[-1][0] if captured else None)
+        capture = self.capturing.get(stream)
+        _put(status, c_int, 0 if capture is None else 1 if capture.is_valid else 2)
+        last = sorted(capture.last[stream]) if capture is not None and capture.is_valid else []
+        self._last = (c_void_p * max(len(last), 1))(*last)
         _put(nodes, c_void_p, ctypes.addressof(self._last))
-        _put(count, c_uint64, len(captured[-1:]) if captured else 0)
+        _put(count, c_uint64, len(last))
 
     def _stream_end_capture(self, stream, out):
-        captured = self.capturing.pop(stream)
-        if captured is None:
-            _put(out, c_void_p, None)
+        capture = self.capturing[stream]
+        _put(out, c_void_p, None)
+        if stream != capture.origin:
+            return self._invalid(stream, 903)
+        for one in capture.last:
+            del self.capturing[one]
+        if not capture.is_valid:
             return 901
-        self.graphs[self._handle(0x30000)] = dict(captured)
+        if capture.unjoined:
+            return 904
+        self.graphs[self._handle(0x30000)] = capture.nodes
         _put(out, c_void_p, 0x30000 + self._handles)
         return 0
 
@@ -192,7 +263,7 @@ class Library:
 
     def _graph_instantiate_with_flags(self, out, graph, flags):
         assert flags == 0
-        nodes = {node: dict(work) if isinstance(work, dict) else work for node, work in self.graphs[graph].items()}
+        nodes = {node: dict(work) if isinstance(work, dict) else work for node, (work, _) in self.graphs[graph].items()}
         self.executables[self._handle(0x40000)] = (graph, nodes)
         _put(out, c_void_p, 0x40000 + self._handles)
 
@@ -207,8 +278,12 @@ class Library:
     def _graph_launch(self, executable, stream):
         assert self.contexts[-1], "no context is current"
         self.launched_on = stream
-        for work in self.executables[executable][1].values():
-            if failed := self.put(stream or 0, work):
+        graph, works = self.executables[executable]
+        left = {node: set(before) for node, (_, before) in self.graphs[graph].items()}
+        while left:
+            node = self.draw([node for node, before in left.items() if before.isdisjoint(left)])
+            del left[node]
+            if failed := self.put(stream or 0, works[node]):
                 return failed
         return 0
 

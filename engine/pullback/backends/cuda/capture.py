@@ -12,6 +12,9 @@ functions of PyTorch read or write by address has to be where it was, so for eac
 `SETS_TRIED` in a frame at most. The last of them works on copies: what such functions read is copied in before it is
 launched, and what they give is copied out. Arrays that are not in C order, or not aligned, are always copied in.
 
+Products that a program has in groups (`branches.py`) are branches of the graph: captured on streams beside that of the lane, each of which
+waits for it before the product, and is waited for behind the group.
+
 Whatever cannot be captured (a look at a value, a step on the host) leaves the tier: `reasons` says why, and runs go step by step.
 """
 
@@ -21,7 +24,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any, Protocol
 
 import torch
@@ -29,6 +32,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_leaves, tree_map
 
+from pullback.backends.cuda.branches import MOST_BRANCHES
 from pullback.backends.cuda.driver import Driver
 from pullback.backends.cuda.entrance import Entrance, EntranceFrame, Launch
 from pullback.backends.cuda.state import memory_count
@@ -51,6 +55,16 @@ class Graph(Protocol):
     """A captured piece of work, which can be launched."""
 
     nodes: int
+    branches: int
+    """Products that run beside others."""
+    streams: int
+    """Streams that it was captured on, each of which has a workspace of cuBLAS's."""
+
+    def branch(self, number: int) -> AbstractContextManager[None]:
+        """Capture what the block does as a branch, which begins behind all that was captured before, and runs beside what follows."""
+
+    def join(self) -> None:
+        """Let what follows wait for all branches."""
 
     def launch(self, launch: Any, addresses: list[int]) -> Any:
         """Capture the kernels of a nest; gives what `move` takes."""
@@ -86,25 +100,36 @@ class Lane:
 
     def __init__(self, driver: Driver, context: int, device: torch.device) -> None:
         with driver.current(context):
-            self.stream = driver.stream()
+            self.stream, *self.beside = (driver.stream() for _ in range(MOST_BRANCHES))
+            self.event = driver.event()
         self._device = device
-        self._own = torch.cuda.ExternalStream(self.stream, device=device)
         self._pool = torch.cuda.MemPool()
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Make the stream current, and give what PyTorch asks for from the pool."""
-        with torch.cuda.stream(self._own), torch.cuda.use_mem_pool(self._pool, self._device):
+        """Make the stream current, and give what PyTorch asks for from the pool, on whatever stream."""
+        with self.on(self.stream), torch.cuda.use_mem_pool(self._pool, self._device):
             yield
+
+    def on(self, stream: int) -> AbstractContextManager[Any]:
+        """Make one of its streams current."""
+        made: AbstractContextManager[Any] = torch.cuda.stream(torch.cuda.ExternalStream(stream, device=self._device))
+        return made
 
 
 class CaptureLane(Protocol):
     """A lane."""
 
     stream: int
+    beside: list[int]
+    """Streams of branches."""
+    event: int
 
     def entered(self) -> AbstractContextManager[None]:
         """Make the stream current, and give what is asked for from the pool."""
+
+    def on(self, stream: int) -> AbstractContextManager[Any]:
+        """Make one of its streams current."""
 
 
 class DriverCapture:
@@ -164,13 +189,32 @@ class _DriversGraph:
         self._stream = stream
         self._is_capturing = is_capturing
         self._lane = lane  # its pool has what the graph uses
-        self._graph = self._executable = self.nodes = 0
+        self._graph = self._executable = self.nodes = self.branches = 0
+        self.streams = 1
+        self._unjoined: list[int] = []
+        """Streams of branches that nothing waits for yet."""
 
     def ends(self) -> None:
         """The capture is over."""
         self._graph = self._driver.end_capture(self._lane.stream)
         self.nodes = self._driver.count_nodes(self._graph)
         self._executable = self._driver.instantiate(self._graph)
+
+    @contextmanager
+    def branch(self, number: int) -> Iterator[None]:
+        """Capture on a stream beside that of the lane, from where that is."""
+        stream = self._lane.beside[number - 1]
+        self._driver.follow(stream, self._lane.stream, self._lane.event)
+        self._unjoined.append(stream)
+        self.branches, self.streams = self.branches + 1, max(self.streams, number + 1)
+        with self._lane.on(stream):
+            yield
+
+    def join(self) -> None:
+        """Let the stream of the lane wait for those of branches."""
+        for stream in self._unjoined:
+            self._driver.follow(self._lane.stream, stream, self._lane.event)
+        self._unjoined.clear()
 
     def launch(self, launch: Any, addresses: list[int]) -> Any:
         """Capture the kernels of a nest."""
@@ -235,11 +279,21 @@ class _OperationList(TorchDispatchMode):  # type: ignore[misc] # PyTorch's types
         """True until it is run for the first time: what was prepared for that run may be overwritten by now, as a run may do."""
         self._pool: dict[int, Tensor] = {}
         """By address, memory that was asked for while capturing."""
+        self.branches, self.streams = 0, 1
 
     @property
     def nodes(self) -> int:
         """The number of steps."""
         return len(self._steps)
+
+    @contextmanager
+    def branch(self, number: int) -> Iterator[None]:
+        """Only count it: the steps of a list run one after the other."""
+        self.branches, self.streams = self.branches + 1, max(self.streams, number + 1)
+        yield
+
+    def join(self) -> None:
+        """Do nothing: what follows comes after."""
 
     def launch(self, launch: Any, addresses: list[int]) -> Any:
         """Note the kernels of a nest."""
@@ -339,6 +393,19 @@ def recording(launch: Callable[[Sequence[int]], None], owners: Sequence[str]) ->
     return run
 
 
+def branch(number: int) -> AbstractContextManager[None]:
+    """A block whose product is a branch of the graph where one is captured, and that is done in its turn elsewhere."""
+    captured: Set | None = getattr(_here, "captured", None)
+    return nullcontext() if captured is None else captured.graph.branch(number)
+
+
+def join() -> None:
+    """Let what follows wait for all branches, where a graph is captured."""
+    captured: Set | None = getattr(_here, "captured", None)
+    if captured is not None:
+        captured.graph.join()
+
+
 class Set:
     """A graph, and where the arguments of its work were when it was captured or moved last."""
 
@@ -417,8 +484,8 @@ class ReplayedProgram:
         self._fixed = [number for number, name in enumerate(self._names) if name in fixed]
         self.reasons: tuple[str, ...] = ()
         """Why it runs step by step; at most one."""
-        self.counts = {"nodes": 0, "sets": 0, "copies": 0, "moved": 0}
-        """Of the latest call: nodes of the graph, graphs of the frame, arrays copied in or out, nests that were told where arrays lie."""
+        self.counts = {"nodes": 0, "branches": 0, "streams": 1, "sets": 0, "copies": 0, "moved": 0}
+        """Of the latest call: nodes of the graph, products in it that run beside others and its streams, graphs of the frame, arrays copied in or out, nests that were told where arrays lie."""
 
     def __call__(self, frame: list[Any], *values: Any) -> Any:
         """One run: the outputs, or what a guard saw that it should not."""
@@ -484,7 +551,15 @@ class ReplayedProgram:
         for there, copy in copied_out:
             there.copy_(copy)
         copies += len(copied_out)
-        self.counts = {"nodes": one.graph.nodes, "sets": len(sets.sets), "copies": copies, "moved": moved}
+        graph = one.graph
+        self.counts = {
+            "nodes": graph.nodes,
+            "branches": graph.branches,
+            "streams": graph.streams,
+            "sets": len(sets.sets),
+            "copies": copies,
+            "moved": moved,
+        }
         return None if moved or copies else one
 
     def entrance(self) -> Entrance | None:

@@ -1,4 +1,4 @@
-"""NVIDIA's driver, by the two dozen functions of `libcuda` that kernels and graphs of them take.
+"""NVIDIA's driver, by the functions of `libcuda` that kernels and graphs of them take.
 
 PTX becomes machine code in the driver, which keeps what it made on disk. Everything happens in the primary context of a
 device, which is the one that PyTorch computes in, and on the stream that a launch names. A call that fails is a `DeviceError`
@@ -38,6 +38,9 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuFuncGetAttribute": (_POINTER, _INT, _POINTER),
     "cuLaunchKernel": (_POINTER, *([_UNSIGNED] * 7), _POINTER, _POINTER, _POINTER),
     "cuStreamCreate": (_POINTER, _UNSIGNED),
+    "cuStreamWaitEvent": (_POINTER, _POINTER, _UNSIGNED),
+    "cuEventCreate": (_POINTER, _UNSIGNED),
+    "cuEventRecord": (_POINTER, _POINTER),
     "cuStreamBeginCapture_v2": (_POINTER, _INT),
     "cuStreamGetCaptureInfo_v2": (_POINTER,) * 6,
     "cuStreamEndCapture": (_POINTER, _POINTER),
@@ -72,6 +75,9 @@ _LOG_BYTES = 4096
 
 #: A stream that does not wait for the legacy one; capturing on which only this thread's calls are held to what captures allow.
 _NON_BLOCKING, _THREAD_LOCAL = 1, 1
+
+#: An event without a time.
+_DISABLE_TIMING = 2
 
 
 class KernelNode(ctypes.Structure):
@@ -172,6 +178,17 @@ class Driver:
         made = ctypes.c_void_p()
         self._call("cuStreamCreate", ctypes.byref(made), _NON_BLOCKING)
         return made.value or 0
+
+    def event(self) -> int:
+        """A new event, by which streams wait for each other."""
+        made = ctypes.c_void_p()
+        self._call("cuEventCreate", ctypes.byref(made), _DISABLE_TIMING)
+        return made.value or 0
+
+    def follow(self, stream: int, other: int, event: int) -> None:
+        """Let what is put on a stream from now on wait for what another has by now; where that is captured, the stream is from then on."""
+        self._call("cuEventRecord", event, other)
+        self._call("cuStreamWaitEvent", stream, event, 0)
 
     def begin_capture(self, stream: int) -> None:
         """Make nodes of a graph of all that is put on a stream from now on, instead of running it."""

@@ -39,6 +39,7 @@ import numpy as np
 import torch
 
 from pullback.backends.cuda.bounds_checks import Bounds, DeferredBoundsCheck, bounds_of
+from pullback.backends.cuda.branches import CONVOLUTIONS, MULTIPROCESSORS, branched, is_small
 from pullback.backends.cuda.capture import (
     ALIGNMENT,
     DriverCapture,
@@ -47,7 +48,9 @@ from pullback.backends.cuda.capture import (
     Lane,
     ReplayedProgram,
     Sets,
+    branch,
     is_in_order,
+    join,
     recording,
 )
 from pullback.backends.cuda.kernel_launch import KernelLoader, Loader, emulated, listing
@@ -197,6 +200,13 @@ def architecture_of(device: torch.device) -> str:
     return "sm_80" if device.type != "cpu" and torch.cuda.get_device_capability(device)[0] < 9 else "sm_90"
 
 
+def multiprocessors_of(device: torch.device) -> int:
+    """The number of multiprocessors of a device; in memory of the host that of the newest."""
+    if device.type == "cpu":
+        return MULTIPROCESSORS
+    return int(torch.cuda.get_device_properties(device).multi_processor_count)
+
+
 def stream_of(device: torch.device) -> Callable[[], int]:
     """A function that gives the stream of PyTorch's that is current on a device; memory of the host has one."""
     if device.type == "cpu":
@@ -245,6 +255,7 @@ class _Writer:
         self.loader = loader
         self.keeps = keeps
         self.captures = captures
+        self.multiprocessors = multiprocessors_of(device)
         self.results = results
         self.namespace: dict[str, Any] = {
             "GuardFailure": GuardFailure,
@@ -253,6 +264,8 @@ class _Writer:
             "put": self._put,
             "put_into": _put_into,
             "poison": _poison,
+            "branch": branch,
+            "join": join,
         }
         self.names: dict[Var, str] = {}
         self.stretched: set[str] = set()
@@ -298,6 +311,7 @@ class _Writer:
         text = self.text
         if self.captures:
             text.divide()
+            text.statements = branched(text.statements, text.root)
             returned = [name for name, is_there in zip(outputs, there, strict=True) if not is_there]
         lines = list(text.lines(outputs, poisons=self.keeps and is_poisoning()))
         ends = f"return ({''.join(f'{name}, ' for name in returned)})"
@@ -374,6 +388,8 @@ class _Writer:
         for part, _ in _parts(graph):
             self.part(part)
         outputs = self.outputs()
+        if self.captures:
+            text.statements = branched(text.statements, text.root)
         of_host = [name for name, is_there in zip(outputs, self.results, strict=True) if not is_there]
         lines = [*text.lines(outputs, poisons=is_poisoning()), f"return ({''.join(f'{name}, ' for name in of_host)})"]
         head = ", ".join(["frame", *(f"in{position}" for position in range(len(graph.inputs)))])
@@ -589,8 +605,9 @@ class _Writer:
             owners = ["" if self.results is not None else self.text.root(name) for name in (*pieces, *between)]
             self.namespace[function] = recording(launch, owners) if self.captures else _writes(launch)
             used = (*(name for name in read if name), *between)
+            over = (*(name for root, name in zip(roots, read, strict=True) if name and root in written), *between)
             call = f"{function}({', '.join([*pieces, *between])})"
-            self.say(targets, call, used, note=note, writes=True, by_pointer=True)
+            self.say(targets, call, used, note=note, writes=True, by_pointer=True, over=over)
             return
         self.namespace[function] = _launches(
             launch, [var.type if var in made else None for var in roots], kernels.scratch, self.device
@@ -683,7 +700,7 @@ class _Writer:
         function = f"part{len(self.namespace)}"
         self.namespace[function] = _part(access.offset, var.type.shape, access.strides)
         name = self.name(var)
-        self.say((name,), f"{function}({root})", (root,))
+        self.say((name,), f"{function}({root})", (root,), sees=True)
         self.text.roots[name] = self.text.root(root)
         return name
 
@@ -698,9 +715,11 @@ class _Writer:
         if is_there and node.bodies():
             self.with_bodies(node)
             return
+        # What a convolution reads it brings in order itself; done before it, the convolution is as free to move as a product is.
+        is_ordered = self.captures and primitive.name in CONVOLUTIONS
         names = [
             self.in_order(atom)
-            if isinstance(atom, Var) and is_there and atom not in self.there and atom.type.shape
+            if isinstance(atom, Var) and is_there and (is_ordered or (atom not in self.there and atom.type.shape))
             else self.operand(atom)
             for atom in node.inputs
         ]
@@ -722,7 +741,8 @@ class _Writer:
             self.own.add(node.outputs[0])
             if not (is_part or is_over):
                 self.keep(targets[0], node.outputs[0].type)
-            self.say(targets, f"{function}({', '.join([*targets, *names])})", used, writes=True)
+            text = f"{function}({', '.join([*targets, *names])})"
+            self.say(targets, text, used, writes=True, may_branch=self.may_branch(node))
             return
         if self.captures and is_there and self.results is None:
             self.take_no_number(node)
@@ -738,7 +758,13 @@ class _Writer:
             made=node.outputs if is_made else (),
             unpacks=primitive.results > 1,
             of_host=not is_there,
+            sees=is_seen and not _turns_round(node),
+            may_branch=is_made and self.may_branch(node),
         )
+
+    def may_branch(self, node: Node) -> bool:
+        """True for a product that a graph may have beside another one."""
+        return self.captures and is_small(node, self.multiprocessors)
 
     def targets(self, node: Node, *, is_over: bool) -> tuple[str, ...]:
         """The names of the results of a step: of a part of a joined array, of the array that is stored into, or new ones."""

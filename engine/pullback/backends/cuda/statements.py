@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from dataclasses import field
-from itertools import accumulate
+from itertools import accumulate, groupby
 
 from pullback.core.types import ArrayType
 from pullback.dataclass import dataclass
@@ -31,6 +31,21 @@ class Statement:
     """True if it reads nothing of the device."""
     by_pointer: bool = False
     """True if a graph can be told where else the memory lies that it names: kernels of ours, and what names alone."""
+    over: tuple[str, ...] = ()
+    """The names that it writes to among those that it reads."""
+    sees: bool = False
+    """True if it only names memory that is there, and nothing of it runs on the device."""
+    may_branch: bool = False
+    """True for a product that leaves a part of the device idle (`branches.py`)."""
+    group: int = 0
+    """The number of the group of products that it is in; 0 for none."""
+    branch: int = 0
+    """The number of the stream that it runs on in a graph, beside others of its group; 0 is that of all other statements."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names in it."""
+        return (*self.targets, *self.used)
 
 
 #: Where the part of the host ends.
@@ -51,17 +66,26 @@ class Text:
         """The name of the memory that a value lies in."""
         return self.roots.get(name, name)
 
+    def moments(self) -> list[range]:
+        """By statement the positions of all that may run while it does: its own, or those of its group."""
+        found: list[range] = []
+        for _, members in groupby(enumerate(self.statements), lambda one: one[1].group or -one[0]):
+            begin, count = len(found), len(list(members))
+            found += [range(begin, begin + count)] * count
+        return found
+
     def spans(self, returned: Collection[str]) -> dict[str, tuple[int, int]]:
-        """By name of memory, the statement that makes it and the last that uses it; what is returned is used at the end."""
+        """By name of memory, the first statement that runs while it is needed, and the last; what is returned is needed at the end."""
         found: dict[str, tuple[int, int]] = {}
+        end = len(self.statements)
         uses = [
-            (self.root(name), position)
-            for position, one in enumerate(self.statements)
-            for name in (*one.targets, *one.used)
+            (self.root(name), moment)
+            for one, moment in zip(self.statements, self.moments(), strict=True)
+            for name in one.names
         ]
-        uses += [(self.root(name), len(self.statements)) for name in returned]
-        for name, position in uses:
-            found[name] = (found.get(name, (position, 0))[0], position)
+        uses += [(self.root(name), range(end, end + 1)) for name in returned]
+        for name, moment in uses:
+            found[name] = (found.get(name, (moment[0], 0))[0], moment[-1])
         return found
 
     def lines(self, returned: Collection[str], *, poisons: bool) -> Iterator[str]:
@@ -70,15 +94,20 @@ class Text:
             yield f"{', '.join(self.kept)}, = frame"
         if poisons:
             yield "poison(*frame)"
-        spans = self.spans(returned)
+        spans, moments = self.spans(returned), self.moments()
         last: dict[str, int] = {}
-        for position, one in enumerate(self.statements):
-            last.update(dict.fromkeys((*one.targets, *one.used), position))
+        for one, moment in zip(self.statements, moments, strict=True):
+            last.update(dict.fromkeys(one.names, moment[-1]))
         for position, one in enumerate(self.statements):
             comma = "," if one.unpacks and len(one.targets) == 1 else ""
             head = f"{', '.join(one.targets)}{comma} = " if one.targets and not one.writes else ""
-            yield f"{head}{one.text}" + (f"  # {one.note}" if one.note else "")
-            names = sorted({*one.targets, *one.used})
+            beside = f"with branch({one.branch}): " if one.branch else ""
+            yield f"{beside}{head}{one.text}" + (f"  # {one.note}" if one.note else "")
+            if one.branch:
+                continue
+            if one.group:
+                yield "join()"
+            names = sorted({name for number in moments[position] for name in self.statements[number].names})
             ended = {self.root(name): None for name in names if spans[self.root(name)][1] == position}
             if poisons and (dead := [name for name in ended if name in self.kept]):
                 yield f"poison({', '.join(dead)})"

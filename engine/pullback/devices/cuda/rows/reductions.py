@@ -1,9 +1,11 @@
 """Rows of sums, products, extrema, cumulative functions, orders and positions."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from pullback.core.types import ArrayType
 from pullback.devices.cuda.rows.table import row
@@ -41,14 +43,36 @@ def _any(_result: ArrayType, _dtype: torch.dtype, x: Tensor, axes: Axes, *, keep
     return torch.any(x != 0, dim=axes, keepdim=keepdims) if axes else x != 0
 
 
+#: Elements of a line that one block of threads scans in whatever library.
+LINE = 256
+
+
 @row("cumsum")
 def _cumsum(_result: ArrayType, dtype: torch.dtype, x: Tensor, axis: int) -> Tensor:
-    return torch.cumsum(x, dim=axis, dtype=dtype)
+    return _scanned(torch.cumsum, Tensor.add_, 0, x.to(dtype), axis)
 
 
 @row("cumprod")
 def _cumprod(_result: ArrayType, dtype: torch.dtype, x: Tensor, axis: int) -> Tensor:
-    return torch.cumprod(x, dim=axis, dtype=dtype)
+    return _scanned(torch.cumprod, Tensor.mul_, 1, x.to(dtype), axis)
+
+
+def _scanned(
+    scan: Callable[..., Tensor], combine: Callable[[Tensor, Tensor], Tensor], unit: int, x: Tensor, axis: int
+) -> Tensor:
+    """A scan with the same bits each time.
+
+    PyTorch scans several lines each by one block of threads. One line alone it gives to CUB, whose blocks add what those before
+    them have by then, in groups that differ from run to run (pytorch#75240): a long one is scanned in rows, then the totals of the rows.
+    """
+    count = x.numel()
+    is_rounded = x.dtype.is_floating_point or x.dtype.is_complex
+    if count <= LINE or count != x.shape[axis] or not is_rounded:
+        return scan(x, dim=axis, dtype=x.dtype)
+    rows = scan(functional.pad(x.reshape(-1), (0, -count % LINE), value=unit).view(-1, LINE), dim=1)
+    before = _scanned(scan, combine, unit, rows[:-1, -1], 0)
+    combine(rows[1:], before.unsqueeze(1))
+    return rows.view(-1)[:count].view(x.shape)
 
 
 @row("linear_recurrence")
