@@ -22,6 +22,7 @@ from pullback_service.readings.reading import Mark, Reading
 SPARK_COMMITS = 30
 STALE_AFTER = 5  # commits; a machine that measures parts of a suite in turn is not stale for that
 _GRAVITY = ("failed", "worse", "likely-worse", "unsure", "better", "likely-better", "plain")
+_made = tuple.__new__  # as in `reading.py`: a page makes thousands of ticks
 _FAR = 10.0  # in log ratio: what moved from zero, or failed, has no ratio and is larger than any
 _BUSY = "busy"  # on a busy machine: a cell is narrow, and the key below the cells says what it means
 FEW_GROUPS = 12  # with fewer the floor is provisional
@@ -515,7 +516,16 @@ def _ticks(curve: Curve) -> tuple[Tick, ...]:
     """
     shown = curve[-SPARK_COMMITS:]
     if _has_ratio(curve):
-        return tuple(_NO_TICK if one is None else _tick(one) for one in shown)
+        return tuple(
+            [
+                _made(Tick, (one.ratio, False, one.ratio[0] is None and one.value <= 0 and one.outcome is not None))
+                if isinstance(one, Mark)
+                else _NO_TICK
+                if one is None
+                else _FAILED
+                for one in shown
+            ]
+        )
     values = [one.value for one in shown if isinstance(one, Mark)]
     newest, least, largest = (values[-1], min(values), max(map(abs, values)) or 1.0) if values else (0.0, 0.0, 1.0)
     return tuple(
@@ -526,11 +536,4 @@ def _ticks(curve: Curve) -> tuple[Tick, ...]:
     )
 
 
-_NO_TICK = Tick()
-
-
-def _tick(result: Mark | Failure) -> Tick:
-    if isinstance(result, Failure):
-        return Tick(failed=True)
-    ratio = result.ratio
-    return Tick(ratio, False, ratio.log_ratio is None and result.value <= 0 and result.outcome is not None)
+_NO_TICK, _FAILED = Tick(), Tick(failed=True)

@@ -97,6 +97,10 @@ class Mark(NamedTuple):
         ratios = map(_made, repeat(Ratio), zip(log_ratio, low, high, repeat(None)))
         return [*map(_made, repeat(cls), zip(series_id, ordered_at, commit_id, value, ratios, outcome, strict=True))]
 
+    def against(self, ratio: Ratio, outcome: str) -> Self:
+        """The mark with its ratio to another, and the outcome."""
+        return _made(type(self), (*self[:4], ratio, outcome))
+
     @property
     def place(self) -> Place:
         """The place of the commit."""
