@@ -84,9 +84,12 @@ class Cell(factors.RatioNumbers):
         return "failed" if self.tone == "failed" else "plain" if self.move is None else self.move.tone
 
     @cached_property
+    def _strip(self) -> str:
+        return squares(self.recent)
+
     def strip(self) -> str:
         """The newest commits as squares, drawn once however often the cell is shown."""
-        return squares(self.recent)
+        return self._strip
 
     @cached_property
     def _sparkline(self) -> str:

@@ -14,21 +14,25 @@ from pullback_service.visible_text import visible
 
 def cell(view: WorkloadView, mark: Mark | None, column: Column) -> Markup:
     """A variant in a metric at a commit: its factor or value, how sure that is, and what it did since the commit before."""
+    return Markup(_cell(view, mark, column))  # noqa: S704 - texts are escaped; factors, signs and tones are words of ours
+
+
+def _cell(view: WorkloadView, mark: Mark | None, column: Column) -> str:
     head = f'<td data-label="{_text(column.label)}" class="number'
     if mark is None:
-        return Markup(f'{head} dim{column.edge}">–</td>\n')
+        return f'{head} dim{column.edge}">–</td>\n'
     if mark.failure:
-        return Markup(f'{head} failed{column.edge}" title="{_text(mark.failure)}">✕ failed</td>\n')
+        return f'{head} failed{column.edge}" title="{_text(mark.failure)}">✕ failed</td>\n'
     factor, tone, words, remark = mark.factor, mark.tone, _text(mark.words), mark.remark
     unsure = " unsure" if tone == "unsure" else ""
     sign = f'<span class="mark {tone}-ink" aria-hidden="true">{mark.sign}</span>' if mark.sign else ""
     if factor:
-        below = unbroken(mark.doubt or mark.shown)
+        below: str = unbroken(mark.doubt or mark.shown)
     elif column.variant == view.baseline:
-        below = Markup("baseline")
+        below = "baseline"
     else:
-        below = words if view.compares else Markup()
-    return Markup(  # noqa: S704 - its texts are escaped; factors, signs and tones are words of ours
+        below = words if view.compares else ""
+    return (
         f'{head}{column.edge}{unsure}"\ntitle="{words}{f", {remark}" if remark else ""}">\n'
         f'{sign} {factor or _text(mark.shown)}\n<span class="sub">{below}</span>\n{_since(mark)}</td>\n'
     )
