@@ -4,6 +4,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from pullback_dashboards import links
 from pullback_dashboards.charts.sparkline import Tick, sparkline
@@ -297,16 +298,15 @@ class _Drawing:
             return _unmeasured(variant, href)
         curve = self.curves.get((case, variant), ())
         sha = self._sha(self._place(standing))
-        cell = _cell(standing, curve, self.metric, href, outdated=outdated, sha=sha)
         moves, lasting = self.moves.get((case, variant), ()), self._lasting(case, variant)
-        over = [short_of(move.sha) for move in moves if move not in lasting]
-        return replace(
-            cell,
-            words=f"{cell.words}; failed at {over[-1]} and works again" if over else cell.words,
+        cell = _cell(
+            standing, curve, self.metric, href, outdated=outdated, sha=sha, ticks=_ticks(curve),
             move=self._move(lasting),
             recent=self._recent(curve, moves),
             drift="" if standing.is_baseline else _drift(curve),
-        )
+        )  # fmt: skip
+        over = [short_of(move.sha) for move in moves if move not in lasting]
+        return replace(cell, words=f"{cell.words}; failed at {over[-1]} and works again") if over else cell
 
     def _lasting(self, case: str, variant: str) -> Sequence[Move]:
         """The changes of a series that hold at its newest commit: a failure does not once it works again."""
@@ -409,21 +409,21 @@ def _unmeasured(variant: str, href: str) -> Cell:
     return Cell(variant, "nothing", 0, "", "–", "not measured", "", href)
 
 
-def _cell(standing: VariantResult, curve: Curve, metric: Metric, href: str, *, outdated: bool, sha: str | None) -> Cell:
+def _cell(standing: VariantResult, curve: Curve, metric: Metric, href: str, *, outdated: bool, **history: Any) -> Cell:
+    """The cell of a result, with what its `history` says: `sha`, `ticks`, `move`, `recent` and `drift`."""
     variant, reading = standing.variant, standing.reading
-    ticks = _ticks(curve)
     if reading is None:
         failure = standing.failure or ""
         return Cell(
             variant, "failed", 0, factors.sign("failed"), "failed", failure, failure, href,
-            outcome="failed", sha=sha, ticks=ticks,
+            outcome="failed", **history,
         )  # fmt: skip
     if standing.is_baseline:
         text = units.quantity(reading.value, metric.unit)
         says = f"{units.exact(reading.value, metric.unit)}: the baseline"
         return Cell(
-            variant, "plain", 0, "", text, says, "baseline", href, measured=reading.value, sha=sha, ticks=ticks,
-            against_baseline=False,
+            variant, "plain", 0, "", text, says, "baseline", href, measured=reading.value,
+            against_baseline=False, **history,
         )  # fmt: skip
     return Cell(
         variant=variant,
@@ -436,11 +436,10 @@ def _cell(standing: VariantResult, curve: Curve, metric: Metric, href: str, *, o
         href=href,
         outcome=reading.outcome,
         measured=reading.value,
-        sha=sha,
         outdated=outdated,
-        ticks=ticks,
         against_baseline=not curve or _has_ratio(curve),
         **factors.numbers_of(reading.ratio),
+        **history,
     )
 
 
