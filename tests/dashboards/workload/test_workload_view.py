@@ -4,6 +4,7 @@ import pytest
 from tests.service.readings.making import reading
 
 from pullback_dashboards.history import Failure, Metric
+from pullback_dashboards.rendering import json_response
 from pullback_dashboards.workload.cells import cell
 from pullback_dashboards.workload.sources import machine_for
 from pullback_dashboards.workload.static_charts import chart, spoken_of, stills, workload_badge
@@ -42,6 +43,13 @@ def test_a_cell_escapes_what_strangers_wrote(build):
     shown = [str(cell(view, view.rows[0].marks.get(column.key), column)) for column in view.columns]
     assert [one.count(escaped) for one in shown] == [1, 3]
     assert not [one for one in shown if "<i>" in one or "\u202e" in one]
+
+
+def test_json_of_a_view_is_the_same_once_it_was_drawn(history):
+    view = view_of(history, y="absolute")
+    before = json_response(view).made()
+    assert stills(view)
+    assert json_response(view).made() == before
 
 
 def test_the_table_has_the_newest_commit_first_and_every_commit_once(history):
