@@ -381,7 +381,7 @@ def _against_baseline(line: Line, history: History) -> Line:
 def against_count(reading: Reading, base: float, baseline: str) -> Reading:
     """A count against that of the baseline at the same commit."""
     outcome, ratio = outcome_against(reading, base)
-    return reading._replace(ratio=ratio, outcome=outcome, baseline=baseline)
+    return reading.against_count(baseline, ratio, outcome)
 
 
 def outcome_against(count: Reading | Mark, base: float) -> tuple[str, Ratio]:

@@ -292,7 +292,7 @@ def _whole_words(text: str) -> Markup:
     return Markup("").join(Markup("<span>{}</span>").format(word) if "-" in word else word for word in words)
 
 
-def _unbroken(text: str) -> Markup:
+def unbroken(text: str) -> Markup:
     """Text that a narrow page does not break within an interval: behind a dash a browser may."""
     shown = escape(visible(text))
     return Markup(_INTERVAL.sub(_whole, shown)) if "–" in text else shown  # noqa: S704 - escaped
@@ -350,6 +350,6 @@ def _templates() -> Environment:
         "breakable": _breakable,
         "with_code": _with_code,
         "whole_words": _whole_words,
-        "unbroken": _unbroken,
+        "unbroken": unbroken,
     }
     return environment

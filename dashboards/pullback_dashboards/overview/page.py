@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Depends, Request, Response
@@ -16,6 +17,7 @@ from pullback_dashboards.history import Commit, Metric, better_above, in_reading
 from pullback_dashboards.incidents.view import IncidentLine
 from pullback_dashboards.news.view import RECENTLY, News, moves, tell
 from pullback_dashboards.overview.cache import TimedCache
+from pullback_dashboards.overview.cells import cells
 from pullback_dashboards.overview.incidents import COUNTED, lines_of
 from pullback_dashboards.overview.parameters import SORTS, State, asked
 from pullback_dashboards.overview.sources import (
@@ -213,6 +215,7 @@ async def overview(request: Request, view: RequestedView, state: RequestedState)
         formats=("json", "csv", "md"),
         project=view.project,
         machine=state.machine,
+        cells=partial(cells, view.heat) if view.heat else None,
         against_baseline=None if view.heat is None else not view.heat.groups or view.heat.compares,
         above_is_better=better_above([view.heat.metric], view.heat.baseline)
         if view.heat and view.heat.compares

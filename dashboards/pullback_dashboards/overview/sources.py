@@ -232,7 +232,7 @@ def _count_against(curve: list[Mark | Failure | None], base: Curve) -> None:
     for place, (mark, of_base) in enumerate(zip(curve, base, strict=True)):
         if isinstance(mark, Mark) and isinstance(of_base, Mark):
             outcome, ratio = outcome_against(mark, of_base.value)
-            curve[place] = Mark(mark.series_id, mark.ordered_at, mark.commit_id, mark.value, ratio, outcome)
+            curve[place] = mark.against(ratio, outcome)
 
 
 def _chosen(metrics: Sequence[Metric], state: State) -> Metric:

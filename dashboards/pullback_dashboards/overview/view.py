@@ -4,6 +4,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from pullback_dashboards import links
 from pullback_dashboards.charts.sparkline import Tick, sparkline
@@ -22,6 +23,7 @@ from pullback_service.readings.reading import Mark, Reading
 SPARK_COMMITS = 30
 STALE_AFTER = 5  # commits; a machine that measures parts of a suite in turn is not stale for that
 _GRAVITY = ("failed", "worse", "likely-worse", "unsure", "better", "likely-better", "plain")
+_made = tuple.__new__  # as in `reading.py`: a page makes thousands of ticks
 _FAR = 10.0  # in log ratio: what moved from zero, or failed, has no ratio and is larger than any
 _BUSY = "busy"  # on a busy machine: a cell is narrow, and the key below the cells says what it means
 FEW_GROUPS = 12  # with fewer the floor is provisional
@@ -83,9 +85,12 @@ class Cell(factors.RatioNumbers):
         return "failed" if self.tone == "failed" else "plain" if self.move is None else self.move.tone
 
     @cached_property
+    def _strip(self) -> str:
+        return squares(self.recent)
+
     def strip(self) -> str:
         """The newest commits as squares, drawn once however often the cell is shown."""
-        return squares(self.recent)
+        return self._strip
 
     @cached_property
     def _sparkline(self) -> str:
@@ -293,16 +298,15 @@ class _Drawing:
             return _unmeasured(variant, href)
         curve = self.curves.get((case, variant), ())
         sha = self._sha(self._place(standing))
-        cell = _cell(standing, curve, self.metric, href, outdated=outdated, sha=sha)
         moves, lasting = self.moves.get((case, variant), ()), self._lasting(case, variant)
-        over = [short_of(move.sha) for move in moves if move not in lasting]
-        return replace(
-            cell,
-            words=f"{cell.words}; failed at {over[-1]} and works again" if over else cell.words,
+        cell = _cell(
+            standing, curve, self.metric, href, outdated=outdated, sha=sha, ticks=_ticks(curve),
             move=self._move(lasting),
             recent=self._recent(curve, moves),
             drift="" if standing.is_baseline else _drift(curve),
-        )
+        )  # fmt: skip
+        over = [short_of(move.sha) for move in moves if move not in lasting]
+        return replace(cell, words=f"{cell.words}; failed at {over[-1]} and works again") if over else cell
 
     def _lasting(self, case: str, variant: str) -> Sequence[Move]:
         """The changes of a series that hold at its newest commit: a failure does not once it works again."""
@@ -405,21 +409,21 @@ def _unmeasured(variant: str, href: str) -> Cell:
     return Cell(variant, "nothing", 0, "", "–", "not measured", "", href)
 
 
-def _cell(standing: VariantResult, curve: Curve, metric: Metric, href: str, *, outdated: bool, sha: str | None) -> Cell:
+def _cell(standing: VariantResult, curve: Curve, metric: Metric, href: str, *, outdated: bool, **history: Any) -> Cell:
+    """The cell of a result, with what its `history` says: `sha`, `ticks`, `move`, `recent` and `drift`."""
     variant, reading = standing.variant, standing.reading
-    ticks = _ticks(curve)
     if reading is None:
         failure = standing.failure or ""
         return Cell(
             variant, "failed", 0, factors.sign("failed"), "failed", failure, failure, href,
-            outcome="failed", sha=sha, ticks=ticks,
+            outcome="failed", **history,
         )  # fmt: skip
     if standing.is_baseline:
         text = units.quantity(reading.value, metric.unit)
         says = f"{units.exact(reading.value, metric.unit)}: the baseline"
         return Cell(
-            variant, "plain", 0, "", text, says, "baseline", href, measured=reading.value, sha=sha, ticks=ticks,
-            against_baseline=False,
+            variant, "plain", 0, "", text, says, "baseline", href, measured=reading.value,
+            against_baseline=False, **history,
         )  # fmt: skip
     return Cell(
         variant=variant,
@@ -432,11 +436,10 @@ def _cell(standing: VariantResult, curve: Curve, metric: Metric, href: str, *, o
         href=href,
         outcome=reading.outcome,
         measured=reading.value,
-        sha=sha,
         outdated=outdated,
-        ticks=ticks,
         against_baseline=not curve or _has_ratio(curve),
         **factors.numbers_of(reading.ratio),
+        **history,
     )
 
 
@@ -515,7 +518,16 @@ def _ticks(curve: Curve) -> tuple[Tick, ...]:
     """
     shown = curve[-SPARK_COMMITS:]
     if _has_ratio(curve):
-        return tuple(_NO_TICK if one is None else _tick(one) for one in shown)
+        return tuple(
+            [
+                _made(Tick, (one.ratio, False, one.ratio[0] is None and one.value <= 0 and one.outcome is not None))
+                if isinstance(one, Mark)
+                else _NO_TICK
+                if one is None
+                else _FAILED
+                for one in shown
+            ]
+        )
     values = [one.value for one in shown if isinstance(one, Mark)]
     newest, least, largest = (values[-1], min(values), max(map(abs, values)) or 1.0) if values else (0.0, 0.0, 1.0)
     return tuple(
@@ -526,11 +538,4 @@ def _ticks(curve: Curve) -> tuple[Tick, ...]:
     )
 
 
-_NO_TICK = Tick()
-
-
-def _tick(result: Mark | Failure) -> Tick:
-    if isinstance(result, Failure):
-        return Tick(failed=True)
-    ratio = result.ratio
-    return Tick(ratio, False, ratio.log_ratio is None and result.value <= 0 and result.outcome is not None)
+_NO_TICK, _FAILED = Tick(), Tick(failed=True)

@@ -10,7 +10,6 @@ import html
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate, groupby
 
 from pullback_dashboards import links
@@ -18,7 +17,6 @@ from pullback_dashboards.charts.escaping import shortened
 from pullback_dashboards.charts.layout import CONFIG, Figure, shared_layout
 from pullback_dashboards.charts.palette import Look, look_of
 from pullback_dashboards.history import TIERS, Commit, Metric
-from pullback_dashboards.wording import units
 from pullback_dashboards.workload.annotations import LANES, Event, Lane
 from pullback_dashboards.workload.view import Mark, Plot, State, TableRow, Track, WorkloadView, relative_height
 from pullback_service.visible_text import visible
@@ -124,11 +122,6 @@ class _Row:
     def state(self) -> State:
         return self.view.state
 
-    @cached_property
-    def scale(self) -> units.Scale:
-        shown = [mark.value for track in self.plot.tracks for mark in track.marks if mark.value is not None]
-        return units.scale_for(shown, self.plot.metric.unit)
-
     @property
     def title(self) -> str:
         metric, log = self.plot.metric, ", log" if self.plot.log else ""
@@ -137,8 +130,8 @@ class _Row:
         if self.view.against:
             return f"{metric.label}, ÷ {self.view.against}{log}"
         if self.plot.own:
-            return f"{metric.label}, {self.scale.unit}"
-        return f"{metric.label}, {self.scale.unit}{log}" if self.scale.unit else f"{metric.label}{log}"
+            return f"{metric.label}, {self.plot.scale.unit}"
+        return f"{metric.label}, {self.plot.scale.unit}{log}" if self.plot.scale.unit else f"{metric.label}{log}"
 
     def ticks(self) -> Figure:
         if self.plot.log:
@@ -171,7 +164,7 @@ class _Row:
             return relative_height(mark, log=self.plot.log)
         if self.view.against:
             return self.view.change_of(mark)
-        return None if mark.value is None else mark.value / self.scale.divisor
+        return None if mark.value is None else mark.value / self.plot.scale.divisor
 
     def _line(self, variant: str, marks: Sequence[Mark], track: Track, look: Look) -> Figure:
         drawn = self._with_breaks(track)

@@ -20,6 +20,7 @@ from pullback_dashboards.rendering import Width, csv_response, json_response, pa
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.wording import factors
+from pullback_dashboards.workload.cells import cell
 from pullback_dashboards.workload.figure import heights, workload_figure
 from pullback_dashboards.workload.machines import Machines
 from pullback_dashboards.workload.sources import WorkloadData, find
@@ -164,6 +165,7 @@ async def workload_page(request: Request, asked: RequestedPage) -> Response:
         title=asked.view.workload,
         project=asked.view.project,
         **vars(asked),
+        cell=partial(cell, asked.view),
         pins=_pins(asked.view, asked.machine),
         badge_of=spoken_of(asked.view),
         against_baseline=asked.view.compares,

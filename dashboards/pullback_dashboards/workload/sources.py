@@ -219,11 +219,13 @@ def _line(
     results: list[Result | None] = [None] * len(places)
     previous: dict[int, Reading | None] = {}
     for reading in readings:
-        place, pair = places[reading.commit_id], (reading.series_id, reading.commit_id)
+        place = places[reading.commit_id]
         results[place] = reading
-        if found.thinned and reading.commit_id in found.parted:
+        if not found.thinned:
+            continue
+        if reading.commit_id in found.parted:
             previous[place] = None
-        elif pair in found.before:
+        elif (pair := (reading.series_id, reading.commit_id)) in found.before:
             previous[place] = found.before[pair]
     return Line(case.workload, case.label, series.variant, _metric(series), tuple(results), previous=previous)
 

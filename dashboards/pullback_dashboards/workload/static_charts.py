@@ -6,7 +6,6 @@ from pullback_dashboards.charts.badge import badge
 from pullback_dashboards.charts.palette import look_of
 from pullback_dashboards.charts.static_chart import WIDTH, Axes, Curve, Note, Spot, standalone, still
 from pullback_dashboards.history import TIERS, Failure, Result
-from pullback_dashboards.wording import units
 from pullback_dashboards.workload.figure import lower_height, upper_height
 from pullback_dashboards.workload.view import (
     Mark,
@@ -71,8 +70,7 @@ def _axes(view: WorkloadView, plot: Plot, title: str, notes: tuple[Note, ...]) -
     first, last = view.commits[0].short[:7], view.commits[-1].short[:7]
     log = ", log" if plot.log else ""
     if view.state.y == "absolute":
-        scale = _scale(plot)
-        unit = f" {scale.unit}" if scale.unit else ""
+        unit = f" {plot.scale.unit}" if plot.scale.unit else ""
         return Axes(f"{title}{log}", unit, len(view.commits), first, last, log=plot.log, notes=notes)
     if view.against:
         return Axes(
@@ -85,15 +83,10 @@ def _axes(view: WorkloadView, plot: Plot, title: str, notes: tuple[Note, ...]) -
     )  # fmt: skip
 
 
-def _scale(plot: Plot) -> units.Scale:
-    shown = [mark.value for track in plot.tracks for mark in track.marks if mark.value is not None]
-    return units.scale_for(shown, plot.metric.unit)
-
-
 def _curves(view: WorkloadView, plot: Plot) -> tuple[Curve, ...]:
     strangers = tuple(v for v in view.variants if v not in TIERS)
     relative = view.state.y == "relative"
-    divisor = _scale(plot).divisor if view.state.y == "absolute" else 1.0
+    divisor = plot.scale.divisor if view.state.y == "absolute" else 1.0
     return tuple(
         Curve(track.variant, look_of(track.variant, strangers), tuple(_spots(view, track.marks, divisor, log=plot.log)))
         for track in plot.tracks

@@ -263,6 +263,16 @@ class Plot:
         """Those that were measured in it, which are the columns of the table: nobody counts the arrays of other engines."""
         return tuple(track.variant for track in self.tracks if track.marks) or tuple(t.variant for t in self.tracks)
 
+    @property
+    def scale(self) -> units.Scale:
+        """The unit of its values."""
+        return self._scale
+
+    @cached_property
+    def _scale(self) -> units.Scale:  # JSON has what a public one was computed to
+        results = (mark.result for track in self.tracks for mark in track.marks)
+        return units.scale_for([one.value for one in results if isinstance(one, Reading)], self.metric.unit)
+
 
 @dataclass(frozen=True)
 class TableRow:

@@ -49,6 +49,10 @@ class Reading(NamedTuple):
         """The reading in a row that begins with `COLUMNS`."""
         return _made(cls, (*row[:14], _made(Ratio, row[14:18]), *row[18:WIDTH]))
 
+    def against_count(self, baseline: str, ratio: Ratio, outcome: str) -> Self:
+        """The reading of a count with its ratio to that of a baseline, and the outcome."""
+        return _made(type(self), (*self[:13], baseline, ratio, outcome, *self[16:]))
+
     @property
     def place(self) -> Place:
         """The place of the commit."""
@@ -96,6 +100,10 @@ class Mark(NamedTuple):
         series_id, ordered_at, commit_id, value, log_ratio, low, high, outcome = columns
         ratios = map(_made, repeat(Ratio), zip(log_ratio, low, high, repeat(None)))
         return [*map(_made, repeat(cls), zip(series_id, ordered_at, commit_id, value, ratios, outcome, strict=True))]
+
+    def against(self, ratio: Ratio, outcome: str) -> Self:
+        """The mark with its ratio to another, and the outcome."""
+        return _made(type(self), (*self[:4], ratio, outcome))
 
     @property
     def place(self) -> Place:

@@ -166,11 +166,12 @@ async def case_history(
     Index: pk_commit, pk_measured, as `followed_in`; thinned pk_reading.
     """
     whole, failures = newest.whole, newest.failures
-    places = _window(_places(whole) if whole else _places(newest.marks), failures, newest.last)
+    groups = _by_series(newest.marks)
+    places = _window(_by_series(whole) if whole else groups, failures, newest.last)
     if not places:
         return CaseHistory([], [], [], {}, thinned=False, follows={}), None
     oldest, known = places[0], {commit_id for _, commit_id in places}
-    groups = [[mark for mark in group if mark.place >= oldest] for group in _by_series(newest.marks)]
+    groups = [[mark for mark in group if mark.place >= oldest] for group in groups]
     kept = {pair: earlier for group in groups for pair, earlier in _kept(group).items()}
     thinned = len(kept) < sum(map(len, groups))
     previous = {pair: earlier for pair, earlier in kept.items() if earlier is not None and thinned}
@@ -194,11 +195,12 @@ async def case_history(
     return history, None if besides is None else besides.value
 
 
-def _window(measured: Sequence[Sequence[Place]], failures: Sequence[FailedCase], last: int) -> list[Place]:
+def _window(measured: Sequence[Sequence[Mark | Reading]], failures: Sequence[FailedCase], last: int) -> list[Place]:
     """Places of the commits, oldest first: no older than where a series had more than could be read."""
-    places = {place for of_series in measured for place in of_series}
-    newest = sorted(places | {(failure.commit.ordered_at, failure.commit.id) for failure in failures})[-last:]
-    begins = [min(of_series) for of_series in measured if len(of_series) >= last]
+    known = {mark.commit_id: mark.ordered_at for of_series in measured for mark in of_series}
+    known |= {failure.commit.id: failure.commit.ordered_at for failure in failures}
+    newest = sorted([(ordered_at, id_) for id_, ordered_at in known.items()])[-last:]
+    begins = [of_series[0].place for of_series in measured if len(of_series) >= last]
     if not begins:
         return newest
     first = max(begins)
@@ -222,7 +224,3 @@ M = TypeVar("M", Mark, Reading)
 
 def _by_series(marks: Iterable[M]) -> list[list[M]]:
     return [list(group) for _, group in groupby(marks, key=attrgetter("series_id"))]
-
-
-def _places(marks: Iterable[M]) -> list[list[Place]]:
-    return [[mark.place for mark in group] for group in _by_series(marks)]

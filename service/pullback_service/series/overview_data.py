@@ -14,7 +14,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.ids import MachineId, ProjectId
-from pullback_service.membership import among
 from pullback_service.models.reports import Failure, Report
 from pullback_service.models.series import Case, Point, Series
 from pullback_service.readings.reading import COLUMNS, WIDTH, Reading
@@ -185,14 +184,17 @@ async def cases_of(
     return [KnownCase(*row) for row in rows]
 
 
+_METRICS: LiteralString = """
+SELECT DISTINCT metric, unit, direction, exact
+  FROM series
+ WHERE case_id = ANY (%(cases)s::bigint[]) AND machine_id = %(machine)s
+"""
+
+
 async def metrics_of(session: AsyncSession, machine_id: MachineId, case_ids: Collection[int]) -> Sequence[KnownMetric]:
     """The metrics of some cases. Index: uq_series_case_id_variant_metric_machine_id."""
-    rows = await session.execute(
-        select(Series.metric, Series.unit, Series.direction, Series.exact)
-        .where(among(Series.case_id, case_ids), Series.machine_id == machine_id)
-        .distinct()
-    )
-    return [KnownMetric(*row) for row in rows]
+    values = {"cases": statements.array_of(case_ids), "machine": machine_id}
+    return [KnownMetric(*row) for row in await statements.rows(session, _METRICS, values)]
 
 
 _STANDINGS: LiteralString = f"""

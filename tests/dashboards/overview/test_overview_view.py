@@ -5,9 +5,11 @@ from tests.service.readings.making import mark_of, reading
 
 from pullback_dashboards.history import Failure
 from pullback_dashboards.news.view import RECENTLY, moves
+from pullback_dashboards.overview.cells import cells as cells_of
 from pullback_dashboards.overview.parameters import State
 from pullback_dashboards.overview.ranking import VariantResult, means, ranked
 from pullback_dashboards.overview.view import bracket, heat_map
+from pullback_dashboards.rendering import json_response
 from pullback_service.readings.reading import Reading
 
 
@@ -282,7 +284,27 @@ def test_a_cell_shows_the_change_with_the_commit_that_made_it_and_the_level_besi
 def test_a_cell_without_a_change_shows_how_far_it_moved_and_has_no_tone(build):
     cell = cells(changed(build, build.time, *[build.paired(ratio) for ratio in (0.5, 0.5, 0.501)]), build.time)["fused"]
     assert (cell.change, cell.change_tone, cell.move) == ("+0.2 %", "plain", None)
-    assert "squares" in cell.strip
+    assert "squares" in cell.strip()
+
+
+def test_json_of_a_heat_map_is_the_same_once_its_page_was_shown(build):
+    heat_map = heat(changed(build, build.time, build.paired(0.5), build.paired(0.65)), build.time)
+    before = json_response(heat_map).made()
+    (group,) = heat_map.groups
+    assert "squares" in cells_of(heat_map, group.rows[0])
+    assert json_response(heat_map).made() == before
+
+
+def test_a_cell_escapes_what_strangers_wrote(build):
+    heat_map = heat(changed(build, build.time, build.paired(0.5), build.paired(0.65)), build.time)
+    (group,) = heat_map.groups
+    cell, wild, escaped = group.rows[0].cells[-1], '<i>\u202e"', "&lt;i&gt;⟨U+202E⟩&#34;"
+    named = dict.fromkeys(("variant", "value", "words", "doubt", "href"), wild)
+    move = replace(cell.move, amount=wild, words=wild, href=wild)
+    shown = cells_of(heat_map, replace(group.rows[0], cells=(replace(cell, **named, move=move),)))
+    assert shown.count(escaped) == 10
+    assert "<i>" not in shown
+    assert "\u202e" not in shown
 
 
 def test_a_count_that_came_from_nothing_is_a_change_however_large(build):

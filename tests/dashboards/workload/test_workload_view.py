@@ -3,7 +3,9 @@ from dataclasses import replace
 import pytest
 from tests.service.readings.making import reading
 
-from pullback_dashboards.history import Metric
+from pullback_dashboards.history import Failure, Metric
+from pullback_dashboards.rendering import json_response
+from pullback_dashboards.workload.cells import cell
 from pullback_dashboards.workload.sources import machine_for
 from pullback_dashboards.workload.static_charts import chart, spoken_of, stills, workload_badge
 from pullback_dashboards.workload.view import State, beside_time, workload_view
@@ -31,6 +33,23 @@ def test_another_level_is_an_event_and_accuses_nobody(build):
         "Another level: the text of the workload (first te, then second t) changed between the two, so the commits do not compare.",
     )
     assert {mark.since_tone for mark in view.rows[0].marks.values()} == {""}
+
+
+def test_a_cell_escapes_what_strangers_wrote(build):
+    wild, escaped = '<i>\u202e"', "&lt;i&gt;⟨U+202E⟩&#34;"
+    metric = Metric("array_bytes", wild, exact=True)
+    lines = [build.line(wild, [reading(4.0), reading(9.0)], metric), build.line("fused", [Failure(wild)] * 2, metric)]
+    view = view_of(build.history(*lines))
+    shown = [str(cell(view, view.rows[0].marks.get(column.key), column)) for column in view.columns]
+    assert [one.count(escaped) for one in shown] == [1, 3]
+    assert not [one for one in shown if "<i>" in one or "\u202e" in one]
+
+
+def test_json_of_a_view_is_the_same_once_it_was_drawn(history):
+    view = view_of(history, y="absolute")
+    before = json_response(view).made()
+    assert stills(view)
+    assert json_response(view).made() == before
 
 
 def test_the_table_has_the_newest_commit_first_and_every_commit_once(history):
