@@ -117,7 +117,9 @@ def _machine(result: LocatedValue) -> ImportedMachine:
     facts = {ours: text_at(info.get(theirs)) for theirs, ours in _FACTS.items()}
     known = {key: naming.parameter(value) for key, value in facts.items() if value}
     memory = text_at(info.get("memory_bytes"))
-    if memory is not None and memory.isdecimal():  # the kernel keeps some for itself, which varies: whole GiB are the machine's
+    if (
+        memory is not None and memory.isdecimal()
+    ):  # the kernel keeps some for itself, which varies: whole GiB are the machine's
         known["memory_gib"] = round(int(memory[:24]) / 2**30)
     return ImportedMachine(text_at(info.get("name")), known)
 

@@ -106,9 +106,7 @@ def _result(
         usable = gathering.usable(values.numbers(), unit=stored.stored)
         if usable:
             medians.append(median(usable))
-    metric: Metric | None = gathering.per_process(
-        benchmark, medians, stored, direction, method="median of a process"
-    )
+    metric: Metric | None = gathering.per_process(benchmark, medians, stored, direction, method="median of a process")
     if metric is None:
         return Result(
             benchmark.path, workload, failed=FailedResult("no-value", "No run of this benchmark has a value.")
