@@ -91,7 +91,7 @@ def _as_json(told: Notice, base: str | None) -> dict[str, Any]:
 
 
 def _text_of(facts: Facts) -> str:
-    """What happened, and how it was measured."""
+    """The sentence of an event, and the way it was measured."""
     return " ".join(str(facts[name]) for name in ("sentence", "evidence") if facts.get(name))
 
 
