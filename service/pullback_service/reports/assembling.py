@@ -88,9 +88,9 @@ def assemble(
             "version": imported.tool[:200].strip(),
             # A tree with changes is no commit: its points count only where the commit has no others.
             "quality": BUSY if place.dirty else CLEAN,
-            "preflight": dict(imported.machine.varying) or None,
             "importer": tool_format,
             "notes": list(imported.notes),
+            **({"preflight": dict(imported.machine.varying)} if imported.machine.varying else {}),
         },
         "cases": list(by_case.values()),
         "comparisons": [],
