@@ -80,6 +80,11 @@ def pytest_addoption(parser):
     )
 
 
+@pytest.fixture
+def renew_golden(request):
+    return request.config.getoption("--renew-golden")
+
+
 def _memory():
     """The folder that is memory, if what is made there may be run and there is room for everything.
 

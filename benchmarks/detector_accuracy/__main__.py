@@ -25,7 +25,7 @@ MARKS = ("<!-- made by benchmarks.detector_accuracy: begin -->", "<!-- made by b
 SEEDS = {"develop": 1, "judged": 2}
 
 EXAMPLES = """examples:
-  python -m benchmarks.detector_accuracy --quick                   what CI runs: a few series, counts are asserted
+  python -m benchmarks.detector_accuracy --quick                   what make test-long runs: a few series, counts are asserted
   python -m benchmarks.detector_accuracy --series 200              while developing: minutes
   python -m benchmarks.detector_accuracy --half judged --nightly FOLDER --write     for docs/detection.md
 """

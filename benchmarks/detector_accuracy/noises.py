@@ -16,7 +16,9 @@ def _normal(rng: Generator, n: int) -> Values:
     return rng.normal(size=n)
 
 
-def _correlated(rho: float) -> Noise:
+def correlated(rho: float) -> Noise:
+    """Noise whose neighbours correlate by `rho`."""
+
     def noise(rng: Generator, n: int) -> Values:
         shocks = rng.normal(size=n) * sqrt(1 - rho * rho)
         values = np.empty(n)
@@ -67,7 +69,7 @@ def _moving_average(rng: Generator, n: int) -> Values:
 
 DEVELOPED_WITH: Final[Mapping[str, Noise]] = {
     "iid": _normal,
-    "AR(1) .5": _correlated(0.5),
+    "AR(1) .5": correlated(0.5),
     "t3": _student,
     "bimodal 5 %": _bimodal,
     "quantised": _quantised,
@@ -80,7 +82,7 @@ JUDGED_BY: Final[Mapping[str, Noise]] = {
     "Laplace": _laplace,
     "skewed": _skewed,
     "MA(1) .8": _moving_average,
-    "AR(1) .3": _correlated(0.3),
+    "AR(1) .3": correlated(0.3),
 }
 """Kinds that were not looked at before the constants stood."""
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from pullback_dashboards.history import Commit
+from pullback_service.incidents.commands import compare_command, measure_command
 from pullback_service.reports.ratios import baseline_of
 from pullback_service.series.case_identity import label
 
@@ -47,16 +48,6 @@ def first_measurement(project: str, sha: str, base: str, *, is_ours: bool) -> st
     if is_ours:
         return f"{measure_command(sha)} --suite quick -o measured\npullback upload measured/*.json --server {base}"
     return f"pullback upload FILE --project {shlex.quote(project)} --commit {sha} --server {base}"
-
-
-def measure_command(sha: str) -> str:
-    """Builds and measures a commit."""
-    return f"pullback run --commits {sha}"
-
-
-def compare_command(reference: str, candidate: str) -> str:
-    """Builds two commits and measures them in the same groups."""
-    return f"pullback compare --against {reference} --candidate {candidate}"
 
 
 def _beside(commit: Commit) -> str:

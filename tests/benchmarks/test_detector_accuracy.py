@@ -5,7 +5,8 @@ import gzip
 import numpy as np
 import pytest
 from benchmarks.detector_accuracy import __main__ as program
-from benchmarks.detector_accuracy.alarm_counts import AlarmCounts
+from benchmarks.detector_accuracy import quick
+from benchmarks.detector_accuracy.alarm_counts import PULLBACK, AlarmCounts, Cell, count, share
 from benchmarks.detector_accuracy.nightly import read, shifts
 from benchmarks.detector_accuracy.nightly_commits import accusations
 from benchmarks.detector_accuracy.rivals import bencher_t, conbench, perfherder, rustc_perf
@@ -14,6 +15,19 @@ from benchmarks.detector_accuracy.rivals import bencher_t, conbench, perfherder,
 @pytest.mark.long(most_s=3600)
 def test_a_few_series_of_each_kind_are_told_as_they_should_be(capsys):
     assert program.main(["--quick"]) == 0, capsys.readouterr().out
+
+
+def test_a_few_series_are_told_as_they_should_be():
+    """A part of `--quick`, which is a long test: what a slip in the detector would break, within seconds."""
+
+    def counted(noise, step, *, as_lived=False):
+        return count(Cell(PULLBACK, noise, step, as_lived, quick.SEED), range(4))
+
+    assert counted("iid", 0.0).alarms == counted("t3", 0.0, as_lived=True).alarms == 0
+    assert counted("iid", 0.05).found == 4
+    assert counted("AR(1) .5", 0.05, as_lived=True).delay(0.5) <= 3
+    for name in ("ratios", "fixed at once", "counts", "back and forth"):
+        assert share(name, quick.SEED, range(3)) == 3, name
 
 
 def test_the_median_delay_counts_series_in_which_nothing_was_told():

@@ -5,8 +5,9 @@ import shlex
 import pytest
 
 from pullback_dashboards.history import Commit
-from pullback_dashboards.rerun_commands import compare_command, reproduce_command
+from pullback_dashboards.rerun_commands import reproduce_command
 from pullback_runners.runs import list_cases
+from pullback_service.incidents.commands import compare_command
 
 COMMIT = Commit("f" * 40)
 CASE = {"workload": "dense", "params": {"n": 8, "act": "tanh"}, "dtype": "f4", "device": "cpu"}

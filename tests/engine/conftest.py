@@ -58,11 +58,6 @@ def peak_bytes():
     return measured
 
 
-@pytest.fixture
-def renew_golden(request):
-    return request.config.getoption("--renew-golden")
-
-
 @dataclass
 class CountedArrays:
     """What NumPy's memory handler saw inside a block."""

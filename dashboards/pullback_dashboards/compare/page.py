@@ -38,7 +38,6 @@ from pullback_dashboards.page_state import Address, FormParameter
 from pullback_dashboards.project_redirects import redirect_to_project
 from pullback_dashboards.projection_notice import note_unprojected
 from pullback_dashboards.rendering import csv_response, json_response, markdown_response, page, png_response
-from pullback_dashboards.rerun_commands import compare_command
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import WholeNames
 from pullback_service import statements
@@ -49,6 +48,7 @@ from pullback_service.comparisons.judgements import Outcomes, summarize
 from pullback_service.errors import NotFoundError
 from pullback_service.fields import Name
 from pullback_service.ids import MachineId, ProjectId, SeriesId
+from pullback_service.incidents.commands import compare_command
 from pullback_service.incidents.queries import incidents_between
 from pullback_service.projects.queries import project_by_name
 from pullback_service.readings.queries import processes_behind

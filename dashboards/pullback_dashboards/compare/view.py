@@ -20,7 +20,7 @@ from pullback_dashboards.explore.view import Menu, written
 from pullback_dashboards.history import Commit, metric_label
 from pullback_dashboards.incident_marks import IncidentMark
 from pullback_dashboards.overview.view import bracket
-from pullback_dashboards.rerun_commands import EXTERNAL, compare_command
+from pullback_dashboards.rerun_commands import EXTERNAL
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.markdown import markdown_text
 from pullback_dashboards.wording.plurals import counted
@@ -29,6 +29,7 @@ from pullback_service.comparisons.judgements import MetricSummary, Outcomes, Spa
 from pullback_service.comparisons.judging import UNCHANGED, UNPAIRED, Evidence, Outcome, Trend
 from pullback_service.comparisons.queries import Names, SeriesDetail, SideDetail
 from pullback_service.comparisons.vectorized_judging import OUTCOMES, UNPAIRED_CODES, Flags
+from pullback_service.incidents.commands import compare_command
 from pullback_service.ratio import Ratio, value_before
 from pullback_service.series.filters import PARAM
 

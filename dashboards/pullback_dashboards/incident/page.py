@@ -22,7 +22,6 @@ from pullback_dashboards.incident.view import (
     differing_of,
     message_of,
     ranges_of,
-    reproduce_command,
     rules_of,
 )
 from pullback_dashboards.incidents.triage import ANSWERS, incident_of, triage_for, verdict_of
@@ -39,6 +38,7 @@ from pullback_service.endpoints import incidents as endpoints
 from pullback_service.errors import GoneError, NotFoundError
 from pullback_service.fields import KnownId
 from pullback_service.ids import ProjectId
+from pullback_service.incidents.commands import reproduce_command
 from pullback_service.incidents.evidence import measured_in_turns, messages_about, observations, unmoved
 from pullback_service.incidents.queries import (
     Detail,
@@ -99,6 +99,7 @@ async def _read(project: str, incident_id: KnownId, session: ReadSession, caller
         is_cause_enough=(incident.state, incident.cause, incident.asked) == ("unconfirmed", "machine", 0)
         and incident.ended_id is None
         and incident.out_of_time_on is None,
+        is_out_of_time=(incident.state, incident.asked) == ("unconfirmed", 0) and incident.out_of_time_on is not None,
         can_measure=can_measure(detail),
         can_bisect=can_bisect(detail),
         seen=incident.seen,

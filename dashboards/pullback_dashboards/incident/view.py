@@ -1,6 +1,5 @@
 """The content of the page of an incident, as plain values."""
 
-import shlex
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,16 +12,11 @@ from pullback_dashboards.incident.event_text import EventLine
 from pullback_dashboards.incident.evidence import ChangeRow, Objection, SeriesChart, forest_of
 from pullback_dashboards.incidents.triage import Triage
 from pullback_dashboards.incidents.view import IncidentLine
-from pullback_dashboards.rerun_commands import compare_command, measure_command
 from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.plurals import counted
 from pullback_service.incidents.evidence import Message
 from pullback_service.incidents.lifecycle import AFTER_NOISE
 from pullback_service.incidents.queries import Detail, NamedBisection
-from pullback_service.incidents.sentences import lead_of
-from pullback_service.jobs.labels import CPU
-
-_MOST_CASES = 8
 
 _MEANINGS = {
     "confirmed": "Counts, comparisons or failures show it.",
@@ -110,6 +104,8 @@ class IncidentView:
     triage: Triage
     is_cause_enough: bool
     """True if it is unconfirmed because it may be the machine, and was never measured in turns."""
+    is_out_of_time: bool
+    """True if it is unconfirmed because the machine had no time to measure it on the day it was found."""
     can_measure: bool
     can_bisect: bool
     seen: bool
@@ -132,6 +128,11 @@ class IncidentView:
     @property
     def meaning(self) -> str:
         """The meaning of its state, empty if its cause alone decided that."""
+        if self.is_out_of_time:
+            return (
+                "The machine had no time left for it on the day it was found. It is measured again only on request: "
+                f"pullback incident confirm {self.line.id}."
+            )
         return "" if self.is_cause_enough else _MEANINGS[self.line.state]
 
     @property
@@ -226,24 +227,3 @@ def rules_of(detail: Detail) -> tuple[str, ...]:
         + (f" by {rule['commit'][:7]}" if rule["commit"] else "")
         for rule in detail.incident.rules or ()
     )
-
-
-def reproduce_command(detail: Detail) -> str:
-    """The command that measures both ends of the range in turns, on one device, in the cases that show it there; of a failure the commit alone."""
-    cases: dict[str, set[str]] = {}
-    device = lead_of(detail).device if detail.changes else CPU
-    for each in (each for each in detail.changes if each.device == device):
-        cases.setdefault(each.case, set()).update({each.change.variant} - {None})  # type: ignore[arg-type] # none is left
-    chosen = sorted(cases)[:_MOST_CASES]
-    variants = sorted(set.intersection(*(cases[case] for case in chosen))) if chosen else []
-    # A variant that is asked for and that a case does not have fails.
-    if any(cases[case] != set(variants) for case in chosen):
-        variants = []
-    if detail.incident.kind in {"wrong_gradient", "failed", "missing"}:
-        command, end = measure_command(detail.commit.sha), ["-o", "measured"]
-    else:
-        command, end = compare_command(detail.reference.sha, detail.commit.sha), []
-    options = ["--suite", "standard", *(part for case in chosen for part in ("--case", case))]
-    options += [part for variant in variants for part in ("--variant", variant)]
-    options += [] if device == CPU else ["--device", device]
-    return f"{command} {shlex.join([*options, *end])}"

@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 
 from pullback_dashboards import links
 from pullback_dashboards.history import Claim, Commit, Failure, History, IncidentChange, Line, doubt_of_count, short_of
-from pullback_dashboards.rerun_commands import EXTERNAL, compare_command
+from pullback_dashboards.rerun_commands import EXTERNAL
 from pullback_dashboards.wording import factors, units
 from pullback_service.comparisons.judging import Judgement
+from pullback_service.incidents.commands import compare_command
 from pullback_service.readings.reading import Reading
 
 _TOLD_METRICS = 2

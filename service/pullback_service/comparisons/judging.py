@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from math import expm1, log, sqrt
-from re import compile as pattern
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from pullback_service.claims import (
@@ -27,6 +26,7 @@ from pullback_service.claims import (
     log_ratio_of,
 )
 from pullback_service.measured.code_identity import EQUAL_CODE
+from pullback_service.measured.methods import without_counts
 from pullback_service.quality import CLEAN
 from pullback_service.ratio import NO_RATIO, BoundedLogRatio, Ratio
 from pullback_service.readings.reading import Reading
@@ -46,8 +46,6 @@ SCATTER_OF_TWO: Final = 0.5
 dozen busy processes on two CPUs one program had a third more time than itself. What is twice as slow is likely all the same."""
 FEWEST_FOR_DOUBT = 3
 UNPAIRED: frozenset[Evidence | None] = frozenset({"ratios", "values"})
-
-_NUMBER_OF_VALUES = pattern(r"(?<=^median of )\d+ (?=[a-z]+$)|(?<=^median of a process), \d+ values in all$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,16 +178,9 @@ def of_equal_code(judgement: Judgement) -> Judgement:
 
 
 def _other_method(reference: Reading, candidate: Reading) -> str | None:
-    if alike(reference.method, candidate.method):
+    if without_counts(reference.method) == without_counts(candidate.method):
         return None
     return f"Measured by different methods, {reference.method!r} and {candidate.method!r}."
-
-
-def alike(one: str | None, other: str | None) -> bool:
-    """True if two methods are one. Older points name in theirs how many values a median is of, which differs from run to run."""
-    return one == other or (
-        one is not None and other is not None and _NUMBER_OF_VALUES.sub("", one) == _NUMBER_OF_VALUES.sub("", other)
-    )
 
 
 def _of_stated(
@@ -269,7 +260,7 @@ def _contradict(one: UploadedComparison, other: UploadedComparison) -> bool:
 
 def _doubt_of_stored(stated: UploadedComparison, reference: Reading, candidate: Reading) -> str | None:
     """Why what the commits' own reports counted speaks against a statement; uncommitted changes say nothing of either."""
-    if reference.dirty or candidate.dirty or not alike(reference.method, candidate.method):
+    if reference.dirty or candidate.dirty or _other_method(reference, candidate) is not None:
         return None
     stored = _of_counts(reference, candidate)
     if stored.outcome == stated.outcome:

@@ -25,7 +25,7 @@ from pullback_service.importers.units import Direction, Unit, known_unit, unit_o
 
 _RATES = {"B/s", "i/s", "b/s"}
 _METRIC_NAMES = {"s": "time", "B": "memory", "B/s": "throughput", "b/s": "throughput", "i/s": "throughput"}
-_FACTS = {"cpu_model_name": "cpu", "cpu_core_count": "cores", "memory_bytes": "memory", "kernel_name": "kernel"}
+_FACTS = {"cpu_model_name": "cpu", "cpu_core_count": "cores", "kernel_name": "kernel"}
 
 
 def recognises(source: Source) -> bool:
@@ -115,9 +115,13 @@ def _machine(result: LocatedValue) -> ImportedMachine:
     if info is None or not info.is_object():
         return ImportedMachine()
     facts = {ours: text_at(info.get(theirs)) for theirs, ours in _FACTS.items()}
-    return ImportedMachine(
-        text_at(info.get("name")), {key: naming.parameter(value) for key, value in facts.items() if value}
-    )
+    known = {key: naming.parameter(value) for key, value in facts.items() if value}
+    memory = text_at(info.get("memory_bytes"))
+    if (
+        memory is not None and memory.isdecimal()
+    ):  # the kernel keeps some for itself, which varies: whole GiB are the machine's
+        known["memory_gib"] = round(int(memory[:24]) / 2**30)
+    return ImportedMachine(text_at(info.get("name")), known)
 
 
 IMPORTER = Importer("conbench", "Conbench", recognises, read)

@@ -86,15 +86,16 @@ def read(source: Source, asked: UploadOptions) -> ImportedFile:
     context = source.document.need("context")
     _doubts(context, gathering)
     date, host = text_at(context.get("date")), text_at(context.get("host_name"))
-    facts = {"cores": context.get("num_cpus"), "mhz": context.get("mhz_per_cpu")}
+    cores, clock = (
+        {name: naming.parameter(value.value)} if (value := context.get(key)) is not None else {}
+        for name, key in (("cores", "num_cpus"), ("clock_mhz", "mhz_per_cpu"))
+    )
     version = text_at(context.get("library_version"))
     return ImportedFile(
         tool=f"Google Benchmark {version}" if version else "Google Benchmark",
         results=gathering.results,
         notes=gathering.notes(),
-        machine=ImportedMachine(
-            host, {key: naming.parameter(value.value) for key, value in facts.items() if value is not None}
-        ),
+        machine=ImportedMachine(host, cores, varying=clock),  # the clock is read at the moment, not the processor's own
         started_at=iso_time(date) if date else None,
     )
 

@@ -169,12 +169,10 @@ def _results(log: Log, gathering: ResultCollector) -> Iterable[Result]:
         metrics = {}
         if each.failed is None and mean is not None:
             metrics = metrics_of(
-                time=gathering.single(
-                    mean, _NANOSECONDS, "smaller", method=f"mean of {each.runs} runs, as GradBench scores them"
-                )
+                time=gathering.single(mean, _NANOSECONDS, "smaller", method="mean of runs, as GradBench scores them")
             )
             for name, (count, total) in each.other_ns.items():
-                other = gathering.single(total / count, _NANOSECONDS, "smaller", method=f"mean of {count}")
+                other = gathering.single(total / count, _NANOSECONDS, "smaller", method="mean")
                 if other is not None:
                     metrics[naming.name(f"{name}_time", each.path)] = other
         failed = each.failed

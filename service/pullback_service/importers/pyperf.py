@@ -97,7 +97,7 @@ def _result(
     if not isinstance(unit, str) or unit not in _METRICS:
         benchmark.refuse(f"has the unit {ascii(unit)[:40]}; pyperf knows {', '.join(_METRICS)}")
     metric_name, stored, direction = _METRICS[unit]
-    medians, samples = [], 0
+    medians = []
     for run in runs:
         values = run.get("values")
         if values is None or not values.count():
@@ -106,10 +106,7 @@ def _result(
         usable = gathering.usable(values.numbers(), unit=stored.stored)
         if usable:
             medians.append(median(usable))
-            samples += len(usable)
-    metric: Metric | None = gathering.per_process(
-        benchmark, medians, stored, direction, method=f"median of a process, {samples} values in all"
-    )
+    metric: Metric | None = gathering.per_process(benchmark, medians, stored, direction, method="median of a process")
     if metric is None:
         return Result(
             benchmark.path, workload, failed=FailedResult("no-value", "No run of this benchmark has a value.")

@@ -71,10 +71,11 @@ class ImportedCommit:
 
 @dataclass(frozen=True, slots=True)
 class ImportedMachine:
-    """The machine a file names."""
+    """The machine a file names. `varying` differs from run to run: the report shows it, and it is no fact of the machine."""
 
     name: str | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    varying: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from pullback_service.incidents.detection_inputs import Trunk, UploadContent
 from pullback_service.incidents.grouping import LocatedChange
 from pullback_service.incidents.queries import changes_of_incidents
 from pullback_service.incidents.trunk_changes import AROUND, LATER
+from pullback_service.measured.methods import without_counts
 from pullback_service.models.incidents import Incident
 from pullback_service.quality import BUSY
 from pullback_service.steps.reference_commits import IS_RIGHT
@@ -145,7 +146,7 @@ async def _movements(
     }  # fmt: skip
     rows = await statements.rows(session, _AROUND, values, binary=True)
     return [
-        _movement(series, [_Reading._make((*row[8:15], row[15:])) for row in of_one])
+        _movement(series, [_Reading._make((*row[8:15], (without_counts(row[15]), *row[16:]))) for row in of_one])
         for series, of_one in groupby(rows, key=itemgetter(*range(8)))
     ]
 

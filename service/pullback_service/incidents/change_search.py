@@ -238,6 +238,8 @@ class _Search:
                     state = None  # a reading was taken back
                 if state is None:
                     state = self._gone_back(each, others.get(each.series_id), readings)
+                if state is not None and not state.behind and not state.has_taken(readings):
+                    state = None
                 if state is None and commits and commits[-1] in self._touched(each):
                     state = SeriesState.after(each, readings, self.trunk.places)
                 watchers = None if state is None or state.behind else state.watchers

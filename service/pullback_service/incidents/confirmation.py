@@ -23,6 +23,8 @@ Device: TypeAlias = tuple[int, str]
 
 MOST_CASES: Final = 8
 PRIORITY: Final = 50
+AFTER_NEW: Final = PRIORITY - 1
+"""The priority of measurements of suspicions in results that are older than detection: after those of new ones."""
 BEHIND: Final = -10
 """The priority of comparisons without a suspicion: after all requests of people, before the work of idle machines."""
 TIMEOUT_S: Final = 3600.0
@@ -31,6 +33,8 @@ HEARD_OF_WITHIN_S: Final = 24 * 3600
 GIVEN_UP_AFTER_DAYS: Final = 14
 """The days that a job of an incident or of the anchor waits for its machine, and a bisection for an agent."""
 NOBODY_CAME: Final = f"No agent of its machine took it within {GIVEN_UP_AFTER_DAYS} days."
+OF_OLD_RESULTS: Final = 0.5
+"""The share of a day's minutes that suspicions in old results may take: an upgrade finds hundreds at once, and leaves the rest to new ones."""
 MINUTES_A_DAY: Final = 120.0
 """Minutes of a day (UTC) that a machine spends on jobs of incidents, unless the setting says otherwise: on one device at a time."""
 _A_COMPARISON_S: Final = 15.0
@@ -164,10 +168,11 @@ class Budget:
         left_s = 60 * self._left.get(machine_id, self._minutes_a_day) - _A_JOB_S
         return max(int(left_s / _A_COMPARISON_S), 0)
 
-    def take(self, machine_id: int, cases: int, variants: int, effort: int) -> bool:
-        """Take the estimated time of a job if any time is left; false if none is."""
+    def take(self, machine_id: int, cases: int, variants: int, effort: int, *, of_old_results: bool = False) -> bool:
+        """Take the estimated time of a job if any time is left for it; false if none is."""
         left = self._left.get(machine_id, self._minutes_a_day)
-        if left <= 0:
+        reserved = (1 - OF_OLD_RESULTS) * self._minutes_a_day if of_old_results else 0.0
+        if left <= reserved:
             return False
         self._left[machine_id] = left - (_A_JOB_S + effort * _A_COMPARISON_S * max(cases, 1) * max(variants, 1)) / 60
         return True
@@ -234,6 +239,7 @@ async def queue_confirmation(
             effort=effort_for(chosen),
             origin="confirm",
             control_id=control_id,
+            priority=AFTER_NEW if incident.seen and asked_by is None else PRIORITY,
         ),
         by,
         asked_by=asked_by,

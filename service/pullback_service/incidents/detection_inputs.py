@@ -22,6 +22,7 @@ from pullback_service.incidents.changes import Places
 from pullback_service.incidents.failing_variants import MeasuredVariant, VariantFailure
 from pullback_service.incidents.trunk_changes import FOUND_BY, MOST_READINGS, Claim, TrunkReading, TrunkSeries
 from pullback_service.machines.noise_cache import NoiseMemory
+from pullback_service.measured.methods import differ, without_counts
 from pullback_service.quality import BUSY, CLEAN
 from pullback_service.readings.queries import columns_of as columns_of_readings
 from pullback_service.regression.changes import NORMAL_95
@@ -30,6 +31,8 @@ from pullback_service.steps.reference_commits import IS_RIGHT
 
 Pair: TypeAlias = tuple[int, int]
 """A case and a machine."""
+_NO_STATE: Final = frozenset({"name", "mhz"})
+"""Facts that say nothing of a machine's state: its name, and the clock of the moment, which earlier releases took from Google Benchmark's files."""
 DAYS_OF_NOISE: Final = 90
 """Days of comparisons of commits with themselves that a machine's floor is taken from, as pages do."""
 
@@ -200,7 +203,7 @@ SELECT step.series_id, older.new_id, newer.new_id,
          JOIN branch_commit ON branch_commit.commit_id = reading.commit_id AND branch_commit.branch_id = %(branch)s
         WHERE reading.series_id = step.series_id
           AND (reading.ordered_at, reading.commit_id) > (after.ordered_at, after.commit_id)
-          AND NOT reading.dirty AND reading.consistent AND reading.method IS NOT DISTINCT FROM after.method
+          AND NOT reading.dirty AND reading.consistent AND NOT {differ("reading.method", "after.method")}
         ORDER BY reading.ordered_at, reading.commit_id
         LIMIT 1) later ON step.evidence = 'exact' AND after.reports = 1
  WHERE step.series_id = ANY (%(series)s::bigint[]) AND step.news AND NOT step.stale AND step.evidence IN ('exact', 'paired')
@@ -481,7 +484,9 @@ async def _observed(
         for _, _, commit_id, value, baseline, ratio, low, high, method, measured_id, received_at, reports in of_one:
             has_ratio = baseline is not None and ratio is not None
             workload, harness, subject = measured_of.get(measured_id, ("", "", ""))
-            level = (baseline if has_ratio else None, method, workload, harness, states.at(received_at))
+            level = (
+                baseline if has_ratio else None, without_counts(method), workload, harness, states.at(received_at)
+            )  # fmt: skip
             reading = TrunkReading(commit_id, value, ratio, low, high, level, subject, reports)
             readings.append(reading if has_ratio else reading._replace(log_ratio=None, low=None, high=None))
         observed[series_id] = readings
@@ -627,5 +632,5 @@ async def read_facts(session: AsyncSession, machines: Collection[int]) -> Mappin
 
 
 def _digest_of(facts: Mapping[str, Any]) -> str:
-    known = sorted((fact, value) for fact, value in facts.items() if value is not None and fact != "name")
+    known = sorted((fact, value) for fact, value in facts.items() if value is not None and fact not in _NO_STATE)
     return sha1(repr(known).encode(), usedforsecurity=False).hexdigest()

@@ -13,6 +13,7 @@ from pullback_service.comparisons.judging import moved_by_baseline
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.incidents.detection_inputs import IS_USABLE
 from pullback_service.incidents.trunk_changes import AROUND, TrunkReading, by_level, factor_of
+from pullback_service.measured.methods import without_counts
 from pullback_service.regression import Change, find_changes
 from pullback_service.statements import Query, Rows
 
@@ -122,8 +123,8 @@ def _newest(rows: Rows) -> Sequence[NewestReadings]:
     for (_, variant, metric), of_one in groupby(rows, key=itemgetter(0, 1, 2)):
         newest = [row[3:] for row in of_one]
         readings = [
-            TrunkReading(commit_id, value, ratio, low, high, (ratio is not None, *level))
-            for commit_id, _, value, ratio, low, high, *level in newest
+            TrunkReading(commit_id, value, ratio, low, high, (ratio is not None, without_counts(method), *level))
+            for commit_id, _, value, ratio, low, high, method, *level in newest
         ]
         found.append(NewestReadings(variant, metric, readings, {row[0]: row[1] for row in newest}))
     return found

@@ -12,7 +12,6 @@ from typing import Final, LiteralString, NamedTuple
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.comparisons.judging import alike
 from pullback_service.ids import JobId, ProjectId
 from pullback_service.incidents.anchor_comparisons import TIMEOUT_S
 from pullback_service.incidents.confirmation import (
@@ -27,14 +26,15 @@ from pullback_service.incidents.confirmation import (
 )
 from pullback_service.incidents.detection_inputs import MachineFacts, Trunk, UploadContent, read_facts
 from pullback_service.incidents.trunk_changes import MOST_READINGS
+from pullback_service.measured.methods import differ
 
 # A level that was left and reached again continues, so an edge is only where no other reading of the series has the level. What both commits share in
 # all measured files needs no comparison, and no case is compared twice.
-_EDGES: Final[LiteralString] = """
+_EDGES: Final[LiteralString] = f"""
 SELECT series.machine_id, told.device, older.commit_id, newer.commit_id, series.case_id, series.variant,
        abs(coalesce(newer.log_ratio - older.log_ratio,
                     CASE WHEN older.value > 0 AND newer.value > 0 THEN ln(newer.value / older.value) END, 0)),
-       apart.is_other, older.method, newer.method,
+       apart.is_other,
        older.received_at, came.received_at
   FROM unnest(%(machines)s::bigint[], %(commits)s::bigint[]) touched (machine_id, commit_id)
   JOIN reading newer ON newer.commit_id = touched.commit_id AND NOT newer.dirty
@@ -55,9 +55,10 @@ SELECT series.machine_id, told.device, older.commit_id, newer.commit_id, series.
   JOIN measured before ON before.id = older.measured_id
   JOIN LATERAL (
        SELECT now.harness <> before.harness AND '' NOT IN (now.harness, before.harness)
-              OR now.workload <> before.workload AND '' NOT IN (now.workload, before.workload)) apart (is_other) ON true
+              OR now.workload <> before.workload AND '' NOT IN (now.workload, before.workload)
+              OR {differ("newer.method", "older.method")}) apart (is_other) ON true
  WHERE (now.subject <> before.subject OR now.subject = '')
-   AND (apart.is_other OR newer.method IS DISTINCT FROM older.method OR EXISTS (
+   AND (apart.is_other OR EXISTS (
        SELECT FROM facts_change
         WHERE machine_id = series.machine_id AND at > older.received_at AND at <= came.received_at))
    AND NOT EXISTS (
@@ -67,7 +68,7 @@ SELECT series.machine_id, told.device, older.commit_id, newer.commit_id, series.
                ORDER BY ordered_at DESC, commit_id DESC LIMIT %(most)s) other
          JOIN measured ON measured.id = other.measured_id
          JOIN report ON report.id = other.report_id
-        WHERE other.commit_id <> ALL (%(commits)s::bigint[]) AND other.method IS NOT DISTINCT FROM newer.method
+        WHERE other.commit_id <> ALL (%(commits)s::bigint[]) AND NOT {differ("other.method", "newer.method")}
           AND (measured.harness, measured.workload) = (now.harness, now.workload)
           AND NOT EXISTS (
               SELECT FROM facts_change
@@ -78,9 +79,9 @@ SELECT series.machine_id, told.device, older.commit_id, newer.commit_id, series.
         WHERE job.kind = 'compare' AND job.machine_id = series.machine_id
           AND coalesce(job.requires ->> 'device', 'cpu') = told.device
           AND job.commit_id = newer.commit_id AND job.reference_id = older.commit_id
-          AND (job.cases = '{}' OR "case".label = ANY (job.cases)))
+          AND (job.cases = '{{}}' OR "case".label = ANY (job.cases)))
  ORDER BY newer.ordered_at, newer.commit_id, older.commit_id, series.case_id, series.variant
-"""
+"""  # noqa: S608 - our own words
 
 
 class _Edge(NamedTuple):
@@ -94,9 +95,7 @@ class _Edge(NamedTuple):
     variant: str
     moved: float
     is_other: bool
-    """Another harness, or another text of the workload."""
-    method_before: str | None
-    method: str | None
+    """Another harness, another text of the workload, or another method."""
     came_before: datetime
     came: datetime
 
@@ -154,8 +153,7 @@ async def compare_across_edges(
 
 def _is_edge(edge: _Edge, facts: Mapping[int, MachineFacts]) -> bool:
     """True if the level is new, from what is stored of both readings; a machine that returned to an earlier state is not a new level."""
-    is_other = edge.is_other or not alike(edge.method_before, edge.method)
-    return is_other or facts[edge.machine_id].are_new(edge.came_before, edge.came)
+    return edge.is_other or facts[edge.machine_id].are_new(edge.came_before, edge.came)
 
 
 def _first_of_devices(edges: Iterable[_Edge]) -> Mapping[tuple[Device, int, int], Sequence[_Edge]]:

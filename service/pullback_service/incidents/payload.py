@@ -7,20 +7,32 @@ from urllib.parse import quote
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.incidents.queries import NamedChange, details_of
-from pullback_service.incidents.sentences import headline, markdown, plain, sentence
+from pullback_service import statements
+from pullback_service.ids import ProjectId
+from pullback_service.incidents.commands import reproduce_command
+from pullback_service.incidents.queries import Detail, NamedChange, details_of
+from pullback_service.incidents.sentences import evidence, headline, markdown, plain, sentence
 from pullback_service.jobs.labels import place_of
 from pullback_service.models.incidents import Incident
+from pullback_service.notifications.events import LONGEST_SENTENCE
+from pullback_service.series.queries import is_measured_here
 
 
 async def facts_of(session: AsyncSession, incident: Incident) -> Mapping[str, Any]:
-    """The facts of an incident, ready for JSON: `title`, `sentence` and `details` are for people. Index: as `details_of`.
-
-    `url` is its page; messages of one `thread` are about one incident. `sizes`: by machine, with its device where that is not the CPU, and
-    metric, natural logs.
-    """
+    """The facts of an incident, ready for JSON. Index: as `details_of` and `is_measured_here`."""
     (detail,) = await details_of(session, [incident])
-    changes = detail.supporting
+    is_ours = await statements.answer(session, is_measured_here(ProjectId(incident.project_id)))
+    return facts_in(detail, is_measured_here=is_ours)
+
+
+def facts_in(detail: Detail, *, is_measured_here: bool) -> Mapping[str, Any]:
+    """The facts of an incident: `title`, `sentence`, `evidence`, `details` and `command` are for people.
+
+    `command` measures it again, if Pullback measures the project and it is not too long. `url` is its page; messages of one `thread` are about one
+    incident. `sizes`: by machine, with its device where that is not the CPU, and metric, natural logs.
+    """
+    incident, changes = detail.incident, detail.supporting
+    command = reproduce_command(detail) if is_measured_here else ""
     return {
         "incident": incident.id,
         "project": detail.project,
@@ -30,6 +42,7 @@ async def facts_of(session: AsyncSession, incident: Incident) -> Mapping[str, An
         "thread": f"incident {incident.id}",
         "title": headline(detail),
         "sentence": sentence(detail),
+        "evidence": evidence(detail),
         "markdown": markdown(detail),
         "reference": detail.reference.sha,
         "commit": detail.commit.sha,
@@ -42,6 +55,7 @@ async def facts_of(session: AsyncSession, incident: Incident) -> Mapping[str, An
         "sizes": sizes_of(changes),
         "variants": sorted({each.change.variant for each in changes if each.change.variant is not None}),
         "details": sorted({plain(each.change.message) for each in changes if each.change.message is not None}),
+        "command": command if 0 < len(command) <= LONGEST_SENTENCE else None,
         "url": f"/projects/{quote(detail.project, safe='')}/incidents/{incident.id}",
     }
 

@@ -11,6 +11,7 @@ from statistics import mode
 from typing import Final
 
 from pullback_service.incidents.changes import Change
+from pullback_service.incidents.lifecycle import IN_TURNS
 from pullback_service.incidents.queries import Detail, NamedChange, NamedCommit
 from pullback_service.jobs.labels import CPU
 from pullback_service.name_characters import in_plain_sight
@@ -27,6 +28,7 @@ _SUFFIX: Final = {
     "unconfirmed": "measured again without an answer",
     "refuted": "refuted",
 }
+_SEEN: Final = {"exact": "Counted", "absence": "Missing in later reports", "failure": "Run"}
 _CAUSES: Final = {
     "baseline": "; the ratios of these cases moved together, and their baseline the other way",
     "tier": "; other variants of these cases did not move",
@@ -69,6 +71,24 @@ def sentence(detail: Detail, *, quoted: Callable[[str], str] | None = None) -> s
     elif incident.state in _SUFFIX:
         said.append(f" ({_SUFFIX[incident.state]})")
     return "".join(said) + "."
+
+
+def evidence(detail: Detail) -> str:
+    """The way the leading change was measured, and its machines: ``Measured against its parent, taking turns, on `epyc-a`.``."""
+    if not detail.changes:
+        return ""
+    lead = lead_of(detail)
+    machines = sorted({each.machine for each in detail.supporting if each.change.evidence == lead.change.evidence})
+    where = " and ".join(map(in_code, machines)) if len(machines) <= 2 else f"{len(machines)} machines"
+    return f"{_measured(lead)} on {where}."
+
+
+def _measured(lead: NamedChange) -> str:
+    change = lead.change
+    if change.evidence in IN_TURNS or (change.evidence == "levels" and change.n is not None):
+        is_parent = lead.commit.parent == lead.reference.sha and change.evidence != "anchor"
+        return f"Measured against {'its parent' if is_parent else lead.reference.sha[:SHORT]}, taking turns,"
+    return "Measured at different times" if change.evidence == "levels" else _SEEN.get(change.evidence, "Seen")
 
 
 def markdown(detail: Detail) -> str:

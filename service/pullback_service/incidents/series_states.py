@@ -93,6 +93,12 @@ class SeriesState:
         oldest = self._oldest(places)
         return not self.is_elsewhere and not any(oldest <= places[commit] <= self.place for commit in touched)
 
+    def has_taken(self, readings: Sequence[TrunkReading]) -> bool:
+        """True if its detectors took these newest readings and no others; an earlier release told levels apart otherwise."""
+        first = [reading.commit_id for reading in readings].index(self.begin)
+        taken = {key_of(level): len(of_one) for level, of_one in by_level(readings[first:]).items()}
+        return taken == {key: watcher.count for key, watcher in self.watchers.items()}
+
     def known(self, places: Places) -> int:
         """The commit after which all readings that are still to be taken lie."""
         return min((self.commits[-1], *self.behind.values()), key=places.__getitem__)

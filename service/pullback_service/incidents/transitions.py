@@ -86,7 +86,7 @@ async def settle(
 ) -> None:
     """Bring the states of touched incidents up to date, and of those that wait for a measurement.
 
-    Machines measure the largest suspicions first, then continue bisections, for so many minutes a day. A verdict that is given
+    Machines measure the largest suspicions first, those in new results before those in old ones, then continue bisections, for so many minutes a day. A verdict that is given
     meanwhile comes before or after: giving one locks the incident as well.
     Index: pk_incident, ix_incident_waiting, ix_bisection_running, ix_change_incident_id, ix_verdict_incident_id, pk_job.
     """
@@ -104,7 +104,7 @@ async def settle(
     ).all()
     known = await _read_inputs(session, project_id, found)
     budget = await budget_of(session, {by.machine_id for by in known.measuring.values()}, minutes_a_day)
-    for incident in sorted(found, key=lambda incident: -_size(known.changes.get(incident.id, ()))):
+    for incident in sorted(found, key=lambda incident: (incident.seen, -_size(known.changes.get(incident.id, ())))):
         await _settle(session, incident, known, trunk.places, budget)
     for incident in found:
         if incident.state == "confirmed":
@@ -229,7 +229,8 @@ async def _settle(
     if state == "suspected" and chosen:
         by = known.measuring[chosen[0].pair]
         cases, variants = ({getattr(change, name) for change in chosen} for name in ("case_id", "variant"))
-        if budget.take(by.machine_id, len(cases) + 1, len(variants), effort_for(chosen)):
+        effort = effort_for(chosen)
+        if budget.take(by.machine_id, len(cases) + 1, len(variants), effort, of_old_results=incident.seen):
             await queue_confirmation(session, incident, chosen, places, by)
             incident.out_of_time_on = None
             state = "confirming"

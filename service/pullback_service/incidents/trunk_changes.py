@@ -23,9 +23,12 @@ from pullback_service.incidents.lifecycle import GROWN
 from pullback_service.ratio import value_before
 from pullback_service.regression import DETECTOR, VERSION, Watcher, find_changes
 from pullback_service.regression import Change as Shift
+from pullback_service.regression.changes import BY_NOISE
 
 BACK: Final = 0.25
 """The share of a change that may remain when its level counts as back; for counts it is zero."""
+CLEAR: Final = BY_NOISE / 10
+"""A tenth of the chance that noise alone raises an alarm."""
 LATER: Final = 3
 """Commits after a change that confirm or refute it if no agent can measure it again."""
 AROUND: Final = 16
@@ -531,8 +534,13 @@ def _change_of(series: TrunkSeries, shift: Shift, shifts: Sequence[Shift], readi
 
 
 def _is_borne_out(shift: Shift, readings: Sequence[TrunkReading]) -> bool:
-    """True if each of the next `LATER` commits lies beyond the middle of the change, which noise alone hardly ever does."""
-    later = [factor_of(reading)[0] for reading in readings[shift.last + 1 : shift.last + 1 + LATER]]
+    """True if each of the `LATER` commits behind the alarm lies beyond the middle of the change, which noise alone hardly ever does.
+
+    What raised the alarm says nothing again, unless it is `CLEAR`: then they are the next ones behind the change.
+    """
+    told_at = shift.last if shift.told_at is None or shift.chance <= CLEAR else max(shift.told_at, shift.last)
+    begin = told_at + 1
+    later = [factor_of(reading)[0] for reading in readings[begin : begin + LATER]]
     before = [factor_of(reading)[0] for reading in readings[max(0, shift.first - LATER) : shift.first]]
     middle = median(before) * exp(shift.size / 2)
     return len(later) == LATER and all((value > middle) == (shift.size > 0) for value in later)

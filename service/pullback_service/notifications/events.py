@@ -21,7 +21,7 @@ DIGEST: Final = "digest"
 
 Facts: TypeAlias = Mapping[str, Any]
 """The facts of an event, as JSON. `title` and `sentence` are text for people; `url` is a page, by its path on this service or
-whole; `details` are more lines. `project`, `commit`, `severity`, and whatever else there is, are for programs; messages with one
+whole; `evidence` (how it was measured) and `details` are more lines, `command` repeats it. `project`, `commit`, `severity`, and whatever else there is, are for programs; messages with one
 `thread` belong together. Any text may be a stranger's."""
 
 LONGEST_TITLE: Final = 200
@@ -31,10 +31,12 @@ MOST_DETAILS: Final = 20
 
 def tidied(facts: Facts) -> dict[str, Any]:
     """Facts whose texts for people are single lines of bounded length."""
+    lines = {name: one_line(str(facts[name]), LONGEST_SENTENCE) for name in ("evidence", "command") if facts.get(name)}
     details = [one_line(str(line), LONGEST_SENTENCE) for line in facts.get("details", ())][:MOST_DETAILS]
     return {
         **facts,
         "title": one_line(str(facts["title"]), LONGEST_TITLE),
         "sentence": one_line(str(facts["sentence"]), LONGEST_SENTENCE),
+        **lines,
         **({"details": details} if details else {}),
     }

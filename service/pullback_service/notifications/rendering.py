@@ -47,7 +47,8 @@ def slack_body(message: Message, base: str | None) -> bytes:
             lines.append(" ".join([f"• {neutral_in_slack(each.facts['title'])}", *link]))
         else:
             details = (f"• {neutral_in_slack(line)}" for line in each.facts.get("details", ()))
-            lines += [neutral_in_slack(each.facts["sentence"]), *details, *link]
+            again = [f"The same here: {neutral_in_slack(command)}" for command in _commands(each.facts)]
+            lines += [neutral_in_slack(_text_of(each.facts)), *details, *link, *again]
     if message.left_out:
         lines.append(f"and {message.left_out} more")
     text = _within("\n".join(lines), LONGEST_SLACK_TEXT)
@@ -89,17 +90,31 @@ def _as_json(told: Notice, base: str | None) -> dict[str, Any]:
     return {"event": told.event, "key": told.key, "created_at": told.created_at, "facts": facts}
 
 
+def _text_of(facts: Facts) -> str:
+    """The sentence of an event, and the way it was measured."""
+    return " ".join(str(facts[name]) for name in ("sentence", "evidence") if facts.get(name))
+
+
+def _commands(facts: Facts) -> Iterator[str]:
+    """The command of facts, unless it holds something that programs make a mention or a link of: changed it would not work."""
+    command = facts.get("command")
+    if command and neutral(command) == command:
+        yield command
+
+
 def _mail_lines(message: Message, base: str | None) -> Iterator[str]:
     if message.is_digest:
         yield f"{neutral(message.title)}: more than a channel is sent in an hour."
         yield ""
     for each in message.told:
-        yield neutral(each.facts["title"] if message.is_digest else each.facts["sentence"])
+        yield neutral(each.facts["title"] if message.is_digest else _text_of(each.facts))
         if not message.is_digest:
             yield from (f"- {neutral(line)}" for line in each.facts.get("details", ()))
         url = page_of(each.facts, base)
         if url:
             yield f"{'' if message.is_digest else chr(10)}{url}"
+        if not message.is_digest:
+            yield from (f"\nThe same here:\n{command}" for command in _commands(each.facts))
     if message.left_out:
         yield f"and {message.left_out} more"
     yield ""

@@ -45,6 +45,8 @@ class Change:
     begin: int = 0
     places: tuple[float, ...] = field(default=(), repr=False)
     """The probability of each observation from `begin` on to be the first at the new level."""
+    told_at: int | None = None
+    """The observation with which it was told as lived; None at once."""
 
     @property
     def chance(self) -> float:

@@ -245,6 +245,7 @@ def _counted(change: Change, gaps: Sequence[int]) -> Change:
         first=index(change.first),
         last=index(change.last),
         since=None if change.since is None else index(change.since),
+        told_at=None if change.told_at is None else index(change.told_at),
         begin=index(change.begin),
         places=tuple(places),
     )

@@ -239,7 +239,7 @@ class LevelWatcher:
 
     def _told(self, change: Change, place: int, before: int, noise: Noise) -> list[Change]:
         """The change to report: none where it continues the last event, a `return` where it ends it."""
-        event = self.event
+        event, change = self.event, replace(change, told_at=self.count - 1)
         if event is not None and change.kind != "machine" and self._index(event.before) >= 0:
             told = self.changes[event.number]
             smooth = clipped(np.array(self.logs[self._index(event.before) :]), CLIP * noise.scale)
@@ -248,7 +248,7 @@ class LevelWatcher:
                 ramp = ramp_instead(smooth, cuts, noise)
                 if ramp is not None:
                     event.places.append(place)
-                    self.changes[event.number] = ramp.told().moved(event.before)
+                    self.changes[event.number] = replace(ramp.told().moved(event.before), told_at=told.told_at)
                     return []
             elif came_back(smooth[: cuts[0]], smooth[self.start - event.before :], told.size, noise):
                 self.event = None

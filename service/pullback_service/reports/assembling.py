@@ -90,6 +90,7 @@ def assemble(
             "quality": BUSY if place.dirty else CLEAN,
             "importer": tool_format,
             "notes": list(imported.notes),
+            **({"preflight": dict(imported.machine.varying)} if imported.machine.varying else {}),
         },
         "cases": list(by_case.values()),
         "comparisons": [],

@@ -6,6 +6,7 @@ import re
 from html import unescape
 
 import pytest
+from sqlalchemy import text as sql
 
 pytestmark = pytest.mark.anyio
 
@@ -32,6 +33,16 @@ async def test_the_sentence_is_the_title_and_the_state_is_explained(confirmed):
     title = re.search("<h1>(.*?)</h1>", page)[1]
     assert title.startswith("<code>fused</code> of <code>lstm</code> takes 30 % more time (28 to 31, 20 groups)")
     assert "confirmed Counts, comparisons or failures show it." in await text(confirmed)
+
+
+async def test_what_had_no_turn_says_that_it_is_measured_on_request_alone(confirmed):
+    async with confirmed.database.writing.begin() as session:
+        await session.execute(sql("UPDATE incident SET state = 'unconfirmed', out_of_time_on = current_date - 1"))
+    said = await text(confirmed)
+    assert (
+        "no time left for it on the day it was found. It is measured again only on request: pullback incident confirm 1."
+        in said
+    )
 
 
 async def test_the_rule_that_decided_who_is_told_is_named_with_since_when(history, reports):

@@ -54,5 +54,11 @@ def test_where_only_aggregates_are_left_the_median_is_taken(read):
     assert "the file has aggregates only: their median rows were taken" in found.report.notes
 
 
+def test_the_clock_of_the_moment_is_shown_with_the_report_and_no_fact_of_the_machine(read):
+    document = read("google-benchmark/repetitions.json").document
+    assert document.machine.facts == {"cores": 2}
+    assert document.harness.preflight == {"clock_mhz": 2596}
+
+
 def test_a_debug_library_is_said(read):
     assert any("debug build" in note for note in read("google-benchmark/repetitions.json").report.notes)

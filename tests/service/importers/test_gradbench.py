@@ -48,10 +48,20 @@ def evaluation(number, module, function, description, *nanoseconds):
 def test_a_log_gives_means_for_each_function_and_size_with_the_tool_as_variant(read, sample):
     found = read("gradbench/lstm.jsonl.gz")
     assert found.points["lstm[function=objective,l=2,c=64]", "manual", "time"].value == pytest.approx(92181e-9)
-    assert found.parts.points[0].method == "mean of 1 runs, as GradBench scores them"
+    assert found.parts.points[0].method == "mean of runs, as GradBench scores them"
     assert read("gradbench/lstm.jsonl.gz", variant="ours").points.keys() == {
         (label, "ours", metric) for label, _, metric in found.points
     }
+
+
+def test_the_number_of_runs_is_no_part_of_the_method(read):
+    """A tool runs for a time: as many runs as fit, another number tonight than tomorrow."""
+    evaluated = [evaluation(2, "lstm", "objective", "l2_c64", *[90_000] * runs) for runs in (37, 38)]
+    for _, response in evaluated:
+        response["timings"] += [{"name": "build", "nanoseconds": 5}] * len(response["timings"])
+    tonight, tomorrow = (read(conversation("lstm", "manual", each)) for each in evaluated)
+    methods = [{point.series.metric: point.method for point in each.parts.points} for each in (tonight, tomorrow)]
+    assert methods[0] == methods[1] == {"time": "mean of runs, as GradBench scores them", "build_time": "mean"}
 
 
 @pytest.mark.parametrize("name", sorted(path.name.partition(".")[0] for path in FOLDER.glob("*.jsonl.gz")))

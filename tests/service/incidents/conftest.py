@@ -131,6 +131,15 @@ class History:
         return [(event.incident_id, event.event) for event in events if event.told]
 
 
+def another_number_of_values(document, number):
+    """The same report with methods that name a number of values, as those of earlier releases do."""
+    for case in document["cases"]:
+        for variant in case["variants"]:
+            if "time" in variant["metrics"]:
+                variant["metrics"]["time"]["method"] = f"median of a process, {40 + number} values in all"
+    return document
+
+
 @pytest.fixture
 def history(client, reports, database):
     return History(client, reports, database)

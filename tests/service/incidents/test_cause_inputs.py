@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from tests.service.incidents.conftest import SIX, SLOWER_AT
+from tests.service.incidents.conftest import SIX, SLOWER_AT, another_number_of_values
 
 pytestmark = pytest.mark.anyio
 
@@ -34,6 +34,12 @@ async def test_a_machine_that_is_slower_accuses_no_commit(history, seed):
         )
         events = (await history.client.get(each["url"])).json()["events"]
         assert any("moved alike" in event["details"].get("because", "") for event in events)
+
+
+async def test_the_machine_is_told_where_each_report_has_another_number_of_values(history):
+    documents = [*history.all_values(slower=["ci"]), *history.all_values(machine="other")]
+    await history.upload(*(another_number_of_values(each, number) for number, each in enumerate(documents)))
+    assert await told_of(history) == ({("unconfirmed", "machine")}, set())
 
 
 async def test_a_commit_that_slows_two_machines_is_likely(history):

@@ -284,6 +284,30 @@ async def test_what_had_no_turn_by_the_end_of_the_day_is_unconfirmed_for_want_of
     assert only["sentence"].endswith("(not measured again: the machine had no time left).")
 
 
+@pytest.mark.parametrize(
+    ("seen", "spent", "ends"), [(True, 61, "suspected"), (True, 59, "confirming"), (False, 61, "confirming")]
+)
+async def test_suspicions_in_old_results_leave_half_of_a_day_to_new_ones(history, suspected, seen, spent, ends):
+    """Of 120 minutes; an upgrade finds hundreds in the history of a project at once."""
+    async with history.database.writing.begin() as session:
+        await session.execute(text("DELETE FROM job WHERE origin = 'confirm'"))
+        await session.execute(
+            text("UPDATE incident SET state = 'suspected', asked = 0, job_id = NULL, seen = :seen"), {"seen": seen}
+        )
+        await session.execute(text("UPDATE job SET origin = 'bisect', machine_id = (SELECT machine_id FROM attempt)"))
+        await session.execute(text("SET LOCAL timezone = 'UTC'"))
+        await session.execute(
+            text(
+                "UPDATE attempt SET leased_at = current_date, ended_at = current_date + make_interval(mins => :spent)"
+            ),
+            {"spent": spent},
+        )
+    await look_with(history, 120)
+    assert await state(history) == ends
+    jobs = (await history.client.get(f"{API}/jobs", params={"origin": "confirm"})).json()["items"]
+    assert [job["priority"] for job in jobs] == ([49 if seen else 50] if ends == "confirming" else [])
+
+
 @pytest.mark.long
 async def test_what_was_told_as_likely_stands_while_an_agent_that_came_back_has_no_time_left(
     history, suspected, database

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 from sqlalchemy import text
-from tests.service.incidents.conftest import WRONG
+from tests.service.incidents.conftest import WRONG, another_number_of_values
 
 from pullback_service import worker
 from pullback_service.incidents import change_search
@@ -142,6 +142,18 @@ async def test_what_is_no_commits_doing_accuses_none(history, edit):
     after = [edit(first_text(history.commit(number, ratio=-0.3))) for number in range(9, 17)]
     await history.upload(*before, *after)
     assert await history.incidents() == []
+
+
+def another_clock(document, number):
+    return document | {"machine": document["machine"] | {"facts": {"cores": 2, "mhz": 2500 + number}}}
+
+
+@pytest.mark.parametrize("edit", [another_number_of_values, another_clock])
+async def test_what_differs_in_every_report_hides_no_change(history, reports, edit):
+    """Points of earlier releases have the number of values in their method, and the clock of the moment among the facts."""
+    documents = [edit(history.commit(number, ratio=-0.5 if number < 9 else -0.3), number) for number in range(1, 15)]
+    await history.upload(*documents, look=True)
+    assert told_as(await history.incidents(), reports) == [(8, 9, "worse", "likely", ("lstm",))]
 
 
 async def test_a_step_that_only_the_detector_sees_is_likely_three_commits_later(history, reports):

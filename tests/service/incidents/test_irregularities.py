@@ -5,6 +5,7 @@ from math import log
 import numpy as np
 import pytest
 from sqlalchemy import select
+from tests.service.incidents.conftest import another_number_of_values
 
 from pullback_service.incidents import irregularities
 from pullback_service.incidents.irregularities import irregularities_of, newest_of_case
@@ -86,7 +87,7 @@ def test_steps_and_returns_are_for_incidents_and_readings_against_the_baseline_a
 async def test_the_newest_readings_of_the_trunk_alone_are_read(history, reports, database, monkeypatch):
     monkeypatch.setattr(irregularities, "NEWEST", 3)
     for number in range(1, 7):
-        await history.client.post("/api/v1/reports", json=history.commit(number))
+        await history.client.post("/api/v1/reports", json=another_number_of_values(history.commit(number), number))
     other = history.commit(7)
     other["commit"]["branch"] = "feature"
     await history.client.post("/api/v1/reports", json=other)
@@ -97,4 +98,5 @@ async def test_the_newest_readings_of_the_trunk_alone_are_read(history, reports,
     assert {(each.variant, each.metric) for each in found} == {("fused", "time"), ("unfused", "time")}
     for each in found:
         assert [each.shas[one.commit_id] for one in each.readings] == [reports.sha(number) for number in (5, 6)]
+        assert len({one.level for one in each.readings}) == 1
         assert all((one.log_ratio is None) == (each.variant == "unfused") for one in each.readings)

@@ -130,6 +130,13 @@ async def test_other_facts_of_the_machine_and_another_method_are_edges(history, 
     assert [(*job[:2], job[4]) for job in await compared(database)] == [(reports.sha(2), reports.sha(3), CASES)]
 
 
+@pytest.mark.parametrize("told", ["median of {} rounds", "mean of {} runs, as GradBench scores them", "mean of {}"])
+async def test_another_number_of_values_is_no_edge(history, agent, database, reports, told):
+    for number in (2, 3, 4):
+        await history.upload(measured(history, number, agent, method=told.format(number)))
+    assert [job[:2] for job in await compared(database)] == [(reports.sha(1), reports.sha(2))]  # no method before
+
+
 @pytest.mark.sample(every=3)
 @pytest.mark.parametrize("other", [{"release": "0.2"}, {"facts": {"kernel": "6.9"}}, {"method": "mean"}])
 async def test_a_level_that_is_reached_again_is_no_edge(history, agent, database, reports, other):

@@ -1,10 +1,12 @@
 """An incident in one sentence."""
 
+import shlex
 from math import log
 
 import pytest
 
-from pullback_service.incidents.sentences import sentence
+from pullback_service.incidents.payload import facts_in
+from pullback_service.incidents.sentences import evidence, sentence
 
 pytestmark = pytest.mark.anyio
 
@@ -46,3 +48,41 @@ async def test_the_largest_change_of_bytes_leads_and_a_likely_time_is_told(histo
     said = sentence(found)
     assert said.startswith("`fused` of `lstm` uses 2× the memory (array bytes: 1 KiB, then 2 KiB) since 0000000")
     assert "; likely 2.71× the time; 4.0 % more `peak_bytes`" in said
+
+
+async def test_how_it_was_measured_names_the_machine_and_the_commit_it_was_compared_with(history, reports):
+    measured = history.paired(history.commit(3), log(1.3), "slower")
+    await history.upload(history.commit(1), history.commit(2), measured)
+    (found,) = await history.incidents()
+    assert evidence(found) == "Measured against its parent, taking turns, on `box`."
+    assert facts_in(found, is_measured_here=True)["command"] == (
+        f"pullback compare --against {reports.sha(2)} --candidate {reports.sha(3)} --suite standard "
+        "--case 'lstm[n=100,act=tanh,f4,cpu]' --variant fused"
+    )
+    assert facts_in(found, is_measured_here=False)["command"] is None
+
+
+async def test_a_range_a_count_values_alone_and_a_failure_say_what_they_are_known_by(history, reports):
+    far = history.paired(history.commit(4, array_bytes=512.0), log(1.3), "slower", reference=reports.sha(1))
+    await history.upload(*(history.commit(number, array_bytes=512.0) for number in (1, 2, 3)), far)
+    counted = [history.commit(number, array_bytes=1024.0) for number in (5, 6)]
+    await history.upload(*counted, history.commit(7, wrong=("dense",)))
+    said = {evidence(each) for each in await history.incidents()}
+    assert said == {
+        f"Measured against {reports.sha(1)[:7]}, taking turns, on `box`.",
+        "Counted on `box`.",
+        "Run on `box`.",
+    }
+
+
+async def test_names_that_are_hostile_are_quoted_for_the_shell_and_stand_in_code(history):
+    documents = [history.commit(1), history.paired(history.commit(2), log(1.3), "slower")]
+    for document in documents:
+        document["machine"] |= {"name": "box`; rm -rf ~", "fingerprint": "evil"}
+        for case in (*document["cases"], *document["comparisons"]):
+            case["case"]["params"]["act"] = "$(reboot)'x"
+    await history.upload(*documents)
+    (found,) = await history.incidents()
+    facts = facts_in(found, is_measured_here=True)
+    assert facts["evidence"] == "Measured against its parent, taking turns, on `box'; rm -rf ~`."
+    assert shlex.split(facts["command"])[9] == found.changes[0].case

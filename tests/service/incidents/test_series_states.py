@@ -60,6 +60,13 @@ def test_a_state_suspects_what_all_readings_show_after_every_reading():
     assert 2 <= anew <= 12
 
 
+def test_a_state_whose_levels_an_earlier_release_told_apart_has_not_taken_their_readings():
+    apart = [each._replace(level=(f"of {number} rounds",)) for number, each in enumerate(readings(1)[:30])]
+    state = SeriesState.after(SERIES, apart, PLACES)
+    assert state.has_taken(apart)
+    assert not state.has_taken([each._replace(level=("of rounds",)) for each in apart])
+
+
 def without_marks(state):
     found = orjson.loads(state.dumped())
     for watcher in found[6].values():

@@ -302,6 +302,17 @@ def test_values_that_scatter_say_what_moved_once_there_are_enough_of_them():
     assert suspected["baseline"] <= 4
 
 
+@pytest.mark.parametrize(("size", "raised", "likely"), [(0.02, 28, 31), (0.3, 22, 23)])
+def test_the_three_commits_behind_the_alarm_make_it_likely_and_what_raised_it_does_not(size, raised, likely):
+    """A step at commit 20; the three behind it make one likely that is clear at once, as the larger is."""
+    chance = random.Random(5)
+    values = [(1 + size * (commit >= 20)) * exp(chance.gauss(0, 0.01)) for commit in range(likely + 1)]
+    readings = [TrunkReading(commit, value, None, None, None, ()) for commit, value in enumerate(values)]
+    looks = [found_in(RATIO, (), readings[:count]) for count in range(1, likely + 2)]
+    assert [commit for commit, found in enumerate(looks) if found] == [*range(raised, likely + 1)]
+    assert [found[0].standing for found in looks[raised:]] == ["suspected"] * (likely - raised) + ["borne_out"]
+
+
 def test_a_baseline_is_suspected_by_its_own_values():
     chance = random.Random(3)
     values = [level * exp(chance.gauss(0, 0.01)) for level in [1.0] * 20 + [1.38] * 20]

@@ -71,6 +71,25 @@ def test_slack_gets_text_without_mentions_and_links_but_ours():
     assert "<" not in json.loads(slack_body(message(EVIL), None))["text"]
 
 
+COMMAND = "pullback compare --against 5d02b86 --candidate 9a1f3c7 --suite standard --case 'lstm[n=100,f4,cpu]' --variant native"
+
+
+def test_how_it_was_measured_and_the_command_that_repeats_it_stand_in_every_message():
+    said = message("A", evidence="Measured against its parent, taking turns, on `epyc-a`.", command=COMMAND)
+    assert json.loads(webhook_body(said, BASE))["facts"]["command"] == COMMAND
+    for text in (json.loads(slack_body(said, BASE))["text"], mail(said, BASE, sender="a@b.example").get_content()):
+        assert "A is slower. Measured against its parent, taking turns, on `epyc-a`.\n" in text.replace("\r\n", "\n")
+        assert f"The same here:{' ' if '|open>' in text else chr(10)}{COMMAND}\n" in f"{text}\n"
+
+
+def test_a_command_that_a_program_would_make_a_link_of_is_sent_to_programs_alone():
+    said = message("A", evidence=EVIL, command=f"pullback compare --case '{EVIL}'")
+    for text in (json.loads(slack_body(said, BASE))["text"], mail(said, BASE, sender="a@b.example").get_content()):
+        assert "The same here" not in text
+        assert not any(each in text for each in ("@here", "](", "evil.example"))
+    assert "pullback compare" in json.loads(webhook_body(said, BASE))["facts"]["command"]
+
+
 def test_a_text_for_slack_fits_and_keeps_its_link():
     body = json.loads(slack_body(message("&" * 200, sentence="&" * 2000), BASE))
     assert len(body["text"]) <= LONGEST_SLACK_TEXT
