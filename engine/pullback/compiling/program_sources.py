@@ -71,7 +71,7 @@ def _with_imports(modules: Iterable[str]) -> set[str]:
 
 @functools.cache
 def _imports(module: str) -> tuple[str, ...]:
-    """What a module of ours imports of the packages whose functions run, read in its text: nothing is loaded for it."""
+    """The modules that a module of ours imports of the packages whose functions run, read in its text: nothing is loaded for it."""
     path = _file_of(module) if _runs(module) else None
     found: list[str] = []
     for package, names, plain in _IMPORT.findall(path.read_text() if path else ""):
