@@ -178,7 +178,7 @@ async def test_the_page_of_a_commit_shows_each_series_that_changed_before_and_af
         ("fused", "array bytes", "+3\N{NARROW NO-BREAK SPACE}KiB", "worse"),
     ]
     page = (await confirmed.client.get(f"/projects/demo/commits/{reports.sha(2)}")).text
-    assert page.index("Before and after") < page.index("<summary>All results of the report</summary>")
+    assert page.index("Before and after") < page.index("<summary>All results</summary>")
 
 
 async def test_what_may_be_the_machine_is_said_with_what_would_tell(history):
