@@ -30,7 +30,7 @@ def run(
     suite: Annotated[
         str | None,
         typer.Option(
-            help="quick (a minute or two), standard (narrower intervals), full (every size) or trial (one call); quick:poly9* is "
+            help="quick (45 seconds on two processors), standard (narrower intervals), full (every size) or trial (one call); quick:poly9* is "
             "a part; default: what pullback.toml names, or quick.",
             autocompletion=completions.suites,
         ),

@@ -93,6 +93,13 @@ def doubt_of_count(outcome: str, log_ratio: float | None, *, least: float = 0.0)
     return None if agrees else f"The upload states {outcome}, but its ratio does not."
 
 
+def kind_of_metric(metric: str, *, exact: bool) -> str | None:
+    """The kind of a stored metric as reports state it; None leaves that to its name."""
+    if exact:
+        return "exact"
+    return None if metric in COUNTED_IN_ONE_SESSION else "noisy"
+
+
 def doubt_of_measurement(
     outcome: str,
     ratio: Ratio,

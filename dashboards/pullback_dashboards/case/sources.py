@@ -1,7 +1,7 @@
 """Reading a case at a commit: the reports that hold it, and its changes since the previous commit."""
 
 from asyncio import gather
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -11,13 +11,17 @@ from pullback_dashboards.case.irregularities import lines_of_case
 from pullback_dashboards.case.view import CaseView, ReportEntry, Step, case_view
 from pullback_dashboards.history import Commit
 from pullback_dashboards.incident_marks import marks_of
+from pullback_dashboards.report.pooled import pooled_entry
 from pullback_service import statements
+from pullback_service.comparisons.queries import SeriesComparison
 from pullback_service.errors import GoneError, MissingObject, NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.accuracy import resolutions_of
 from pullback_service.incidents.irregularities import newest_of_case
 from pullback_service.incidents.queries import incident_changes_at
 from pullback_service.models.reports import Report
+from pullback_service.readings.commit_readings import SeriesReading
+from pullback_service.readings.reading import Reading
 from pullback_service.reports.case_reports import CasePlace, CaseReport, StoredCase
 from pullback_service.reports.queries import file_parts
 from pullback_service.reports.stored_files import case_of, case_of_parts
@@ -35,7 +39,9 @@ async def case_at(
     machine: str | None = None,
     with_irregularities: bool = False,
 ) -> CaseView:
-    """The case as a report tells it, beside what one of the commit before told; addresses have the `machine` that was asked for.
+    """The case by the readings of a commit and of the one before, with the samples of a report of each.
+
+    Addresses have the `machine` that was asked for.
 
     GoneError where the file of its report was dropped.
     """
@@ -56,8 +62,8 @@ async def case_at(
         in_thread(lines_of_case, project, newest.value if newest is not None else ()),
     )
     return case_view(
-        now,
-        before,
+        _pooled(now, [(one, one.candidate) for one in series.value]),
+        None if before is None else _pooled(before, [(one, one.reference) for one in series.value]),
         {one.key[2:]: one for one in series.value} if earlier else {},
         project=project,
         case=place.case.label,
@@ -111,6 +117,15 @@ async def _told_before(
         return await _told(report, parts, case) if report is not None else None
     except GoneError:
         return None
+
+
+def _pooled(told: ReportEntry, of_commit: Iterable[tuple[SeriesComparison, Reading | None]]) -> ReportEntry:
+    readings = (
+        SeriesReading(one.key[2], one.kind, one.key[3], one.unit, one.direction, one.exact, reading)
+        for one, reading in of_commit
+        if reading is not None
+    )
+    return ReportEntry(told.document, pooled_entry(told.entry, readings))
 
 
 def _step(project: str, case: str, neighbour: CaseReport | None, machine: str | None) -> Step | None:

@@ -475,30 +475,7 @@ def _sentences(variants: Sequence[VariantBlock], judged: SeriesComparisons) -> I
             yield Sentence(block.variant, worst, factors.sign(worst), "; ".join(text for _, text in parts))
     shown = {block.variant for block in variants}
     for variant in in_reading_order({variant for variant, _ in judged} - shown):
-        yield from _not_in_this_report(variant, {m: one for (name, m), one in judged.items() if name == variant})
-
-
-def _not_in_this_report(variant: str, judged: Mapping[str, SeriesComparison]) -> Iterator[Sentence]:
-    """The changes of a variant that the report does not have: others of the commit may have measured it."""
-    if all(one.candidate is None for one in judged.values()):
         yield Sentence(variant, "unsure", factors.sign("unsure"), "not measured at this commit")
-        return
-    parts = []
-    for metric, one in judged.items():
-        if one.exact and one.reference is not None and one.candidate is not None:
-            difference = one.candidate.value - one.reference.value
-            if difference:
-                said = f"{metric_label(metric)} {units.change(difference, one.unit or '')}"
-                parts.append(
-                    (_tone(difference, one), f"{said}, now {units.quantity(one.candidate.value, one.unit or '')}")
-                )
-    since, tone = _since(judged.get("time"))
-    if tone:
-        parts.append((tone, _in_words(judged.get("time"), since, "")))
-    if parts:
-        worst = min((tone for tone, _ in parts), key=_GRAVITY.index)
-        text = f"{'; '.join(text for _, text in parts)} (from another report of the commit)"
-        yield Sentence(variant, worst, factors.sign(worst), text)
 
 
 def _tone(difference: float, judged: SeriesComparison) -> str:

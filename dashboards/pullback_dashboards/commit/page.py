@@ -31,6 +31,8 @@ from pullback_service.ids import MachineId, ProjectId
 from pullback_service.incidents.queries import incidents_since
 from pullback_service.jobs.queries import jobs_at
 from pullback_service.projects.queries import project_by_name
+from pullback_service.quality import CLEAN
+from pullback_service.readings.commit_readings import readings_of_commit
 from pullback_service.reports.queries import StoredReport, outlines_of, reports_at
 from pullback_service.rows_to_models import filled
 from pullback_service.series.overview_data import measured_last
@@ -85,7 +87,10 @@ class Parent:
 
 @dataclass(frozen=True)
 class CommitView:
-    """A commit with its changes, its uploads, its jobs, and the content of the fullest upload."""
+    """A commit with its changes, its uploads, its jobs, and its results on a machine.
+
+    These are the `fullest` upload's, with the readings of the commit in the place of its values if there are several uploads.
+    """
 
     project: str
     commit: Commit
@@ -107,7 +112,8 @@ class CommitView:
 
 
 Machine = Annotated[
-    str | None, Query(description="Machine whose changes are shown; left out: the one with the newest commit.")
+    str | None,
+    Query(description="Machine whose changes and results are shown; left out: the one with the newest commit."),
 ]
 
 
@@ -124,7 +130,8 @@ async def _read(project: str, sha: str, session: ReadSession, machine: Machine =
     stored = reports.value
     machines = _machines(stored, measuring.value, found.ordered_at)
     chosen = _chosen(machines, machine, commit)
-    fullest = _fullest(stored) if stored else None
+    shown = [each for each in stored if chosen is None or each.report.machine_id == chosen.id]
+    fullest = _fullest(shown) if shown else None
     given: Mapping[str, statements.Query[Any]] = {}
     if chosen is not None:
         recent = measured_last(project_id, chosen.id, limit=LOOKED_AT, until=facts)
@@ -132,6 +139,8 @@ async def _read(project: str, sha: str, session: ReadSession, machine: Machine =
     async with statements.together(session, **given) as ask:
         history = None if chosen is None else changes_at(ask, project_id, chosen.id, recent)
         files = ask(outlines_of([] if fullest is None else [fullest.report.id]))
+        # Readings of one report are what it says.
+        pooled = ask(readings_of_commit(found.id, chosen.id)) if chosen is not None and len(shown) > 1 else None
     return CommitView(
         project=project,
         commit=commit,
@@ -154,7 +163,14 @@ async def _read(project: str, sha: str, session: ReadSession, machine: Machine =
         ),
         reports=tuple(_row(report) for report in stored),
         jobs=tuple(_job_row(*each) for each in jobs.value),
-        fullest=None if fullest is None else await view_of(session, fullest, files.value.get(fullest.report.id)),
+        fullest=None
+        if fullest is None
+        else await view_of(
+            session,
+            fullest,
+            files.value.get(fullest.report.id),
+            of_commit=None if pooled is None else pooled.value,
+        ),
         is_measured_here=bool(stored or jobs.value or known.repository) or is_ours.value,
     )
 
@@ -165,8 +181,8 @@ def _job_row(id_: int, suite: str, state: str, created_at: datetime, kind: str |
 
 
 def _fullest(stored: Sequence[StoredReport]) -> StoredReport:
-    """The newest of the reports that say most: one of a single variant hides nothing of a run that came before."""
-    return max(stored, key=lambda each: each.report.points + each.report.failures)
+    """The report that says most; of those that say as much the newest clean one, as on the page of a case."""
+    return max(stored, key=lambda each: (each.report.points + each.report.failures, each.report.quality == CLEAN))
 
 
 def _machines(

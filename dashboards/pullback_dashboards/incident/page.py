@@ -33,7 +33,7 @@ from pullback_dashboards.routing import WholeNames
 from pullback_dashboards.wording import factors
 from pullback_service import statements
 from pullback_service.access.authentication import KnownCaller
-from pullback_service.commits.queries import commit_by_sha
+from pullback_service.commits.ref_names import CommitName, named_commits
 from pullback_service.endpoints import incidents as endpoints
 from pullback_service.errors import GoneError, NotFoundError
 from pullback_service.fields import KnownId
@@ -41,7 +41,7 @@ from pullback_service.ids import ProjectId
 from pullback_service.incidents.commands import reproduce_command
 from pullback_service.incidents.evidence import measured_in_turns, messages_about, observations, unmoved
 from pullback_service.incidents.queries import (
-    Detail,
+    NamedChange,
     bisection_of,
     details_asked,
     details_given,
@@ -50,8 +50,9 @@ from pullback_service.incidents.queries import (
 )
 from pullback_service.incidents.schemas import AssigneeRequest
 from pullback_service.incidents.sentences import lead_of
+from pullback_service.models.commits import Commit
 from pullback_service.projects.queries import project_by_name
-from pullback_service.reports.case_reports import case_called, place_of_case
+from pullback_service.reports.case_reports import StoredCase, case_called, place_of_case
 from pullback_service.series.queries import is_measured_here
 from pullback_service.sessions import ReadSession, WriteSession
 
@@ -69,7 +70,7 @@ async def _read(project: str, incident_id: KnownId, session: ReadSession, caller
     incident = incident_of(known, await incident_by_id(session, incident_id))
     async with statements.together(session, **details_given([incident])) as ask:
         details, events = details_asked(ask, [incident]), ask(events_of(incident.id))
-        is_ours = ask(is_measured_here(ProjectId(known.id)))
+        is_ours, bisection = ask(is_measured_here(ProjectId(known.id))), ask(bisection_of(incident.id))
     (detail,) = details()
     cases = {each.change.case_id for each in detail.changes}
     drawn = [each.change.series_id for each in drawn_series(detail) if each.change.series_id is not None]
@@ -77,6 +78,11 @@ async def _read(project: str, incident_id: KnownId, session: ReadSession, caller
         observed = ask(observations(incident, drawn))
         compared = ask(measured_in_turns(incident, cases, ranges_of(detail)))
         others = ask(unmoved(incident, detail.changes))
+        lead = lead_of(detail) if detail.changes else None
+        speaking = None if lead is None else ask(case_called(ProjectId(known.id), lead.case))
+        named = (
+            None if lead is None else ask(named_commits(ProjectId(known.id), [CommitName(lead.commit.sha, "commit")]))
+        )
         sent = ask(messages_about(incident, most=MOST_MESSAGES)) if caller.has("admin") else None
     rows, against = (
         rows_of(project, detail.changes, compared.value),
@@ -108,9 +114,11 @@ async def _read(project: str, incident_id: KnownId, session: ReadSession, caller
         changes=rows,
         left_out=len(detail.changes) - len(rows),
         against=against,
-        differing=await _differing(session, project, ProjectId(known.id), detail),
+        differing=None
+        if lead is None or speaking is None or named is None
+        else await _differing(session, project, ProjectId(known.id), speaking.value, named.value[0].commit, lead),
         events=lines_of(project, events.value),
-        bisection=bisected_of(project, await bisection_of(session, incident.id)),
+        bisection=bisected_of(project, bisection.value),
         messages=None if sent is None else tuple(map(message_of, sent.value)),
         reproduce=reproduce_command(detail) if is_ours.value else None,
         verdict_command=f"pullback incident verdict {incident.id} expected --note 'Why it is.'",
@@ -118,14 +126,9 @@ async def _read(project: str, incident_id: KnownId, session: ReadSession, caller
 
 
 async def _differing(
-    session: AsyncSession, project: str, project_id: ProjectId, detail: Detail
+    session: AsyncSession, project: str, project_id: ProjectId, case: StoredCase, commit: Commit, lead: NamedChange
 ) -> CaseDifferences | None:
     """Differences in the case that speaks for all, as far as files still tell."""
-    if not detail.changes:
-        return None
-    lead = lead_of(detail)
-    case = await statements.answer(session, case_called(project_id, lead.case))
-    commit = await commit_by_sha(session, project_id, lead.commit.sha)
     try:
         place = await place_of_case(session, project_id, case, commit, machine=lead.machine)
         found = await case_at(session, project_id, project, place, machine=lead.machine)

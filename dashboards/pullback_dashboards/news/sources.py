@@ -33,20 +33,6 @@ _AROUND: Final[LiteralString] = (
 async def lately(session: AsyncSession, project_id: ProjectId, machine_id: MachineId) -> History:
     """The changes at the newest commits of a project that a machine measured."""
     recent = overview_data.measured_last(project_id, machine_id, limit=LOOKED_AT)
-    return await _changes(session, project_id, machine_id, recent)
-
-
-async def changes_among(
-    session: AsyncSession, project_id: ProjectId, machine_id: MachineId, commits: Sequence[CommitFacts]
-) -> History:
-    """The changes at these commits, which follow each other."""
-    recent = commits_called([commit.id for commit in commits])
-    return await _changes(session, project_id, machine_id, recent)
-
-
-async def _changes(
-    session: AsyncSession, project_id: ProjectId, machine_id: MachineId, recent: Query[Sequence[CommitFacts]]
-) -> History:
     async with statements.together(session, **changes_given(project_id, machine_id, recent)) as ask:
         changes = changes_at(ask, project_id, machine_id, recent)
     return changes()

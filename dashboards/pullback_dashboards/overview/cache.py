@@ -25,11 +25,19 @@ class TimedCache(Generic[T]):
 
     async def get(self, key: Hashable, read: Callable[[], Awaitable[T]]) -> T:
         """The answer for a key: as kept, or as read now."""
+        found = self.kept(key)
+        return self.keep(key, await read()) if found is None else found
+
+    def kept(self, key: Hashable) -> T | None:
+        """The answer for a key, if it is kept."""
         found = self._kept.get(key)
-        if found is not None and self._clock() - found[0] < KEPT_FOR_S:
-            self._kept.move_to_end(key)
-            return found[1]
-        answer = await read()
+        if found is None or self._clock() - found[0] >= KEPT_FOR_S:
+            return None
+        self._kept.move_to_end(key)
+        return found[1]
+
+    def keep(self, key: Hashable, answer: T) -> T:
+        """The answer, which is kept from now on."""
         self._kept[key] = (self._clock(), answer)
         self._kept.move_to_end(key)
         while len(self._kept) > self._most:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -23,7 +23,7 @@ from pullback_dashboards.history import (
     outcome_against,
     variant_of_failures,
 )
-from pullback_dashboards.news.sources import changes_among
+from pullback_dashboards.news.sources import changes_at, changes_given
 from pullback_dashboards.news.view import RECENTLY, changed_cases
 from pullback_dashboards.overview.cache import TimedCache
 from pullback_dashboards.overview.parameters import State
@@ -48,7 +48,7 @@ from pullback_service.readings.queries import marks_since, readings_at
 from pullback_service.readings.reading import Mark, Place
 from pullback_service.series import overview_data
 from pullback_service.series.overview_data import CaseChoice, KnownCase, NewestReading
-from pullback_service.series.queries import CommitFacts, FailedCase, is_measured_here
+from pullback_service.series.queries import CommitFacts, FailedCase, commits_called, is_measured_here
 
 _Standings: TypeAlias = dict[tuple[str, str], tuple[Place, VariantResult]]
 """By case and variant, with the place of the commit."""
@@ -98,6 +98,7 @@ class OverviewData:
     all_open: bool
 
 
+_RECENT: Final = f"ARRAY (SELECT id FROM newest ORDER BY ordered_at DESC, id DESC LIMIT {RECENTLY.commits + 1})"  # noqa: S608 - a number of ours
 _LATELY: TimedCache[History] = TimedCache(16)
 _STOOD: TimedCache[tuple[tuple[str, VariantResult], ...]] = TimedCache(8)
 """Thousands of standings each: some megabytes."""
@@ -132,31 +133,40 @@ async def present_of(
 
     Index: as `newest_commits`, `incident_changes_at`.
     """
-    newest = await overview_data.newest_commits(session, project_id, machine_id, limit=SPARK_COMMITS)
-    recent = [commit.id for commit in newest.commits[-RECENTLY.commits - 1 :]]
-    said = await statements.answer(session, incident_changes_at(project_id, machine_id, recent))
-    return NewestMeasurements(project_id, machine_id, tuple(newest.commits), newest.upload, notice, tuple(said))
+    commits = overview_data.newest_commits(project_id, machine_id, limit=SPARK_COMMITS)
+    async with statements.together(session, newest=commits) as ask:
+        newest = ask(commits.given_as("newest"))
+        said = ask(incident_changes_at(project_id, machine_id, ()).where(commits=_RECENT))
+    found = newest.value
+    return NewestMeasurements(project_id, machine_id, tuple(found.commits), found.upload, notice, tuple(said.value))
 
 
 async def find(session: AsyncSession, present: NewestMeasurements, state: State) -> OverviewData:
     """Everything for one state of the page."""
     project_id, machine_id, commits, now = present.project_id, present.machine_id, present.commits, present.key
-    async with statements.together(session) as ask:
+    choice = CaseChoice(state.q, state.suite, state.device)
+    chosen_cases = overview_data.cases_of(project_id, machine_id, choice)
+    kept = _LATELY.kept(now)
+    recent = commits_called([commit.id for commit in commits[-RECENTLY.commits - 1 :]])
+    given = changes_given(project_id, machine_id, recent) if kept is None else {}
+    async with statements.together(session, chosen=chosen_cases, **given) as ask:
+        changes = changes_at(ask, project_id, machine_id, recent) if kept is None else lambda: kept
+        known_cases = ask(chosen_cases.given_as("chosen"))
+        measured = ask(overview_data.metrics_of(machine_id, ()).where(cases="ARRAY (SELECT id FROM chosen)"))
         failing = ask(overview_data.failures_at(machine_id, [commit.id for commit in commits]))
         suites = ask(overview_data.suites_of(project_id, machine_id))
         devices, is_ours = ask(overview_data.devices_of(project_id)), ask(is_measured_here(project_id))
     failures = failing.value
-    lately = await _LATELY.get(
-        now, lambda: changes_among(session, project_id, machine_id, commits[-RECENTLY.commits - 1 :])
-    )
-    choice = CaseChoice(state.q, state.suite, state.device)
-    known = await overview_data.cases_of(session, project_id, machine_id, choice)
-    moved = changed_cases(lately, RECENTLY)
-    cases = [case for case in known if case.label in moved] if state.changed else known
-    metrics = in_metric_order(
-        Metric(one.name, one.unit, one.exact, one.direction == "bigger")
-        for one in await overview_data.metrics_of(session, machine_id, [case.id for case in cases])
-    )
+    lately = changes()
+    if kept is None:
+        _LATELY.keep(now, lately)
+    known, of_cases = known_cases.value, measured.value
+    cases = known
+    if state.changed:
+        moved = changed_cases(lately, RECENTLY)
+        cases = [case for case in known if case.label in moved]
+        of_cases = await statements.answer(session, overview_data.metrics_of(machine_id, [case.id for case in cases]))
+    metrics = in_metric_order(Metric(one.name, one.unit, one.exact, one.direction == "bigger") for one in of_cases)
     metric = _chosen(metrics, state)
     every = known if choice == CaseChoice() else None
     everything = await _STOOD.get((now, metric), lambda: _standings(session, present, every, metric, failures))
@@ -259,7 +269,7 @@ async def _standings(
     """The newest of every variant of all `cases`, which are read if not given, by the case: a number, or a failure at that commit or since."""
     machine_id = present.machine_id
     if cases is None:
-        cases = await overview_data.cases_of(session, present.project_id, machine_id, CaseChoice())
+        cases = await statements.answer(session, overview_data.cases_of(present.project_id, machine_id, CaseChoice()))
     labels = {case.id: case.label for case in cases}
     found: _Standings = {}
     variants: dict[str, list[str]] = {}

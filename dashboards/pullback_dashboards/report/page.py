@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_dashboards import links
 from pullback_dashboards.history import Commit, short_of
 from pullback_dashboards.rendering import csv_file, csv_of, page, page_at
+from pullback_dashboards.report.pooled import pooled_entries
 from pullback_dashboards.report.view import (
     TABLE,
     ReportView,
@@ -33,6 +34,7 @@ from pullback_service.background_threads import in_background, large_in_backgrou
 from pullback_service.errors import GoneError, MissingObject, NotFoundError
 from pullback_service.exports.comma_separated import tame
 from pullback_service.models.reports import Report
+from pullback_service.readings.commit_readings import CaseReadings
 from pullback_service.reports.queries import StoredReport, outlines_of, report_by_id
 from pullback_service.reports.reconstruction import remains_of
 from pullback_service.reports.stored_files import LARGE_PACKED_BYTES, outline_of
@@ -97,9 +99,16 @@ async def report_page(request: Request, view: RequestedView) -> Response:
     )
 
 
-async def view_of(session: AsyncSession, stored: StoredReport, file: Report | None, *, page: int = 1) -> ReportView:
-    """The view of a report by its file; where that was dropped, what its rows still say."""
-    return await _made_of(session, stored, file, partial(report_view, stored, page=page))
+async def view_of(
+    session: AsyncSession,
+    stored: StoredReport,
+    file: Report | None,
+    *,
+    page: int = 1,
+    of_commit: Mapping[str, CaseReadings] | None = None,
+) -> ReportView:
+    """The view of a report by its file; where that was dropped, what its rows still say. `of_commit`: as `report_view`."""
+    return await _made_of(session, stored, file, partial(report_view, stored, page=page, of_commit=of_commit))
 
 
 async def _made_of(
@@ -121,15 +130,24 @@ async def _made_of(
 
 
 def report_view(
-    stored: StoredReport, document: Mapping[str, Any], dropped: str | None = None, *, page: int = 1
+    stored: StoredReport,
+    document: Mapping[str, Any],
+    dropped: str | None = None,
+    *,
+    page: int = 1,
+    of_commit: Mapping[str, CaseReadings] | None = None,
 ) -> ReportView:
-    """A page of a stored report, by the outline of its document; no cases where there is no such page."""
+    """A page of a stored report, by the outline of its document; no cases where there is no such page.
+
+    `of_commit`: readings that stand in the place of its values, with cases and variants that it does not have.
+    """
     report = stored.report
     entries = document["cases"]
     stated = document.get("comparisons", [])
     first = (page - 1) * CASES_OF_A_PAGE
     shown = slice(first, first + CASES_OF_A_PAGE)
-    blocks = tuple(case_blocks(entries[shown], project=stored.project))
+    told = entries[shown] if of_commit is None else pooled_entries(entries[shown], of_commit)
+    blocks = tuple(case_blocks(told, project=stored.project))
     failures = list(failures_of(entries, cases_of_a_page=CASES_OF_A_PAGE)) if report.failures else []
     commit = commit_of(document["commit"])
     harness = document["harness"]

@@ -284,8 +284,9 @@ def bigger_is_better(metric: Mapping[str, Any]) -> bool:
 
 
 def value_of(metric: Mapping[str, Any]) -> float | None:
-    """The value that a report states of a metric: the median of its processes, or one count."""
-    return uploaded_value(metric.get("processes"), metric.get("value"))
+    """The value of a metric: of its commit's reading, or what a report states, the median of its processes or one count."""
+    pooled: float | None = metric.get("pooled")
+    return pooled if pooled is not None else uploaded_value(metric.get("processes"), metric.get("value"))
 
 
 def metrics_of(document: Mapping[str, Any]) -> Mapping[str, UploadedMetric]:

@@ -13,7 +13,7 @@ from pullback.backends.interpreter import GuardFailure
 from pullback.backends.native.entry import NativeProgram
 from pullback.backends.poison import guarded, is_poisoning
 from pullback.backends.state import State
-from pullback.compiling.rule_sources import hash_of_rules
+from pullback.compiling.program_sources import hash_of_sources
 from pullback.core.primitive import Effect, TracedValue
 from pullback.core.types import ArrayType
 from pullback.dataclass import dataclass
@@ -30,7 +30,13 @@ class Page:
     """The text of a program, a hash of it and of its graph, and one of its code; made when they are needed."""
 
     def __init__(
-        self, graph: Graph, write: Callable[[], str], *, listings: Sequence[str] = (), machine_code: Sequence[str] = ()
+        self,
+        graph: Graph,
+        write: Callable[[], str],
+        *,
+        listings: Sequence[str] = (),
+        machine_code: Sequence[str] = (),
+        is_on_device: bool = False,
     ) -> None:
         self._graph = graph
         self._write = write
@@ -38,6 +44,7 @@ class Page:
         """Texts of the native programs that an interpreted one calls."""
         self._machine_code = machine_code
         """Hashes of what LLVM was given."""
+        self._is_on_device = is_on_device
 
     @cached_property
     def text(self) -> str:
@@ -51,9 +58,10 @@ class Page:
 
     @cached_property
     def program(self) -> str:
-        """The same for programs that run the same code: that of their kernels and of the rules that they call, and NumPy's."""
-        rules = "" if self._machine_code and not self._listings else hash_of_rules(self._graph)
-        return _hash_of(self.hash, rules, *self._machine_code)
+        """The same for programs that run the same code: of their kernels, their rules, what calls them, and NumPy's."""
+        is_native = bool(self._machine_code) and not self._listings
+        sources = hash_of_sources(self._graph, calls_rules=not is_native, is_on_device=self._is_on_device)
+        return _hash_of(self.hash, sources, *self._machine_code)
 
 
 def _hash_of(*texts: str) -> str:
@@ -177,7 +185,7 @@ def _on_device(graph: Graph, stages: Stages, values: Sequence[Any], *, tier: str
     pieces += [
         Piece(f"array {number}", type_, f"of the pool of {device}") for number, type_ in enumerate(written.arrays)
     ]
-    page = Page(graph, lambda: written.text)
+    page = Page(graph, lambda: written.text, is_on_device=True)
     return _OnDevice(
         written.program,
         page,

@@ -18,9 +18,8 @@ from pullback.control.body_transforms import TransformedGraph
 from pullback.core.kinds import Scalar
 from pullback.dataclass import dataclass
 from pullback.ir.graph import Atom, Graph, Node, Var
-from pullback.simplification.algebra import simplify_algebra
-from pullback.simplification.common_subexpressions import merge_common
 from pullback.simplification.dead_code import drop_dead
+from pullback.simplification.order import simplified
 
 #: Elementwise functions that cost no more than reading their operands.
 CHEAP = frozenset(
@@ -80,11 +79,6 @@ class BodyPartition:
                 wanted -= set(node.outputs)
                 wanted |= {atom for atom in node.inputs if isinstance(atom, Var)} - there
         return nodes[::-1]
-
-
-def simplified(graph: Graph) -> Graph:
-    """The passes that keep the names of values, so that two recordings of one body can be recognised as the same."""
-    return drop_dead(merge_common(simplify_algebra(graph)))
 
 
 def partition_body(

@@ -5,6 +5,7 @@
         -> NATIVE -> native regions -> KERNEL_PASSES of each             of a program with native parts
         -> positions -> DEVICE_KERNEL_PASSES                             of a program on a device
 
+Bodies that are taken apart while they are differentiated are simplified by the first of EVERYWHERE, `simplification/order.py`.
 `plan.explain()` shows the graph after each pass, and where `PULLBACK_CHECK=1` is set, as in all tests, it is checked there.
 """
 
@@ -40,9 +41,9 @@ from pullback.passes.undone_overwrites import drop_undone_writes
 from pullback.passes.whole_array_keys import reshape_wholes
 from pullback.rules.contractions import matmul
 from pullback.rules.pooling import max_spread
-from pullback.simplification.algebra import simplify_algebra
 from pullback.simplification.common_subexpressions import merge_common
 from pullback.simplification.dead_code import drop_dead
+from pullback.simplification.order import REWRITINGS
 
 #: Passes over the kernels of a native program, in order; `backends.native.kernel_passes` has them by these names.
 KERNEL_PASSES = (
@@ -188,7 +189,11 @@ def match(graph: Graph, stages: Stages, compiler: LoopCompiler | None) -> Graph:
     passes: list[Pass | Group] = [Pass("patterns", _with_patterns), Pass("stores", forward_stores)]
     if compiler is not None:
         passes.append(Pass("repeated steps as loops", partial(_rolled, compiler=compiler), _may_repeat))
-        passes.append(Pass("recurrent layers as loops", compiler.write_loops, compiler.has_layers))
+        layers = (
+            Pass("recurrent layers as loops", compiler.write_loops),
+            Pass("recurrent layers: dead code", drop_dead),
+        )
+        passes.append(Group(layers, compiler.has_layers))
     return stages.run(passes, graph)
 
 
@@ -249,7 +254,7 @@ def simplify_bodies(graph: Graph) -> Graph:
 
 #: Passes for every graph, bodies of loops and branches included.
 EVERYWHERE = (
-    Group((Pass("algebra", simplify_algebra), Pass("common subexpressions", merge_common)), _has_no_writes),
+    Group(tuple(Pass(name, rewrite) for name, rewrite in REWRITINGS), _has_no_writes),
     Pass("dead code", drop_dead),
     Group((Pass("masks", mask_before_spreading), Pass("masks: dead code", drop_dead)), _spreads_maxima),
     Group(

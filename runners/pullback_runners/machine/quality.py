@@ -18,8 +18,8 @@ MOST_WAITING = 0.05
 LEAST_FREE_DISK_BYTES = 2**30
 
 BUSY: Final = "contaminated"
-"""The word for a busy machine in reports. A service of this release stores and answers `busy`, but one of the release before, which
-processes are restarted with while agents go on (docs/operating.md), refuses that word."""
+"""The word for a busy machine in the file of a report, and nowhere else: a service of the release before, with which processes are
+restarted on the way back while agents go on (docs/operating.md), refuses `busy`. A service of this release stores and answers `busy`."""
 
 
 @dataclass(frozen=True)

@@ -243,7 +243,7 @@ def measured_variant(
         "metrics": metrics,
         **({"environment": dict(environment)} if environment else {}),
         "gradient": examination.gradient,
-        "program_hash": _program_hash(examination.plan),
+        "program_hash": (examination.plan or {}).get("program"),
         "plan": examination.plan,
         "digests": _digests(offer, member, examination.plan),
     }
@@ -303,13 +303,6 @@ def _digests(offer: Offer | None, member: Member, plan: Mapping[str, Any] | None
         "subject": subject.digest if runs_subject else None,
         "code": (plan or {}).get("program") or (subject.code if runs_subject else None),
     }
-
-
-def _program_hash(plan: Mapping[str, Any] | None) -> str | None:
-    """Of the code that ran. Engines that do not tell it tell the hash of their plan, which says nothing of kernels."""
-    told = plan or {}
-    found: str | None = told.get("program", told.get("hash"))
-    return found
 
 
 def _time_metric(case: Case, timings: Sequence[Timing]) -> dict[str, Any]:

@@ -148,5 +148,5 @@ async def _whole(session: AsyncSession, incident: Incident) -> IncidentDetail:
         detail,
         events=[*events.value],
         verdicts=[*await queries.every_verdict(session, incident.id)],
-        bisection=await queries.bisection_of(session, incident.id),
+        bisection=await statements.answer(session, queries.bisection_of(incident.id)),
     )

@@ -537,10 +537,13 @@ def events_of(incident_id: int) -> Query[Sequence[IncidentEvent]]:
     return Query(_EVENTS, {"incident": incident_id}, read, width=len(_EVENT))
 
 
-async def bisection_of(session: AsyncSession, incident_id: int) -> NamedBisection | None:
+def bisection_of(incident_id: int) -> Query[NamedBisection | None]:
     """The bisection of an incident. Index: pk_bisection, ix_incident_job_incident_id."""
-    found = await statements.row(session, _BISECTION, {"incident": incident_id})
-    return None if found is None else NamedBisection._make(found)
+
+    def read(rows: Rows) -> NamedBisection | None:
+        return next(map(NamedBisection._make, rows), None)
+
+    return Query(_BISECTION, {"incident": incident_id}, read, width=len(NamedBisection._fields))
 
 
 async def every_verdict(session: AsyncSession, incident_id: int) -> Sequence[Verdict]:

@@ -6,7 +6,7 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
-from pullback_service.claims import COUNTED_IN_ONE_SESSION
+from pullback_service.claims import kind_of_metric
 from pullback_service.models.commits import Commit
 from pullback_service.models.machines import Machine
 from pullback_service.models.reports import Comparison, Failure, Report
@@ -99,13 +99,6 @@ def _entry(case: Case) -> dict[str, Any]:
     return {"case": _told(case), "gradient": None, "error": None, "variants": [], "paired": []}
 
 
-def _kind(series: Series) -> str | None:
-    """The kind of a count; None leaves that to its name."""
-    if series.exact:
-        return "exact"
-    return None if series.metric in COUNTED_IN_ONE_SESSION else "noisy"
-
-
 def _add(entry: dict[str, Any], point: Point, series: Series) -> None:
     variant = next((one for one in entry["variants"] if one["variant"] == series.variant), None)
     if variant is None:
@@ -117,7 +110,7 @@ def _add(entry: dict[str, Any], point: Point, series: Series) -> None:
         "value": point.value,
         "method": point.method,
         "direction": series.direction,
-        "kind": _kind(series),
+        "kind": kind_of_metric(series.metric, exact=series.exact),
     }
     if point.process_values:
         metric["processes"] = list(point.process_values)

@@ -91,7 +91,7 @@ SELECT {COMMIT_COLUMNS}
 _NEWEST: LiteralString = _MEASURED.replace("{until}", "true")
 _UNTIL: LiteralString = _MEASURED.replace("{until}", "(commit.ordered_at, commit.id) <= (%(ordered_at)s, %(commit)s)")
 _PRESENT: LiteralString = f"""
-SELECT newest.*, upload.received_at, upload.id
+SELECT newest.*, upload.received_at, upload.id AS upload_id
   FROM ({_NEWEST}) newest, (
        SELECT received_at, id
          FROM report
@@ -126,13 +126,15 @@ class NewestCommits(NamedTuple):
     upload: tuple[datetime, UUID] | None
 
 
-async def newest_commits(
-    session: AsyncSession, project_id: ProjectId, machine_id: MachineId, *, limit: int
-) -> NewestCommits:
+def newest_commits(project_id: ProjectId, machine_id: MachineId, *, limit: int) -> Query[NewestCommits]:
     """As `measured_last`, oldest first, with the newest upload. Index: besides ix_report_machine."""
+
+    def read(rows: Rows) -> NewestCommits:
+        found = list(rows)
+        return NewestCommits([CommitFacts._make(row[:-2]) for row in found], found[0][-2:] if found else None)
+
     values = {"project": project_id, "machine": machine_id, "limit": limit}
-    rows = await statements.rows(session, _PRESENT, values)
-    return NewestCommits([CommitFacts._make(row[:-2]) for row in rows], rows[0][-2:] if rows else None)
+    return Query(_PRESENT, values, read, width=len(CommitFacts._fields) + 2)
 
 
 _SUITES: LiteralString = """
@@ -159,9 +161,7 @@ def devices_of(project_id: ProjectId) -> Query[tuple[str, ...]]:
     return Query(_DEVICES, {"project": project_id}, lambda rows: tuple(sorted(device for (device,) in rows)), width=1)
 
 
-async def cases_of(
-    session: AsyncSession, project_id: ProjectId, machine_id: MachineId, choice: CaseChoice
-) -> Sequence[KnownCase]:
+def cases_of(project_id: ProjectId, machine_id: MachineId, choice: CaseChoice) -> Query[Sequence[KnownCase]]:
     """The chosen cases that a machine has measured or failed, by workload and then in the order of their first upload.
 
     Index: ix_case_workload, uq_series_case_id_variant_metric_machine_id, ix_failure_case_history; for a suite
@@ -178,10 +178,10 @@ async def cases_of(
     told = says(choice.text, (Case.label,))
     if told is not None:
         where.append(told)
-    rows = await session.execute(
+    statement, values = statements.text_of(
         select(Case.id, Case.workload, Case.label).where(*where).order_by(Case.workload, Case.id).limit(MOST_CASES)
     )
-    return [KnownCase(*row) for row in rows]
+    return Query(statement, values, lambda rows: [KnownCase(*row) for row in rows], width=3)
 
 
 _METRICS: LiteralString = """
@@ -191,10 +191,10 @@ SELECT DISTINCT metric, unit, direction, exact
 """
 
 
-async def metrics_of(session: AsyncSession, machine_id: MachineId, case_ids: Collection[int]) -> Sequence[KnownMetric]:
+def metrics_of(machine_id: MachineId, case_ids: Collection[int]) -> Query[Sequence[KnownMetric]]:
     """The metrics of some cases. Index: uq_series_case_id_variant_metric_machine_id."""
     values = {"cases": statements.array_of(case_ids), "machine": machine_id}
-    return [KnownMetric(*row) for row in await statements.rows(session, _METRICS, values)]
+    return Query(_METRICS, values, lambda rows: [KnownMetric(*row) for row in rows], width=4)
 
 
 _STANDINGS: LiteralString = f"""

@@ -30,6 +30,8 @@ from pullback_service.steps.step_rows import INSERT_STEPS, row
 
 AT_ONCE: Final = 5_000
 """Steps that are judged at once. So many of other commits are judged with an upload, in about a second; more wait for the task."""
+OWN_AT_ONCE: Final = 20_000
+"""Steps of an upload's own that are judged with it, in about two seconds."""
 COMMITS_AT_ONCE: Final = 50
 PAIRS_AT_ONCE: Final = 10_000
 """In one transaction of the task. Commits that follow each other are read once; uploads of the project wait for half a second."""
@@ -76,18 +78,19 @@ SELECT step.series_id, step.commit_id, min(step.rule)
   JOIN series ON series.id = step.series_id
  WHERE step.stale AND series.project_id = %(project)s
  GROUP BY step.series_id, step.commit_id
+HAVING min(step.rule) >= %(oldest)s
  LIMIT %(most)s
 """
 _MARK: Final[LiteralString] = """
-UPDATE step SET stale = true
+UPDATE step SET stale = true, rule = least(step.rule, %(rule)s)
   FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) touched (series_id, commit_id)
- WHERE step.series_id = touched.series_id AND step.commit_id = touched.commit_id
+ WHERE step.series_id = touched.series_id AND step.commit_id = touched.commit_id AND (NOT step.stale OR step.rule > %(rule)s)
 """
 _WAIT: Final[LiteralString] = """
 INSERT INTO step (series_id, commit_id, reference_id, via, rule, news, stale, provisional)
 SELECT series_id, commit_id, commit_id, 'none', %(rule)s, false, true, false
   FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) touched (series_id, commit_id)
-ON CONFLICT (series_id, commit_id, reference_id) DO UPDATE SET rule = excluded.rule, stale = true
+ WHERE NOT EXISTS (SELECT FROM step WHERE (step.series_id, step.commit_id) = (touched.series_id, touched.commit_id))
 """
 _REMOVE: Final[LiteralString] = """
 DELETE FROM step
@@ -158,7 +161,7 @@ SELECT series_id, commit_id
 async def keep_steps(
     session: AsyncSession, project_id: ProjectId, pairs: Collection[Pair] = (), *, reports: Collection[UUID] = ()
 ) -> None:
-    """Steps of all that a transaction touches, and of whatever is stale, as far as it is little.
+    """Steps of all that a transaction touches, and of whatever is stale, as far as it is little; the task judges the rest.
 
     It touches by changed readings, by what `reports` state of two commits or say that failed, and by what became known of commits.
     The last thing that a transaction does but to write: whoever waits here for another one must hold nothing that it needs.
@@ -172,6 +175,10 @@ async def keep_steps(
         return
     await _take_turn(session, project_id)
     await mark_graph_changes(session, project_id)
+    if len(touched) > OWN_AT_ONCE:
+        ordered = sorted(touched)
+        touched = set(ordered[:OWN_AT_ONCE])
+        await _let_wait(session, ordered[OWN_AT_ONCE:], NEW)
     state = await statements.row(session, _STATE, columns_of(touched) | {"project": project_id})
     assert state is not None  # noqa: S101 - a statement of one row
     waits, has_stale, any_compared, is_compared, is_judged, inner, *way = state
@@ -181,12 +188,16 @@ async def keep_steps(
         await _let_wait(session, later, RULE)
         await _let_wait(session, touched, NEW)
         return
-    if has_stale:
-        stale = await statements.rows(session, _STALE, {"project": project_id, "most": AT_ONCE + 1})
-        later |= {(series, commit) for series, commit, _ in stale} - touched
     if len(later) > AT_ONCE:
         await _let_wait(session, later, RULE)
         later = set()
+    elif has_stale:
+        # Readings that nobody judged yet are left: what follows them has to be looked for.
+        most = AT_ONCE - len(later)
+        values = {"project": project_id, "oldest": NEW + 1, "most": most + 1}
+        stale = await statements.rows(session, _STALE, values)
+        if len(stale) <= most:
+            later |= {(series, commit) for series, commit, _ in stale} - touched
     followed = {**followed, **await followed_by(session, later)}
     is_compared, is_judged = is_compared or bool(later), is_judged or bool(later)
     await _write(session, touched | later, followed, is_compared=is_compared, is_judged=is_judged)
@@ -279,7 +290,7 @@ async def _judge_stale(session: AsyncSession) -> int:
     if found is None:
         return 0
     await _take_turn(session, found[0])
-    stale = await statements.rows(session, _STALE, {"project": found[0], "most": AT_ONCE})
+    stale = await statements.rows(session, _STALE, {"project": found[0], "oldest": NEW, "most": AT_ONCE})
     pairs = {(series, commit): rule for series, commit, rule in stale}
     followed = await followed_by(session, pairs)
     await _mark_later(session, {pair: to for pair, to in followed.items() if pairs[pair] == NEW}, judged=pairs)

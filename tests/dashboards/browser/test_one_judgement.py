@@ -260,7 +260,7 @@ def test_whatever_the_reports_every_page_says_of_a_step_what_compare_says(client
         judged = expected(client, project, place)
         told |= {(SHAS[place], variant): tone for variant, tone in judged.items()}
         assert at_the_commit(client, project, place) == judged
-        # The page shows the variants of one report of the commit.
+        # The page compares with the nearest commit at which any variant of the case was measured.
         assert on_the_case(client, project, place).items() <= judged.items()
     assert marks == told
     assert lane == told
@@ -487,7 +487,7 @@ def test_what_another_report_of_the_commit_counted_is_told_of_the_case(client):
     view = client.get(f"/projects/twice/commits/{SHAS[1]}/cases/{quote(CASE)}.json").json()
     (said,) = view["sentences"]
     assert (said["variant"], said["tone"]) == ("fused", "worse")
-    assert said["text"].endswith("(from another report of the commit)")
+    assert said["text"] == "array bytes +500\u202fB, now 1.46\u202fKiB"
 
 
 def test_a_way_that_ends_before_the_window_leads_to_no_other_branch(client):

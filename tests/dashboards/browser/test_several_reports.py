@@ -34,9 +34,11 @@ def upload(address):
 
     def upload(
         place, *, quality="clean", numpy="2.3.4", ratio=0.5, doubt=0.001, groups=20, processes=None, array_bytes=600, baseline=1000,
-        variants=("unfused", "fused"),
+        variants=("unfused", "fused"), counts=True, case=CASES[0], machine=None,
     ):  # fmt: skip
-        report = made_report(place, project=upload.project, cases=CASES[:1])
+        report = made_report(place, project=upload.project, cases=[case])
+        if machine is not None:
+            report["machine"] |= {"name": machine, "fingerprint": f"sha256:{machine}"}
         report["id"] = str(uuid.uuid4())
         report["harness"]["quality"] = quality
         report["machine"]["facts"]["numpy"] = numpy
@@ -52,7 +54,7 @@ def upload(address):
             timed = variant["metrics"]["time"] | {"processes": processes or seconds, "slices": None}
             variant["metrics"] = {
                 "time": {name: value for name, value in timed.items() if value is not None},
-                "array_bytes": {"unit": "B", "value": counted, "method": "nep49"},
+                **({"array_bytes": {"unit": "B", "value": counted, "method": "nep49"}} if counts else {}),
             }
         if ratio is not None and "fused" in variants:
             log = math.log(ratio)
@@ -206,3 +208,54 @@ def test_a_newer_report_of_one_variant_hides_nothing_of_a_fuller_one(upload, ask
     assert partial not in text_of(ask(f"{page}/cases/{quote(CASE)}").text)
     newer = upload(1, array_bytes=50)
     assert ask(page + ".json").json()["fullest"]["id"] == newer
+
+
+def times_on_pages(ask, place):
+    """Time and ratio of each variant on the page of the commit, and on that of the case."""
+    page = f"/projects/{{project}}/commits/{SHAS[place]}"
+    (block,) = ask(page + ".json").json()["fullest"]["cases"]
+    case = ask(f"{page}/cases/{quote(CASE)}.json").json()
+    return [{row["variant"]: (row["time"], row["factor"]) for row in rows["variants"]} for rows in (block, case)]
+
+
+def test_pages_of_commit_and_case_show_the_ratio_of_the_most_groups_with_its_change(upload, ask):
+    upload(1, ratio=0.25)
+    upload(2, ratio=0.29, groups=5)
+    # Of fewer metrics, so that the other one is the most complete.
+    upload(2, ratio=0.3, groups=20, counts=False)
+    of_commit, of_case = times_on_pages(ask, 2)
+    assert of_commit["fused"][1] == of_case["fused"][1] == "0.3000×"
+    case = ask(f"/projects/{{project}}/commits/{SHAS[2]}/cases/{quote(CASE)}.json").json()
+    (said,) = case["sentences"]
+    assert said["text"] == "time against unfused +20.0 %, now 0.3000×"
+
+
+def test_reports_of_other_variants_hide_nothing_of_each_other(upload, ask):
+    upload(1, variants=("unfused",), ratio=None)
+    upload(1, variants=("fused",), ratio=None)
+    for shown in times_on_pages(ask, 1):
+        assert {variant: bool(time) for variant, (time, _) in shown.items()} == {"unfused": True, "fused": True}
+
+
+def test_reports_of_other_cases_hide_nothing_of_each_other(upload, ask):
+    upload(1)
+    upload(1, case=CASES[2])
+    shown = ask(f"/projects/{{project}}/commits/{SHAS[1]}.json").json()["fullest"]["cases"]
+    assert len({block["case"] for block in shown}) == len(shown) == 2
+
+
+def test_the_page_of_a_commit_shows_the_clean_report_of_two_that_say_as_much(upload, ask):
+    clean = upload(1, ratio=0.5)
+    upload(1, ratio=0.9, quality="busy")
+    page = f"/projects/{{project}}/commits/{SHAS[1]}"
+    assert ask(page + ".json").json()["fullest"]["id"] == clean
+    of_commit, of_case = times_on_pages(ask, 1)
+    assert of_commit == of_case
+    assert of_commit["fused"][1] == "0.5000×"
+
+
+def test_the_results_on_the_page_of_a_commit_are_those_of_the_machine_that_was_asked_for(upload, ask):
+    one = upload(1, machine="first")
+    other = upload(1, machine="second")
+    page = f"/projects/{{project}}/commits/{SHAS[1]}.json"
+    assert [ask(page, machine=name).json()["fullest"]["id"] for name in ("first", "second")] == [one, other]

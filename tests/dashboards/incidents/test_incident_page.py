@@ -194,7 +194,7 @@ async def test_the_page_of_a_commit_shows_each_series_that_changed_before_and_af
         ("fused", "array bytes", "+3\N{NARROW NO-BREAK SPACE}KiB", "worse"),
     ]
     page = (await confirmed.client.get(f"/projects/demo/commits/{reports.sha(2)}")).text
-    assert page.index("Before and after") < page.index("<summary>All results of the report</summary>")
+    assert page.index("Before and after") < page.index("<summary>All results</summary>")
 
 
 @pytest.mark.long

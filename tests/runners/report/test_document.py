@@ -32,7 +32,7 @@ def result(sound_case):
         ["unfused", "fused"],
         examinations={
             "unfused": examination(800),
-            "fused": examination(200, 1e-12, {"hash": "abc", "arrays": 1}),
+            "fused": examination(200, 1e-12, {"hash": "abc", "program": "def", "arrays": 1}),
         },
         groups=[group(unfused=1e-4, fused=0.5e-4 * drift) for drift in (0.99, 1.0, 1.01)],
     )
@@ -45,14 +45,19 @@ def test_a_case_holds_what_was_measured(result):
     assert document["error"] is None
     unfused, fused = document["variants"]
     assert (unfused["variant"], fused["variant"]) == ("unfused", "fused")
-    assert (unfused["plan"], fused["plan"]) == (None, {"hash": "abc", "arrays": 1})
-    assert (unfused["program_hash"], fused["program_hash"]) == (None, "abc")
+    assert (unfused["plan"], fused["plan"]) == (None, {"hash": "abc", "program": "def", "arrays": 1})
+    assert (unfused["program_hash"], fused["program_hash"]) == (None, "def")
     time = unfused["metrics"]["time"]
     assert time["processes"] == [1e-4] * 3
     assert time["wall_processes"] == [2e-4] * 3
     assert time["slices"] == [[1e-4] * 8] * 3
     assert (time["unit"], time["clock"]) == ("s", "cpu")
     assert unfused["metrics"]["native_bytes"] == {"unit": "B", "value": None, "method": None, "differs": False}
+
+
+def test_an_engine_that_hashes_its_plan_alone_tells_no_program(result):
+    result.examinations["fused"] = examination(200, 1e-12, {"hash": "abc", "arrays": 1})
+    assert case_document(result, may_say_same=False)["variants"][1]["program_hash"] is None
 
 
 def test_pairs_are_against_the_baseline(result):

@@ -34,7 +34,9 @@ async def measured_commits(session, project, machine, **which):
 
 async def labels(session, **choice):
     project, machine = await here(session)
-    return [case.workload for case in await overview_data.cases_of(session, project, machine, CaseChoice(**choice))]
+    return [
+        case.workload for case in await answer(session, overview_data.cases_of(project, machine, CaseChoice(**choice)))
+    ]
 
 
 async def test_cases_are_chosen_by_words_suite_and_device(client, reports, session):
@@ -59,7 +61,7 @@ async def test_a_case_stands_at_its_newest_commit_as_the_matrix_says(client, rep
         client, reports.report(1, cases=cases), reports.report(2, cases=cases[:1]), reports.report(2, cases=[other])
     )
     project, machine = await here(session)
-    known = await overview_data.cases_of(session, project, machine, CaseChoice())
+    known = await answer(session, overview_data.cases_of(project, machine, CaseChoice()))
     stood = await overview_data.standings(session, machine, [case.id for case in known], "time")
     matrix = {
         (cell.case.id, cell.variant): cell.reading
@@ -67,7 +69,7 @@ async def test_a_case_stands_at_its_newest_commit_as_the_matrix_says(client, rep
         if cell.metric == "time"
     }
     assert {(one.case_id, one.variant): one.reading for one in stood} == matrix
-    assert {metric.name for metric in await overview_data.metrics_of(session, machine, [known[0].id])} >= {
+    assert {metric.name for metric in await answer(session, overview_data.metrics_of(machine, [known[0].id]))} >= {
         "time",
         "array_bytes",
     }
@@ -76,7 +78,7 @@ async def test_a_case_stands_at_its_newest_commit_as_the_matrix_says(client, rep
 async def test_all_cases_stand_in_one_statement(client, reports, session, count_statements):
     await upload(client, *(reports.report(n, cases=[reports.case(f"w{i}") for i in range(8)]) for n in range(1, 6)))
     project, machine = await here(session)
-    known = await overview_data.cases_of(session, project, machine, CaseChoice())
+    known = await answer(session, overview_data.cases_of(project, machine, CaseChoice()))
     async with count_statements() as statements:
         stood = await overview_data.standings(session, machine, [case.id for case in known], "time")
     assert len(statements) == 1
@@ -100,7 +102,7 @@ def measured(reports):
 
 async def standing(session, metric, variant="fused"):
     project, machine = await here(session)
-    known = await overview_data.cases_of(session, project, machine, CaseChoice())
+    known = await answer(session, overview_data.cases_of(project, machine, CaseChoice()))
     stood = await overview_data.standings(session, machine, [case.id for case in known], metric)
     return next(one.reading for one in stood if one.variant == variant)
 

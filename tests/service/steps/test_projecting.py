@@ -265,6 +265,61 @@ async def test_a_parent_that_touches_much_is_left_to_the_task_and_not_shown_unti
     assert await followed_as_stored(database) == await followed_by_hand(database)
 
 
+async def stale_rows(database):
+    async with database.reading() as session:
+        return (await session.execute(text("SELECT ctid, xmin, rule FROM step WHERE stale ORDER BY ctid"))).all()
+
+
+@pytest.mark.parametrize("rule", [projecting.NEW, RULE])
+async def test_a_small_upload_leaves_many_steps_that_wait_as_they_are(client, reports, database, monkeypatch, rule):
+    for number in (1, 2, 4):
+        await upload(client, reports.report(number))
+    monkeypatch.setattr(projecting, "AT_ONCE", 2)
+    log = [{"sha": reports.sha(3), "parents": [reports.sha(1)]}]
+    answer = await client.post("/api/v1/commits", json={"project": "demo", "branch": "main", "commits": log})
+    assert answer.status_code == 200, answer.text
+    async with database.writing.begin() as session:
+        await session.execute(text("UPDATE step SET rule = :rule WHERE stale"), {"rule": rule})
+    waiting = await stale_rows(database)
+    assert len(waiting) > 2
+    await upload(client, reports.report(5))
+    assert await stale_rows(database) == waiting
+    await work(database)
+    assert await wrong(database) == set()
+
+
+async def test_steps_of_new_readings_that_wait_are_left_to_the_task(client, reports, database):
+    """It looks for what follows them, which an upload of something else does not."""
+    for number in (1, 2):
+        await upload(client, reports.report(number))
+    async with database.writing.begin() as session:
+        await session.execute(text("UPDATE step SET stale = true, rule = 0"))
+    await upload(client, reports.report(3, cases=[reports.case(workload="other")]))
+    assert {row.rule for row in await stale_rows(database)} == {projecting.NEW}
+    await work(database)
+    assert await wrong(database) == set()
+
+
+async def test_so_many_steps_of_an_upload_are_judged_at_once_and_the_rest_waits(client, reports, database, monkeypatch):
+    for number in (1, 3):
+        await upload(client, reports.report(number))
+    monkeypatch.setattr(projecting, "OWN_AT_ONCE", 2)
+    await upload(client, reports.report(2))
+    of_all = len(await rows_at(database, reports.sha(2)))
+    waiting = [row for row in await rows_at(database, reports.sha(2)) if row.stale]
+    assert len(waiting) == of_all - 2 > 0
+    assert await wrong(database) == set()
+    await work(database)
+    assert await wrong(database) == set()
+    assert await followed_as_stored(database) == await followed_by_hand(database)
+
+
+async def rows_at(database, sha):
+    async with database.reading() as session:
+        found = select(StoredStep.series_id, StoredStep.stale).join(Commit, Commit.id == StoredStep.commit_id)
+        return (await session.execute(found.where(Commit.sha == sha))).all()
+
+
 async def test_a_new_version_of_the_rule_judges_all_of_history_again_while_uploads_go_on(
     client, reports, database, monkeypatch
 ):

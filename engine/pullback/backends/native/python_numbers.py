@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.native.kernels.body_functions import counting
+from pullback.backends.native.bodies.body_functions import counting
 from pullback.backends.nests.fusion import is_safe_on_python_numbers
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType

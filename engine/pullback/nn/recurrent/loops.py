@@ -13,18 +13,19 @@ from pullback.simplification.dead_code import drop_dead
 
 
 def write_loops(graph: Graph) -> Graph:
-    """The graph with a loop in the place of every recurrent layer whose saved values are not read."""
+    """The graph with a loop in the place of every recurrent layer whose saved values are not read; the pipeline drops what is dead."""
     if not any(isinstance(node.primitive, Recurrence) for node in graph.nodes):
         return graph
-    without_gradients = drop_dead(written_out(graph, gradient_written_out))
-    read = {atom for node in without_gradients.nodes for atom in node.inputs} | {*without_gradients.outputs}
+    without_gradients = written_out(graph, gradient_written_out)
+    alive = drop_dead(without_gradients)
+    read = {atom for node in alive.nodes for atom in node.inputs} | {*alive.outputs}
     kept = {
         node.primitive
-        for node in without_gradients.nodes
+        for node in alive.nodes
         if isinstance(node.primitive, Recurrence) and read.intersection(node.outputs[node.primitive.states :])
     }
 
     def form_of(primitive: Primitive) -> Form:
         return primitive.written_out if isinstance(primitive, Recurrence) and primitive not in kept else None
 
-    return drop_dead(written_out(without_gradients, form_of))
+    return written_out(without_gradients, form_of)

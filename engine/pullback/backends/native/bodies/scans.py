@@ -13,8 +13,7 @@ from dataclasses import replace
 
 from pullback.backends.llvm.writing.function import Function, Index
 from pullback.backends.llvm.writing.lanes import memory_type
-from pullback.backends.native.emission import Emission, Site, StoredArray, emits, may_decline
-from pullback.backends.native.kernels.body_functions import (
+from pullback.backends.native.bodies.body_functions import (
     Carries,
     memory_of,
     nbytes_of,
@@ -22,6 +21,7 @@ from pullback.backends.native.kernels.body_functions import (
     why_not_steps,
     write_step,
 )
+from pullback.backends.native.emission import Emission, Site, StoredArray, emits, may_decline
 from pullback.backends.native.kernels.registers import Registers, pays
 from pullback.backends.native.kernels.row_blocks import blocks_of_rows
 from pullback.backends.native.threads.sharing import share

@@ -10,8 +10,7 @@ import numpy as np
 
 from pullback.backends.llvm.writing.function import Function
 from pullback.backends.llvm.writing.lanes import Lanes
-from pullback.backends.native.emission import Emission, Site, StoredArray, emits, may_decline
-from pullback.backends.native.kernels.body_functions import (
+from pullback.backends.native.bodies.body_functions import (
     Carries,
     memory_of,
     nbytes_of,
@@ -19,6 +18,7 @@ from pullback.backends.native.kernels.body_functions import (
     why_not_steps,
     write_step,
 )
+from pullback.backends.native.emission import Emission, Site, StoredArray, emits, may_decline
 from pullback.backends.native.kernels.registers import Cells, Registers, pays
 from pullback.control.while_rule import while_
 from pullback.core.types import ArrayType

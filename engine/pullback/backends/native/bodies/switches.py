@@ -7,13 +7,13 @@ is always taken; what it computes again is found in no other function, so that n
 from collections.abc import Sequence
 
 from pullback.backends.llvm.writing.lanes import Lanes
-from pullback.backends.native.emission import Emission, Site, StoredArray, emits
-from pullback.backends.native.kernels.body_functions import (
+from pullback.backends.native.bodies.body_functions import (
     memory_of,
     nbytes_of,
     why_not_steps,
     write_step,
 )
+from pullback.backends.native.emission import Emission, Site, StoredArray, emits
 from pullback.control.checkpoint_rule import checkpointed
 from pullback.control.switch_rule import switch
 from pullback.ir.graph import Graph, Node

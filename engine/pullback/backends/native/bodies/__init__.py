@@ -1,0 +1,1 @@
+"""Kernels of loops and branches, whose bodies are programs inside the program."""
