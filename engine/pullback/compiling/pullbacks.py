@@ -29,7 +29,7 @@ from pullback.backends.native.entry import (
 )
 from pullback.compiling.compiled_graph import CompiledGraph, compile_graph
 from pullback.compiling.environment import Environment
-from pullback.compiling.gc_pause import collecting_later
+from pullback.backends.gc_pause import collecting_later
 from pullback.compiling.specialization import (
     CannotCompileError,
     Fallback,

@@ -16,7 +16,6 @@ Whatever cannot be captured (a look at a value, a step on the host) leaves the t
 """
 
 import ctypes
-import gc
 import os
 import sys
 import threading
@@ -32,6 +31,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from pullback.backends.cuda.driver import Driver
 from pullback.backends.cuda.entrance import Entrance, EntranceFrame, Launch
 from pullback.backends.cuda.state import memory_count
+from pullback.backends.gc_pause import collecting_later
 from pullback.backends.interpreter import GuardFailure
 from pullback.devices.cuda.eager import DEVICE, DeviceArray
 from pullback.devices.cuda.failures import line_of
@@ -510,12 +510,12 @@ class ReplayedProgram:
         inputs, there = len(self._inputs), list(arrays)
         for (_, place), piece in zip(self._outputs, pieces[inputs:], strict=True):
             there[place] = piece
-        collects = gc.isenabled()
-        if collects:
-            gc.disable()  # what it lets go of may not be let go of while something is captured
         _here.captured = one
         try:
-            self._graphs.capture(lambda graph: setattr(one, "graph", graph), lambda: self._run(there, pieces[:inputs]))
+            with collecting_later():  # what it lets go of may not be let go of while something is captured
+                self._graphs.capture(
+                    lambda graph: setattr(one, "graph", graph), lambda: self._run(there, pieces[:inputs])
+                )
         except RuntimeError as error:
             line = line_of(error.__traceback__)
             where = f" ({line})" if line else ""
@@ -523,8 +523,6 @@ class ReplayedProgram:
             return None
         finally:
             _here.captured = None
-            if collects:
-                gc.enable()
         sets.sets.append(one)
         return one
 
