@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback import trees
+from pullback.backends.gc_pause import collecting_later
 from pullback.backends.native.entry import (
     Arena,
     Check,
@@ -29,7 +30,6 @@ from pullback.backends.native.entry import (
 )
 from pullback.compiling.compiled_graph import CompiledGraph, compile_graph
 from pullback.compiling.environment import Environment
-from pullback.backends.gc_pause import collecting_later
 from pullback.compiling.specialization import (
     CannotCompileError,
     Fallback,

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from pullback import trees
+from pullback.backends.gc_pause import collecting_later
 from pullback.backends.native import availability
 from pullback.backends.native.entry.result_trees import Constant, Form, NotNativeError, Out
 from pullback.compiling.compiled_graph import CompiledGraph, compile_graph, overwritten_inputs
 from pullback.compiling.environment import Environment
-from pullback.backends.gc_pause import collecting_later
 from pullback.compiling.side_effects import is_generator, noticing
 from pullback.compiling.substitution import Substitution
 from pullback.core.primitive import TracedValue, innermost_recorder

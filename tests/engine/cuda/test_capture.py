@@ -231,6 +231,38 @@ def test_a_graph_that_fails_to_be_told_is_given_up_and_the_next_call_is_right(la
     _agree(late.take(plan(x)), pb.grad(_nest)(X))
 
 
+@pytest.mark.parametrize("who", ["PyTorch", "the driver"])
+def test_a_capture_that_the_device_has_no_memory_for_is_tried_again_after_more_and_more_runs(late, who, monkeypatch):
+    """Others may free some meanwhile: the program is no worse off for good, in this thread or in others."""
+    missing, tried = [True], []
+    note = capture.Set.note
+
+    def noting(*given):
+        tried.append(len(runs))
+        if who == "PyTorch" and missing[0]:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+        return note(*given)
+
+    monkeypatch.setattr(capture.Set, "note", noting)
+    late.library.failing |= {"cuGraphInstantiateWithFlags": 2} if who == "the driver" else {}
+    plan, x, runs = _plan(_nest), late.put(X), []
+    for _ in range(40):
+        _agree(late.take(plan(x)), pb.grad(_nest)(X))
+        runs.append(None)
+    between = capture.RUNS_BETWEEN_CAPTURES
+    assert sorted(set(tried)) == [2, 3 + between, 4 + 3 * between]
+    (told,) = plan.summary()["fallbacks"]
+    assert told.startswith(f"runs step by step until it is captured again, {4 * between} runs later: ")
+    assert "out of memory" in told
+    assert late.library.executables == late.library.graphs == late.library.capturing == {}
+    missing[0] = late.library.failing.clear()
+    for _ in range(4 * between + 1):
+        plan(x)
+    assert plan.summary()["fallbacks"] == []
+    assert plan.summary()["graph"]["sets"] == len(late.library.executables) == 1
+    _agree(late.take(plan(x)), pb.grad(_nest)(X))
+
+
 def test_workspaces_of_products_are_in_the_pool_of_the_graph(late):
     plan, x = _warm(late, _products)
     late.clear_workspaces()  # as where another graph ends

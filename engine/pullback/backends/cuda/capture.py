@@ -43,6 +43,9 @@ SETS_TRIED = 8
 #: Runs before a program is captured: libraries load what they need in them.
 WARM_RUNS = 2
 
+#: Runs without a capture after the device had no memory for one; twice as many after each further time.
+RUNS_BETWEEN_CAPTURES = 8
+
 #: Bytes that the beginning of an array is a multiple of, where kernels read it.
 ALIGNMENT = 16
 
@@ -378,6 +381,10 @@ class Sets:
         self.copies: dict[str, Tensor] = {}
         self.entered: EntranceFrame | None = None
         self.entrances = 0
+        self.failures = 0
+        """Captures in a row that the device had no memory for."""
+        self.pause = 0
+        """Runs until the next one."""
 
     def leave(self) -> None:
         """Send calls that would launch one of the graphs natively through Python."""
@@ -416,7 +423,9 @@ class ReplayedProgram:
         self._names = [name for name, _ in (*self._inputs, *self._outputs)]
         self._fixed = [number for number, name in enumerate(self._names) if name in fixed]
         self.reasons: tuple[str, ...] = ()
-        """Why it runs step by step; at most one."""
+        """Why it runs step by step for good; at most one."""
+        self._delay: tuple[str, ...] = ()
+        """Why a frame does so for some runs; at most one."""
         self.counts = {"nodes": 0, "sets": 0, "copies": 0, "moved": 0}
         """Of the latest call: nodes of the graph, graphs of the frame, arrays copied in or out, nests that were told where arrays lie."""
 
@@ -437,6 +446,11 @@ class ReplayedProgram:
                 _here.steady = self, frame, one, tensors
         given = iter(told)
         return tuple(next(given) if one is None else DeviceArray(DEVICE, arrays[one[1]]) for one in self._results)
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """Why runs go step by step; at most one reason."""
+        return self.reasons or self._delay
 
     def _run(self, arrays: Sequence[Tensor], tensors: Sequence[Tensor]) -> None:
         given: list[Any] = [None] * self._count
@@ -505,7 +519,10 @@ class ReplayedProgram:
         )
 
     def _captured(self, arrays: Sequence[Tensor], sets: Sets, pieces: Sequence[Tensor]) -> Set | None:
-        """A new set; None, and the reason is noted, where it cannot be."""
+        """A new set; None where it cannot be, and the reason is noted if it stays."""
+        if sets.pause:
+            sets.pause -= 1
+            return None
         one = Set(self._names, [piece.data_ptr() for piece in pieces])
         inputs, there = len(self._inputs), list(arrays)
         for (_, place), piece in zip(self._outputs, pieces[inputs:], strict=True):
@@ -517,12 +534,20 @@ class ReplayedProgram:
                     lambda graph: setattr(one, "graph", graph), lambda: self._run(there, pieces[:inputs])
                 )
         except RuntimeError as error:
+            if "out of memory" in str(error):  # PyTorch's words and the driver's: others may free some
+                sets.pause = RUNS_BETWEEN_CAPTURES << sets.failures
+                sets.failures += 1
+                self._delay = (
+                    f"runs step by step until it is captured again, {sets.pause} runs later: {_first_line(error)}",
+                )
+                return None
             line = line_of(error.__traceback__)
             where = f" ({line})" if line else ""
             self.reasons = (f"runs step by step, not as a CUDA graph: {_first_line(error)}{where}",)
             return None
         finally:
             _here.captured = None
+        sets.failures, self._delay = 0, ()
         sets.sets.append(one)
         return one
 
