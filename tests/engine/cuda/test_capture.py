@@ -7,6 +7,8 @@ import gc
 import os
 import re
 import threading
+from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -285,6 +287,59 @@ def test_threads_have_graphs_of_their_own():
     for scale in (1, 2, 3):
         for result in results[scale]:
             _agree(result, pb.grad(_products)(X * scale))
+
+
+def _capture_in_a_thread(late, *, keeps=None):
+    """Capture a graph in a thread of its own, which ends; `keeps` is given it."""
+
+    def capture_one():
+        graph = late.graphs.capture(lambda graph: None, lambda: late.enqueue(lambda: None))
+        if keeps is not None:
+            keeps.append(graph)
+
+    thread = threading.Thread(target=capture_one)
+    thread.start()
+    thread.join()
+
+
+def test_threads_that_are_gone_leave_their_stream_to_the_next(late):
+    for _ in range(5):
+        _capture_in_a_thread(late)
+        gc.collect()
+    assert len(late.library.streams) == 1
+
+
+def test_a_stream_is_not_left_to_others_while_a_graph_of_it_lives_or_to_one_that_launches_elsewhere(late):
+    graphs = []
+    for _ in range(2):
+        _capture_in_a_thread(late, keeps=graphs)
+    assert len(late.library.streams) == 2
+    graphs.clear()
+    gc.collect()
+    late.stream = 5
+    _capture_in_a_thread(late)
+    assert len(late.library.streams) == 3
+    late.stream = 0
+    for _ in range(2):
+        _capture_in_a_thread(late, keeps=graphs)
+    assert len(late.library.streams) == 3
+
+
+def test_the_pool_of_a_graph_is_of_the_device_of_its_plan(late, monkeypatch):
+    current, made = [0], []
+
+    @contextmanager
+    def device(one):
+        before, current[0] = current[0], one.index
+        yield
+        current[0] = before
+
+    cuda = SimpleNamespace(
+        ExternalStream=lambda stream, device: None, MemPool=lambda: made.append(current[0]), device=device
+    )
+    monkeypatch.setattr(torch, "cuda", cuda)
+    capture.Lane(late.driver, late.context, torch.device("cuda", 1))
+    assert (made, current) == ([1], [0])
 
 
 def test_a_graph_of_the_parent_is_refused_in_a_child():

@@ -19,6 +19,7 @@ import ctypes
 import os
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Protocol
@@ -92,7 +93,8 @@ class Lane:
             self.stream = driver.stream()
         self._device = device
         self._own = torch.cuda.ExternalStream(self.stream, device=device)
-        self._pool = torch.cuda.MemPool()
+        with torch.cuda.device(device):  # a pool is of the device that is current
+            self._pool = torch.cuda.MemPool()
 
     @contextmanager
     def entered(self) -> Iterator[None]:
@@ -108,6 +110,23 @@ class CaptureLane(Protocol):
 
     def entered(self) -> AbstractContextManager[None]:
         """Make the stream current, and give what is asked for from the pool."""
+
+
+class _BorrowedLane:
+    """A lane of one thread and its graphs. When these are gone it is free for another thread on the same stream.
+
+    Streams are not destroyed: PyTorch keeps the workspaces of one for good, and would give them to a new stream at its address, whose
+    graphs would work in memory of a pool that is gone. On the same stream a graph runs behind those of the thread before.
+    """
+
+    def __init__(self, lane: CaptureLane, free: list[CaptureLane]) -> None:
+        self.stream = lane.stream
+        self.entered = lane.entered
+        self._lane = lane
+        self._free = free
+
+    def __del__(self) -> None:
+        self._free.append(self._lane)
 
 
 class DriverCapture:
@@ -127,6 +146,8 @@ class DriverCapture:
         self._lane = lane
         self._is_capturing = is_capturing
         self._lanes = threading.local()
+        self._free: defaultdict[int, list[CaptureLane]] = defaultdict(list)
+        """By stream the lanes of threads that are gone."""
 
     def may_capture(self) -> bool:
         """True unless the stream that is current is captured already."""
@@ -134,9 +155,7 @@ class DriverCapture:
 
     def capture(self, graph_is: Callable[[Graph], None], work: Callable[[], None]) -> Graph:
         """The graph of work."""
-        stream = self._stream()
-        lanes = self._lanes.__dict__
-        lane = lanes.get(str(stream)) or lanes.setdefault(str(stream), self._lane())
+        lane = self._lane_of(self._stream())
         graph = _DriversGraph(self._driver, self._context, self._stream, self._is_capturing, lane)
         graph_is(graph)
         with self._driver.current(self._context), lane.entered():  # before: PyTorch looks for a graph of its own else
@@ -150,6 +169,18 @@ class DriverCapture:
             graph.ends()
         return graph
 
+    def _lane_of(self, stream: int) -> _BorrowedLane:
+        lanes = self._lanes.__dict__
+        if str(stream) not in lanes:
+            free = self._free[stream]
+            try:
+                lane = free.pop()
+            except IndexError:
+                lane = self._lane()
+            lanes[str(stream)] = _BorrowedLane(lane, free)
+        borrowed: _BorrowedLane = lanes[str(stream)]
+        return borrowed
+
 
 class _DriversGraph:
     """A graph of the driver's; it lives as long as this."""
@@ -160,7 +191,7 @@ class _DriversGraph:
         context: int,
         stream: Callable[[], int],
         is_capturing: Callable[[], bool],
-        lane: CaptureLane,
+        lane: _BorrowedLane,
     ) -> None:
         self._driver = driver
         self._context = context
