@@ -1395,7 +1395,7 @@ _MARK = "gpu_check: "
 
 
 class NotStartedError(RuntimeError):
-    """Raised where the process of the stages ends before the first: it has said why."""
+    """Raised where the process of the stages does not come to the first: it has been said why."""
 
 
 class _Stages:
@@ -1417,6 +1417,13 @@ class _Stages:
             if line.startswith(_MARK):
                 self._messages.put(json.loads(line.removeprefix(_MARK)))
         self._messages.put(None)
+
+    def is_ready(self) -> bool:
+        """True once it has found its device; False if it ends before, and has said why, or looks for too long."""
+        with suppress(queue.Empty):
+            return self.next(time.monotonic() + STARTING_S) is not None
+        print(f"gpu_check: the device does not answer within {STARTING_S:.0f} s", file=sys.stderr)
+        return False
 
     def begin(self, seconds: float) -> None:
         """Let it run the next stage."""
@@ -1456,8 +1463,12 @@ def supervise(check: Check, names: Sequence[str], minutes: float, device: str, s
         while left:
             served = _Stages([*arguments, *(f"--only={name}" for name in left)])
             try:
-                if served.next(time.monotonic() + STARTING_S) is None:
-                    raise NotStartedError(served.end())
+                if not served.is_ready():
+                    if not check.seconds:
+                        raise NotStartedError
+                    _leave_out(check, left, served.end())
+                    save()
+                    return
                 goes_on = True
                 while left and goes_on:
                     goes_on = _supervise_one(check, served, left, minutes, compiling)
@@ -1466,6 +1477,13 @@ def supervise(check: Check, names: Sequence[str], minutes: float, device: str, s
                 served.end()
     finally:
         compiling.end()
+
+
+def _leave_out(check: Check, names: Sequence[str], how: str) -> None:
+    """Rows of stages that no process can run any more."""
+    for name in names:
+        check.seconds[name] = 0.0
+        check.add(name, f"the stage {name}", "its end", f"a new process does not find the device: {how}", "cut off")
 
 
 def _supervise_one(check: Check, served: _Stages, left: list[str], minutes: float, compiling: "Compiling") -> bool:

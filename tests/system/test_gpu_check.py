@@ -619,6 +619,28 @@ def test_a_stage_that_hangs_or_ends_its_process_is_a_row_and_those_behind_it_run
     assert len(document["rows"]) == 9
 
 
+def test_a_device_that_is_not_found_again_leaves_rows_of_the_stages_that_are_left(check, tmp_path, monkeypatch, capsys):
+    module, script = sys.modules["gpu_check"], tmp_path / "other.py"
+    text = OTHER_STAGES.format(script=str(SCRIPT)).replace('check.rows[-1].name != "quiet"', "False")
+    script.write_text(
+        f"from pathlib import Path\nstarted = Path({str(tmp_path / 'started')!r})\n"
+        "if started.exists():\n    raise SystemExit(2)\nstarted.touch()\n" + text
+    )
+    monkeypatch.setattr(module, "_HERE", script)
+    stages = ["--only", "facts", "--only", "quiet", "--only", "product"]
+    assert module.main(["--emulated", *stages, "--out", str(tmp_path)]) == 1
+    rows = json.loads((tmp_path / "gpu-check.json").read_text())["rows"]
+    assert [(row["stage"], row["verdict"]) for row in rows] == [
+        ("facts", "known"),
+        ("quiet", "cut off"),
+        ("product", "cut off"),
+    ]
+    assert rows[2]["measured"] == "a new process does not find the device: exit status 2"
+    capsys.readouterr()
+    assert module.main(["--emulated", *stages, "--out", str(tmp_path / "none")]) == 2
+    assert not (tmp_path / "none").exists()
+
+
 #: A script that is started to compile: waits until another of it runs, or for good.
 COMPILING = """
 import sys, time
