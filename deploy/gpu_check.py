@@ -23,6 +23,10 @@ what is cut off by --minutes matters least; the files are written after each:
     product   `pullback run` on the device, in the tiers, and the job of an agent there that compares the commit of this clone with itself.
               Without a GPU both are short and measure on the CPU, and a row says what is left to run on a device
 
+Each stage has a share of the minutes, and what those before it left of theirs. Stages run in a process beside this one, which writes down each row as it comes: a stage that hangs
+is ended, and it and what it did last are a row; so is an error of any kind, and the stages behind it run. While `right` and `quiet` run, other processes compile the peers of
+`fast` into caches on disk.
+
 Exit status: 0 all is right, 1 something is wrong or was cut off, 3 all is right and something is slow or takes more memory than is asked, 2 there is no
 device, or the command line is wrong.
 """
@@ -33,15 +37,20 @@ import json
 import operator
 import os
 import platform
+import queue
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -57,7 +66,7 @@ from pullback.core.cases import ALL, Case
 from pullback.errors import PullbackError
 from pullback.tiers import KEEPING
 
-FORMAT, VERSION = "pullback-gpu-check", 1
+FORMAT, VERSION = "pullback-gpu-check", 2  # 2: rows have a limit
 TIERS = ("unfused", "fused", "stateful", "native")
 
 #: Calls before one is looked at: in the tier native the third captures.
@@ -81,6 +90,8 @@ class Row:
     name: str
     asked: str
     measured: str
+    limit: str
+    """What bounds the figure: an error that is let pass, the time of what a call cannot do without, the bytes of another engine."""
     verdict: str
     """"right", "wrong", "slow" of a figure that is not reached, "refused" of what documents say is not done on a device yet, "known" of a fact, or "cut off"."""
     command: str
@@ -96,15 +107,30 @@ class Check:
     ends_at: float
     rows: list[Row] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
+    options: str = ""
+    """What a command of a row needs beside the stage and what is to match."""
+    tell: Callable[[dict[str, Any]], None] = lambda _: None
+    """Told of each row, and of what is begun."""
 
-    def add(self, stage: str, name: str, asked: str, measured: str, verdict: str, match: str = "") -> None:
+    def add(
+        self, stage: str, name: str, asked: str, measured: str, verdict: str, match: str = "", *, limit: str = ""
+    ) -> None:
         """Note a row."""
-        command = f"python deploy/gpu_check.py --only {stage}" + (f" --match '{match}'" if match else "")
-        self.rows.append(Row(stage, name, asked, measured, verdict, command + (" --emulated" if self.emulated else "")))
+        command = f"python deploy/gpu_check.py --only {stage}" + (f" --match '{match}'" if match else "") + self.options
+        self.rows.append(row := Row(stage, name, asked, measured, limit, verdict, command))
+        self.tell({"row": asdict(row)})
+
+    def begin(self, what: str) -> None:
+        """Say what is done next: if it hangs, this is what hung."""
+        self.tell({"does": what})
 
     def is_over(self) -> bool:
         """True if there is no time left."""
         return time.monotonic() > self.ends_at
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 # --- facts ------------------------------------------------------------------------------------------------------------
@@ -127,6 +153,7 @@ def facts(check: Check) -> None:
             "driver knows CUDA": ".".join(map(str, driver().version())),
             "PyTorch's CUDA": str(torch.version.cuda),
             "memory": f"{total / 2**30:.1f} GiB, {free / 2**30:.1f} free before anything was computed",
+            "devices that are visible": os.environ.get("CUDA_VISIBLE_DEVICES", "all"),
         } | _of_driver()
     for name, value in known.items():
         check.add("facts", name, "", value, "known")
@@ -161,27 +188,44 @@ def limits(check: Check) -> None:
     import torch  # noqa: PLC0415 - whether it is there is told before
 
     nbytes, n = (2**20, 64) if check.emulated else (2**28, 4096)
-    x = torch.ones(nbytes // 4, dtype=torch.float32, device=check.device)
-    y, total = torch.empty_like(x), torch.empty((), dtype=torch.float32, device=check.device)
-    works: list[tuple[str, float, str, Callable[[], Any]]] = [
-        (f"copying {nbytes >> 20} MiB", 2e-9 * nbytes, "GB/s", lambda: y.copy_(x)),
-        (f"reading {nbytes >> 20} MiB", 1e-9 * nbytes, "GB/s", lambda: torch.sum(x, dim=0, out=total)),
-    ]
-    for name, (dtype, _) in _PRODUCTS.items():
-        a = torch.ones((n, n), dtype=getattr(torch, dtype), device=check.device)
-        c = torch.empty_like(a)
-        works.append((f"product of {n} x {n} in {name}", 2e-12 * n**3, "TFLOP/s", partial(torch.mm, a, a, out=c)))
-    for name, amount, unit, work in works:
+
+    def ones(*shape: int, dtype: str = "float32") -> Any:
+        return torch.ones(shape, dtype=getattr(torch, dtype), device=check.device)
+
+    def copying() -> str:
+        x, y = ones(nbytes // 4), ones(nbytes // 4)
+        return f"{2e-9 * nbytes / _seconds(check, lambda: y.copy_(x)):.4g} GB/s"
+
+    def reading() -> str:
+        x, total = ones(nbytes // 4), torch.empty((), device=check.device)
+        return f"{1e-9 * nbytes / _seconds(check, lambda: torch.sum(x, dim=0, out=total)):.4g} GB/s"
+
+    def multiplying(dtype: str, rounds: bool) -> str:  # noqa: FBT001 - a row of the table above
+        a, c = ones(n, n, dtype=dtype), ones(n, n, dtype=dtype)
+        with _tf32(allowed=rounds):
+            return f"{2e-12 * n**3 / _seconds(check, partial(torch.mm, a, a, out=c)):.4g} TFLOP/s"
+
+    def calling() -> str:
+        plan = pb.compile(lambda x: np.tanh(x) * x, tier="stateful")
+        (small,) = pb.put((np.ones(16),), check.device)
+        behind, before = (_seconds(check, lambda: plan(small), of_host=of_host) for of_host in (False, True))
+        return f"{1e6 * behind:.4g} us, the host {1e6 * before:.4g} us"
+
+    works: dict[str, Callable[[], str]] = {
+        f"copying {nbytes >> 20} MiB": copying,
+        f"reading {nbytes >> 20} MiB": reading,
+        **{f"product of {n} x {n} in {name}": partial(multiplying, *kind) for name, kind in _PRODUCTS.items()},
+        "a call of one kernel": calling,
+    }
+    for name, work in works.items():
         if check.is_over():
-            check.add("limits", name, f"a rate in {unit}", "time was over", "cut off")
+            check.add("limits", name, "a rate", "time was over", "cut off")
             return
-        with _tf32(allowed=_PRODUCTS.get(name.rpartition(" ")[2], ("", False))[1]):
-            check.add("limits", name, "", f"{amount / _seconds(check, work):.4g} {unit}", "known")
-    plan = pb.compile(lambda x: np.tanh(x) * x, tier="stateful")
-    (small,) = pb.put((np.ones(16),), check.device)
-    behind = _seconds(check, lambda: plan(small))
-    before = _seconds(check, lambda: plan(small), of_host=True)
-    check.add("limits", "a call of one kernel", "", f"{1e6 * behind:.4g} us, the host {1e6 * before:.4g} us", "known")
+        check.begin(name)
+        try:
+            check.add("limits", name, "", work(), "known")
+        except Exception as error:  # noqa: BLE001 - memory that is not there, or what a library says; the next may work
+            check.add("limits", name, "a rate", _said(error), "wrong")
 
 
 @contextmanager
@@ -267,7 +311,23 @@ def _precisions(check: Check) -> None:
             errors.append(float(np.max(np.abs(ours - here)) / np.max(np.abs(here))))
     measured = f"off by {errors[0]:.2g} of the largest, in TF32 {errors[1]:.2g}"
     verdict = "right" if errors[0] < 2e-6 else "wrong"  # TF32 is off by some 2e-4
-    check.add("right", _PRECISE, "full precision unless TF32 is asked for", measured, verdict, _PRECISE)
+    asked = "full precision unless TF32 is asked for"
+    check.add("right", _PRECISE, asked, measured, verdict, _PRECISE, limit="2e-06 of the largest")
+
+
+#: A part of the sentence about an error after which a process cannot use its device.
+_UNUSABLE = "this process cannot use the device any more"
+
+
+class LostDeviceError(RuntimeError):
+    """Raised where a stage cannot go on in this process."""
+
+
+def _let_pass(subject: Subject) -> str:
+    """The errors that are let pass, in words."""
+    if subject.kind == "special":
+        return f"{ULPS} units in the last place"
+    return f"{TOLERANCE[subject.dtype]:g} of the largest element, at least of 1"
 
 
 def _hold(check: Check, kind: str, subjects: Sequence[Subject], tier: str) -> None:
@@ -277,17 +337,21 @@ def _hold(check: Check, kind: str, subjects: Sequence[Subject], tier: str) -> No
             done = f"{verdicts['right']}, then time was over"
             check.add("right", f"{kind}, {tier}", f"{len(subjects)} agree", done, "cut off", check.match)
             return
+        check.begin(f"{subject.name}, {tier}")
         wrong = _why_wrong(check, subject, tier)
         verdict = "right" if wrong is None else "refused" if _NOT_YET in wrong else "wrong"
         verdicts[verdict] += 1
         if wrong is not None:
             asked = "NumPy's, twice with the same bits"
-            check.add("right", f"{subject.name}, {tier}", asked, wrong, verdict, subject.name)
+            check.add("right", f"{subject.name}, {tier}", asked, wrong, verdict, subject.name, limit=_let_pass(subject))
+            if _UNUSABLE in wrong:
+                raise LostDeviceError(f"after {subject.name}, {tier}: {wrong}")
     if subjects:
         refused = f", {verdicts['refused']} refused" if verdicts["refused"] else ""
         verdict = "wrong" if verdicts["wrong"] else "right"
         measured = f"{verdicts['right']}{refused}"
-        check.add("right", f"{kind}, {tier}", f"{len(subjects)} agree", measured, verdict, check.match)
+        limit = " or ".join(dict.fromkeys(map(_let_pass, subjects)))
+        check.add("right", f"{kind}, {tier}", f"{len(subjects)} agree", measured, verdict, check.match, limit=limit)
 
 
 def _why_wrong(check: Check, subject: Subject, tier: str) -> str | None:
@@ -308,8 +372,8 @@ def _why_wrong(check: Check, subject: Subject, tier: str) -> str | None:
         if plan is not None and plan.summary()["hash"] is None:
             reasons = "; ".join(plan.summary()["fallbacks"])
             return None if "no program on a device yet" in reasons else f"runs on the tape: {reasons}"
-    except (PullbackError, ArithmeticError, TypeError, ValueError, RuntimeError) as error:
-        return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    except Exception as error:  # noqa: BLE001 - whatever a rule raises is what is wrong with it
+        return _said(error)
     for number, (theirs, ours, again) in enumerate(zip(here, first, second, strict=True)):
         theirs, ours, again = map(np.asarray, (theirs, ours, again))  # noqa: PLW2901
         if (ours.shape, ours.dtype) != (theirs.shape, theirs.dtype):
@@ -501,8 +565,9 @@ def quiet(check: Check) -> None:
             if check.is_over():
                 check.add("quiet", f"workloads, {tier}", asked, "time was over", "cut off", check.match)
                 return
+            check.begin(f"{subject.name}, {tier}")
             measured, verdict = _waits(check, subject, tier)
-            check.add("quiet", f"{subject.name}, {tier}", asked, measured, verdict, subject.name)
+            check.add("quiet", f"{subject.name}, {tier}", asked, measured, verdict, subject.name, limit="0 hidden")
 
 
 def _waits(check: Check, subject: Subject, tier: str) -> tuple[str, str]:
@@ -518,8 +583,8 @@ def _waits(check: Check, subject: Subject, tier: str) -> tuple[str, str]:
             if not any(seen[name] for name in _WAITS):
                 with _no_wait(check):
                     plan(*arguments)
-    except (PullbackError, ArithmeticError, TypeError, ValueError, RuntimeError) as error:
-        return f"{type(error).__name__}: {' '.join(str(error).split())}", "wrong"
+    except Exception as error:  # noqa: BLE001 - as in the stage before
+        return _said(error), "wrong"
     summary = plan.summary()
     fallbacks, transient = summary["fallbacks"], summary["transient"]
     if fallbacks:  # on the tape, or on the host between two steps: the summary says so, and so do we
@@ -608,12 +673,15 @@ class Race:
     """True if the device's cache is overwritten before each call."""
     is_tf32: bool = False
     """True if products may round to TF32, ours and PyTorch's."""
+    flat_from: int | None = None
+    """A smaller size at which a call takes as long: what is large is not gone through."""
 
 
 _DENSE, _SMALL_DENSE = {"n": 4096, "act": "tanh"}, {"n": 6, "act": "tanh"}
 _LSTM, _SMALL_LSTM = {"steps": 50, "form": "blocked", "bias": "with"}, {"steps": 2, "batch": 2, "hidden": 3}
 _CONV, _SMALL_CONV = {"n": 32, "channels": 64, "side": 56}, {"n": 1, "channels": 2, "side": 5}
 _CONVOLVED = {"act": "relu", "axes": 2, "stride": 1}
+_READ = {"form": "index"}
 _MLP = {"inputs": 784, "hidden": 512, "classes": 10, "batch": 128}
 _SMALL_MLP = {"inputs": 4, "hidden": 3, "classes": 3, "batch": 2}
 
@@ -626,14 +694,17 @@ RACES = (
     Race("poly9_powers", {"n": 100_000}, {"n": 20}, "f8", 8, 1.5, is_cold=True),
     Race("poly9_powers", {"n": 10_000_000}, {"n": 30}, "f8", 20, 1.2, share=0.8, is_cold=True),
     Race("poly9_powers", {"n": 100_000_000}, {"n": 40}, "f8", 20, 1.2, share=0.9, is_cold=True),
-    Race("touch_large_array", {"n": 10_000_000, "form": "index"}, {"n": 50, "form": "index"}, "f8", 3, 1.5),
+    Race("touch_large_array", _READ | {"n": 10_000_000}, _READ | {"n": 50}, "f4", 3, 1.5, flat_from=100_000),
     Race("mlp_step", _MLP, _SMALL_MLP, "f4", 2.5, 1.2),
-    Race("gmm", {"d": 10, "k": 25, "n": 1000}, {"d": 2, "k": 3, "n": 5}, "f8", 5, 1.2),
-    Race("black_scholes", {"n": 100_000}, {"n": 10}, "f8", 8, 1.2),
+    Race("gmm", {"d": 10, "k": 25, "n": 1000}, {"d": 2, "k": 3, "n": 5}, "f4", 5, 1.2),
+    Race("black_scholes", {"n": 100_000}, {"n": 10}, "f4", 8, 1.2),
     Race("lstm", {"batch": 64, "hidden": 512} | _LSTM, _LSTM | _SMALL_LSTM, "f4", 1, 1.5),
     Race("lstm", {"batch": 1, "hidden": 32} | _LSTM, _LSTM | _SMALL_LSTM, "f4", 1, 1.5),
     Race("conv_bias_act", _CONV | _CONVOLVED, _SMALL_CONV | _CONVOLVED, "f4", 1.15, 1),
 )
+
+#: The most that a call takes of its time at the smaller size, where it is to be flat.
+FLAT = 1.1
 
 #: Workloads whose graphs have branches, with their sizes on a GPU and without one.
 BRANCHED = (
@@ -655,91 +726,60 @@ _COMPILED = ("torch-compile", "jax")
 
 def fast(check: Check) -> None:
     """Times of our tier native beside those of other engines that are installed, in turns."""
-    try:
-        from pullback_runners.errors import VariantError  # noqa: PLC0415 - where runners are installed
-        from pullback_runners.peers import find_peer  # noqa: PLC0415 - as above
-        from pullback_runners.workloads import Case, find_workload  # noqa: PLC0415 - as above
-    except ImportError:
+    if find_spec("pullback_runners") is None:
         check.add("fast", "workloads", "times of other engines", "pullback-runners is not installed", "known")
         return
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX would take most of the device's memory
-    device = "cpu" if check.emulated else "cuda"
     for race in RACES:
-        size = race.small if check.emulated else race.size
-        case = Case(race.workload, tuple(size.items()), race.dtype, device)
-        asked = _asked_of(race)
+        case = _case_of(race, check.device)
         if check.match not in case.name:
             continue
-        if check.is_over():
-            check.add("fast", case.name, asked, "time was over", "cut off", case.name)
-            continue
-        workload = find_workload(race.workload)
-        inputs = workload.draw_inputs(case)
         name = f"{case.name}{' in TF32' * race.is_tf32}"
-        absent: list[str] = []
-        peers = [
-            peer for peer in ("torch", *_COMPILED) if not (race.is_tf32 and peer == "jax")
-        ]  # it is told to be exact
-        try:
-            with pb.precision("tf32" if race.is_tf32 else "float32"), _tf32(allowed=race.is_tf32):
-                of_ours = partial(_queued, check, workload.differentiated(pb, **size), tuple(inputs.values()))
-                queue, used = _used(check, of_ours)
-                calls, peaks = {"native": _awaited(check, queue)}, {"native": used.peak_bytes}
-                for peer in peers[:1] if check.emulated else peers:
-                    try:
-                        calls[peer], used = _used(check, _prepared(find_peer(peer), workload, case, inputs))
-                        peaks |= {} if peer == "jax" else {peer: used.peak_bytes}
-                    except VariantError as reason:
-                        absent.append(f"no {peer} ({reason})")
-                times = _in_turns(calls, _overwriting(check) if race.is_cold else None)
-                alone = _limited(check, race, size["n"]) if race.share is not None else None
-                host = _seconds(check, queue, of_host=True) if race.host_us is not None else None
-        except (PullbackError, ArithmeticError, TypeError, ValueError, RuntimeError) as error:
-            check.add(
-                "fast", name, asked, f"{type(error).__name__}: {' '.join(str(error).split())}", "wrong", case.name
-            )
+        if check.is_over():
+            check.add("fast", name, _asked_of(race), "time was over", "cut off", case.name)
             continue
-        measured, is_slow = _compared(race, times, alone, host)
-        verdict = "known" if check.emulated else "slow" if is_slow else "right"
-        check.add("fast", name, asked, "; ".join([measured, *absent]), verdict, case.name)
-        measured, verdict = _beside_peaks(check, peaks)
-        untold = [_JAX_PEAK] * ("jax" in calls)
-        check.add("fast", f"{name}, memory", _LEAST, "; ".join([measured, *untold, *absent]), verdict, case.name)
+        check.begin(name)
+        try:
+            _race(check, race, case, name)
+        except Exception as error:  # noqa: BLE001 - whatever an engine raises; the next race may be run
+            check.add("fast", name, _asked_of(race), _said(error), "wrong", case.name)
+            continue
         if race.workload == "conv_bias_act":
             _formats(check, case.name, race)
-    _branches(check, Case, find_workload)
+    _branches(check)
 
 
-def _branches(check: Check, case_of: Callable[..., Any], find_workload: Callable[[str], Any]) -> None:
+def _branches(check: Check) -> None:
     """Graphs with branches beside those without."""
-    for name, *sizes in BRANCHED:
+    from pullback_runners.workloads import Case, find_workload  # noqa: PLC0415 - where runners are installed
+
+    for workload_name, *sizes in BRANCHED:
         size = sizes[check.emulated]
-        case, workload = (
-            case_of(name, tuple(size.items()), "f4", "cpu" if check.emulated else "cuda"),
-            find_workload(name),
-        )
-        if check.match in case.name and not check.is_over():
+        case, workload = Case(workload_name, tuple(size.items()), "f4", check.device), find_workload(workload_name)
+        if check.match not in case.name or check.is_over():
+            continue
+        check.begin(f"{case.name}, branches")
+        try:
             inputs = tuple(workload.draw_inputs(case).values())
             _beside_serial(check, case.name, workload.differentiated(pb, **size), inputs)
+        except Exception as error:  # noqa: BLE001 - as of races
+            check.add("fast", f"{case.name}, branches", _BRANCHES_ASKED, _said(error), "wrong", case.name)
+
+
+_BRANCHES_ASKED = "the bits of the serial order, and no longer than it"
 
 
 def _beside_serial(check: Check, name: str, function: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
     """The times of a graph with branches and of the same without, in turns, and whether they compute the same bits."""
     from pullback.backends.cuda.branches import one_after_the_other  # noqa: PLC0415 - where the engine is installed
 
-    asked = "the bits of the serial order, and no longer than it"
     arguments = pb.put(inputs, check.device)
     plan, serial = (pb.compile(function, tier="native") for _ in range(2))
-    try:
-        queue, used = _used(check, lambda: lambda: plan(*arguments))
-        with one_after_the_other():
-            queue_serial, used_serial = _used(check, lambda: lambda: serial(*arguments))
-        ours, theirs = (trees.flatten(pb.fetch(call()))[0] for call in (queue, queue_serial))
-        times = _in_turns({"with": _awaited(check, queue), "without": _awaited(check, queue_serial)})
-    except (PullbackError, ArithmeticError, TypeError, ValueError, RuntimeError) as error:
-        said = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        check.add("fast", f"{name}, branches", asked, said, "wrong", name)
-        return
+    call, used = _used(check, lambda: lambda: plan(*arguments))
+    with one_after_the_other():
+        call_serial, used_serial = _used(check, lambda: lambda: serial(*arguments))
+    ours, theirs = (trees.flatten(pb.fetch(each()))[0] for each in (call, call_serial))
+    times = _in_turns({"with": _awaited(check, call), "without": _awaited(check, call_serial)})
     ratio = statistics.median(map(operator.truediv, times["with"], times["without"]))
     count = plan.summary()["graph"]["branches"]
     measured = (
@@ -752,7 +792,83 @@ def _beside_serial(check: Check, name: str, function: Callable[..., Any], inputs
     verdict = "known" if check.emulated else "slow" if ratio > 1.02 else "right"
     if not is_same:
         measured, verdict = f"{measured}; other bits", "wrong"
-    check.add("fast", f"{name}, branches", asked, measured, verdict, name)
+    check.add("fast", f"{name}, branches", _BRANCHES_ASKED, measured, verdict, name)
+
+
+def _case_of(race: Race, device: str) -> Any:
+    """The case of a race, which is small on the CPU."""
+    from pullback_runners.workloads import Case  # noqa: PLC0415 - where runners are installed
+
+    size = race.small if device == "cpu" else race.size
+    return Case(race.workload, tuple(size.items()), race.dtype, device)
+
+
+def _race(check: Check, race: Race, case: Any, name: str) -> None:
+    """The rows of a race."""
+    from pullback_runners.errors import VariantError  # noqa: PLC0415 - where runners are installed
+    from pullback_runners.peers import find_peer  # noqa: PLC0415 - as above
+    from pullback_runners.workloads import find_workload  # noqa: PLC0415 - as above
+
+    workload, size, absent = find_workload(race.workload), dict(case.params), list[str]()
+    inputs = workload.draw_inputs(case)
+    with pb.precision("tf32" if race.is_tf32 else "float32"), _tf32(allowed=race.is_tf32):
+        of_ours = partial(_queued, check, workload.differentiated(pb, **size), tuple(inputs.values()))
+        call, used = _used(check, of_ours)
+        calls, peaks = {"native": _awaited(check, call)}, {"native": used.peak_bytes}
+        for peer in _peers_of(race, check.device):
+            check.begin(f"{name}, {peer}")
+            try:
+                calls[peer], used = _used(check, _prepared(find_peer(peer), workload, case, inputs))
+                peaks |= {} if peer == "jax" else {peer: used.peak_bytes}
+            except VariantError as reason:
+                absent.append(f"no {peer} ({reason})")
+        times = _in_turns(calls, _overwriting(check) if race.is_cold else None)
+        alone = _limited(check, race, size["n"]) if race.share is not None else None
+        host = _seconds(check, call, of_host=True) if race.host_us is not None else None
+    measured, is_slow = _compared(race, times, alone, host)
+    verdict = "known" if check.emulated else "slow" if is_slow else "right"
+    limit = "" if alone is None else f"{_us(alone)}, of what it cannot do without"
+    check.add("fast", name, _asked_of(race), "; ".join([measured, *absent]), verdict, case.name, limit=limit)
+    measured, verdict = _beside_peaks(check, peaks)
+    said = "; ".join([measured, *[_JAX_PEAK] * ("jax" in calls), *absent])
+    check.add("fast", f"{name}, memory", _LEAST, said, verdict, case.name, limit=_least_of_others(peaks))
+    if race.flat_from is not None:
+        _flat(check, race, case.name, statistics.median(times["native"]))
+
+
+def _flat(check: Check, race: Race, name: str, seconds: float) -> None:
+    """Our time beside that at a smaller size, which is to be as long."""
+    from pullback_runners.workloads import Case, find_workload  # noqa: PLC0415 - where runners are installed
+
+    workload, size = find_workload(race.workload), {**race.size, "n": 5 if check.emulated else race.flat_from}
+    inputs = workload.draw_inputs(Case(race.workload, tuple(size.items()), race.dtype, check.device))
+    call = _awaited(check, _queued(check, workload.differentiated(pb, **size), tuple(inputs.values())))
+    most = FLAT * statistics.median(_in_turns({"native": call})["native"])
+    verdict = "known" if check.emulated else "slow" if seconds > most else "right"
+    asked = f"at most {FLAT:g} times what n={size['n']} takes"
+    check.add("fast", f"{name}, flat in n", asked, _us(seconds), verdict, name, limit=_us(most))
+
+
+def _us(seconds: float) -> str:
+    return f"{1e6 * seconds:.4g} us"
+
+
+def _peers_of(race: Race, device: str) -> tuple[str, ...]:
+    """The engines that a race is run against; JAX is told to be exact."""
+    if device == "cpu":
+        return ("torch",)
+    return ("torch", *(peer for peer in _COMPILED if not (race.is_tf32 and peer == "jax")))
+
+
+def compile_peer(race: Race, peer: str, device: str) -> int:
+    """Compile one peer of a race, into the caches on disk that the stage `fast` finds its program in."""
+    from pullback_runners.peers import find_peer  # noqa: PLC0415 - where runners are installed
+    from pullback_runners.workloads import find_workload  # noqa: PLC0415 - as above
+
+    workload, case = find_workload(race.workload), _case_of(race, device)
+    with _tf32(allowed=race.is_tf32):
+        _prepared(find_peer(peer), workload, case, workload.draw_inputs(case))()()
+    return 0
 
 
 def _formats(check: Check, name: str, race: Race) -> None:
@@ -779,20 +895,21 @@ def _formats(check: Check, name: str, race: Race) -> None:
         x = torch.ones((n, channels, side, side), dtype=getattr(torch, kind), device=check.device)
         w = torch.ones((channels, channels, 3, 3), dtype=x.dtype, device=check.device)
         flags = torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=rounds)
+        check.begin(f"{name}, formats in {dtype}")
         with pb.precision("tf32" if rounds else "float32"), flags:
             chosen = memory_format(x.dtype, w.shape, 1)
             asked = f"{in_words[chosen]}, which is chosen, to be the faster format"
             try:
                 times = {order: _seconds(check, partial(convolved, x, w, order)) for order in in_words}
-            except RuntimeError as error:
-                said = " ".join(str(error).split())
-                check.add("fast", f"{name}, formats in {dtype}", asked, said, "wrong", name)
+            except Exception as error:  # noqa: BLE001 - as above
+                check.add("fast", f"{name}, formats in {dtype}", asked, _said(error), "wrong", name)
                 continue
         other = next(order for order in in_words if order is not chosen)
         measured = ", ".join(f"{in_words[order]} {1e6 * seconds:.4g} us" for order, seconds in times.items())
         faster = in_words[min(times, key=times.__getitem__)]
         verdict = "known" if check.emulated else "slow" if times[chosen] > 1.02 * times[other] else "right"
-        check.add("fast", f"{name}, formats in {dtype}", asked, f"{measured}: {faster} is faster", verdict, name)
+        measured, limit = f"{measured}: {faster} is faster", _us(1.02 * times[other])
+        check.add("fast", f"{name}, formats in {dtype}", asked, measured, verdict, name, limit=limit)
 
 
 def _asked_of(race: Race) -> str:
@@ -917,14 +1034,10 @@ MOST_MOVED = 1.05
 def memory(check: Check) -> None:
     """Memory in use, requests, and bytes moved."""
     try:
-        from pullback_runners.errors import VariantError  # noqa: PLC0415 - where runners are installed
-        from pullback_runners.peers import find_peer  # noqa: PLC0415 - as above
+        from pullback_runners.peers import find_peer  # noqa: PLC0415 - where runners are installed
         from pullback_runners.workloads.registry import known_workloads  # noqa: PLC0415 - as above
     except ImportError:
         check.add("memory", "workloads", "memory of other engines", "pullback-runners is not installed", "known")
-        return
-    if check.device not in ("cuda", "cpu"):
-        check.add("memory", "workloads", _LEAST, f"not on {check.device}: {_OTHER_DEVICE}", "known")
         return
     check.add(
         "memory", "of jax and torch-compile", "", f"{_JAX_PEAK}; torch-compile is measured in the stage fast", "known"
@@ -938,9 +1051,10 @@ def memory(check: Check) -> None:
                 return
             inputs, absent = workload.draw_inputs(case), list[str]()
             peaks: dict[str, int] = {}
+            check.begin(f"{case.name}, torch")
             try:
                 peaks["torch"] = _used(check, _prepared(find_peer("torch"), workload, case, inputs))[1].peak_bytes
-            except (VariantError, RuntimeError) as reason:
+            except Exception as reason:  # noqa: BLE001 - ours is measured all the same
                 absent.append(f"no torch ({' '.join(str(reason).split())})")
             function = workload.differentiated(pb, **dict(case.params))
             for tier in ("stateful", "native"):
@@ -956,7 +1070,8 @@ def _memory_of(
     absent: Sequence[str],
 ) -> None:
     """The rows of a workload in a tier."""
-    asked = f"{_LEAST}, no request"
+    asked, limit = f"{_LEAST}, no request", _least_of_others({tier: 0, **peaks})
+    check.begin(f"{name}, {tier}")
     try:
         plan = pb.compile(subject[0], tier=tier)
         call, used = _used(check, partial(_planned, check, plan, subject[1]))
@@ -969,15 +1084,16 @@ def _memory_of(
         requests = f"{used.requests} requests" + (f" of {', '.join(transient)}" if transient else "")
         if used.requests:
             verdict = "wrong" if not transient else "slow" if verdict == "right" else verdict
-        check.add("memory", f"{name}, {tier}", asked, "; ".join([measured, requests, *absent]), verdict, name)
+        said = "; ".join([measured, requests, *absent])
+        check.add("memory", f"{name}, {tier}", asked, said, verdict, name, limit=limit)
         if tier == "stateful":  # of a graph the profiler sees one launch
             moved, planned = _moved_bytes(check, call), summary["moved_bytes"]
             asked = f"{MOST_MOVED} of the bytes that were planned"
             measured, verdict = _beside_planned(moved, planned)
-            check.add("memory", f"{name}, moved", asked, measured, verdict, name)
-    except (PullbackError, ArithmeticError, TypeError, ValueError, RuntimeError) as error:
-        said = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        check.add("memory", f"{name}, {tier}", asked, said, "wrong", name)
+            limit = f"{MOST_MOVED * planned:,.0f} bytes"
+            check.add("memory", f"{name}, moved", asked, measured, verdict, name, limit=limit)
+    except Exception as error:  # noqa: BLE001 - as in the stage `right`
+        check.add("memory", f"{name}, {tier}", asked, _said(error), "wrong", name)
 
 
 def _planned(check: Check, plan: Callable[..., Any], args: tuple[Any, ...]) -> Callable[[], Any]:
@@ -1052,6 +1168,12 @@ def _beside_peaks(check: Check, peaks: dict[str, int]) -> tuple[str, str]:
     return measured, verdict
 
 
+def _least_of_others(peaks: dict[str, int]) -> str:
+    """The least bytes of others than the first, in words."""
+    others = [*peaks.values()][1:]
+    return f"{min(others):,} bytes" if others else ""
+
+
 _COUNTERS = ("dram__bytes_read.sum", "dram__bytes_write.sum")
 
 
@@ -1100,13 +1222,11 @@ def product(check: Check) -> None:
     if find_spec("pullback_cli") is None or find_spec("pullback_runners") is None:
         check.add("product", "commands", "a report", "pullback-cli and pullback-runners are not installed", "known")
         return
-    if check.device not in ("cuda", "cpu"):
-        check.add("product", "commands", "a report", f"not on {check.device}: {_OTHER_DEVICE}", "known")
-        return
     if not check.emulated:
         import torch  # noqa: PLC0415 - whether it is there is told before
 
-        torch.cuda.empty_cache()  # of earlier stages: what is measured now is so in other processes
+        with suppress(RuntimeError):  # after an error of a kernel; what is measured now is so in other processes
+            torch.cuda.empty_cache()
     _measured(check, _RUN, _report_of_run, _of_cases)
     _measured(check, _JOB, _report_of_job, _of_comparisons)
 
@@ -1123,11 +1243,12 @@ def _measured(
     if check.is_over():
         check.add("product", name, asked, "time was over", "cut off", name)
         return
+    check.begin(name)
     try:
         report = work(check)
-    except (RuntimeError, AgentError) as error:
-        verdict = "cut off" if check.is_over() else "wrong"
-        check.add("product", name, asked, " ".join(str(error).split()), verdict, name)
+    except Exception as error:  # noqa: BLE001 - the other of both may work
+        said = " ".join(str(error).split()) if isinstance(error, RuntimeError | AgentError) else _said(error)
+        check.add("product", name, asked, said, "cut off" if check.is_over() else "wrong", name)
         return
     if report is None:
         check.add("product", name, asked, f"{_clone()} is no clone with a commit", "known", name)
@@ -1138,7 +1259,6 @@ def _measured(
         check.add("product", f"{name} on a device", "", _LEFT, "known")
 
 
-_OTHER_DEVICE = "give the one to measure on in CUDA_VISIBLE_DEVICES, and no --device"
 _LEFT = (
     "left to run where there is one: its lock, its driver's clocks and processes, times by events, memory of its pool"
 )
@@ -1258,6 +1378,274 @@ STAGES: dict[str, Callable[[Check], None]] = {
     "product": product,
 }
 
+# --- stages, in a process of their own --------------------------------------------------------------------------------
+#: The seconds of eight minutes that each stage may take, and more where those before it took less.
+SHARES_S = {"facts": 5, "limits": 25, "right": 100, "quiet": 30, "fast": 200, "memory": 60, "product": 60}
+
+#: Seconds after its end in which a stage that goes by the clock is over; one that is not hangs.
+GRACE_S, EMULATED_GRACE_S = 90.0, 900.0
+
+#: The most seconds in which that process finds its device.
+STARTING_S = 300.0
+
+#: The most processes that compile peers at once, and the most seconds that `fast` waits for them.
+MOST_COMPILING, COMPILING_S = 8, 120.0
+
+_HERE = Path(__file__).resolve()
+
+
+def end_of(check_ends_at: float, minutes: float, left: Sequence[str]) -> float:
+    """When the first of the stages that are left ends, if those behind it are to have their shares."""
+    return check_ends_at - sum(SHARES_S[name] for name in left[1:]) * minutes / 8
+
+
+def run_stage(check: Check, name: str) -> None:
+    """Run a stage; whatever it raises is a row."""
+    started = time.monotonic()
+    try:
+        STAGES[name](check)
+    except Exception as error:  # noqa: BLE001 - the stages behind it are to run
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        told = f"{_said(error)} ({Path(where.filename).name}:{where.lineno})"
+        verdict = "cut off" if isinstance(error, LostDeviceError) else "wrong"
+        check.add(name, f"the stage {name}", "its end", told, verdict)
+    check.seconds[name] = time.monotonic() - started
+
+
+def run_stages(check: Check, names: Sequence[str], minutes: float, save: Callable[[], None]) -> None:
+    """Run stages in this process; save after each."""
+    ends_at = check.ends_at
+    for place, name in enumerate(names):
+        check.ends_at = end_of(ends_at, minutes, names[place:])
+        run_stage(check, name)
+        save()
+
+
+def serve_stages(check: Check, names: Sequence[str]) -> None:
+    """Run stages when they are asked for by a line with the seconds of each, in the process beside `supervise`; until the device is lost."""
+    check.tell = lambda message: print(_MARK + json.dumps(message), flush=True)
+    check.tell({"is_ready": True})
+    for name, line in zip(names, sys.stdin, strict=False):
+        check.ends_at = time.monotonic() + float(line)
+        run_stage(check, name)
+        check.tell({"seconds": check.seconds[name], "is_usable": _is_usable(check)})
+        if not _is_usable(check):
+            return
+
+
+def _is_usable(check: Check) -> bool:
+    """False after an error after which the process cannot use its device any more."""
+    if check.emulated:
+        return True
+    import torch  # noqa: PLC0415 - as above
+
+    try:
+        torch.cuda.synchronize(check.device)
+    except RuntimeError:
+        return False
+    return True
+
+
+#: The most seconds that a process which was killed is waited for.
+_ENDING_S = 10.0
+
+#: What a line that is meant for `supervise` begins with; libraries print what they like.
+_MARK = "gpu_check: "
+
+
+class NotStartedError(RuntimeError):
+    """Raised where the process of the stages does not come to the first: it has been said why."""
+
+
+class _Stages:
+    """A process that serves stages."""
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        command = [sys.executable, str(_HERE), "--serve", *arguments]
+        pipe, new_group = subprocess.PIPE, os.name == "posix"
+        self._process = subprocess.Popen(  # noqa: S603 - our own command
+            command, stdin=pipe, stdout=pipe, text=True, start_new_session=new_group
+        )
+        self._messages: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self._is_over = False
+
+    def _read(self) -> None:
+        for line in self._process.stdout or ():
+            if line.startswith(_MARK):
+                self._messages.put(json.loads(line.removeprefix(_MARK)))
+        self._messages.put(None)
+
+    def is_ready(self) -> bool:
+        """True once it has found its device; False if it ends before, and has said why, or looks for too long."""
+        with suppress(queue.Empty):
+            return self.next(time.monotonic() + STARTING_S) is not None
+        print(f"gpu_check: the device does not answer within {STARTING_S:.0f} s", file=sys.stderr)
+        return False
+
+    def begin(self, seconds: float) -> None:
+        """Let it run the next stage."""
+        assert self._process.stdin is not None  # noqa: S101 - a pipe was asked for
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(f"{seconds}\n")
+            self._process.stdin.flush()
+
+    def next(self, until: float) -> dict[str, Any] | None:
+        """What it says next, None if it has ended; `queue.Empty` if it says nothing for so long."""
+        return self._messages.get(timeout=max(0.0, until - time.monotonic()))
+
+    def end(self) -> str:
+        """End it with all that it has started; gives how it ended, in words. One that waits inside of the driver may be left behind."""
+        if not self._is_over:
+            self._is_over = True
+            with suppress(ProcessLookupError):
+                if os.name == "posix":
+                    os.killpg(self._process.pid, signal.SIGKILL)
+                else:
+                    self._process.kill()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_ENDING_S)
+            self._reader.join(_ENDING_S)
+            if not self._reader.is_alive():
+                for pipe in filter(None, (self._process.stdin, self._process.stdout)):
+                    with suppress(OSError):  # a line that it does not read any more
+                        pipe.close()
+        return f"exit status {self._process.returncode}"
+
+
+def supervise(check: Check, names: Sequence[str], minutes: float, device: str, save: Callable[[], None]) -> None:
+    """Run stages in a process of their own, and those behind one that hangs or ends it in another; save after each."""
+    arguments = ["--match", check.match, "--device", device, *["--emulated"] * check.emulated]
+    left, compiling = list(names), Compiling(check, device)
+    try:
+        while left:
+            served = _Stages([*arguments, *(f"--only={name}" for name in left)])
+            try:
+                if not served.is_ready():
+                    if not check.seconds:
+                        raise NotStartedError
+                    _leave_out(check, left, served.end())
+                    save()
+                    return
+                goes_on = True
+                while left and goes_on:
+                    goes_on = _supervise_one(check, served, left, minutes, compiling)
+                    save()
+            finally:
+                served.end()
+    finally:
+        compiling.end()
+
+
+def _leave_out(check: Check, names: Sequence[str], how: str) -> None:
+    """Rows of stages that no process can run any more."""
+    for name in names:
+        check.seconds[name] = 0.0
+        check.add(name, f"the stage {name}", "its end", f"a new process does not find the device: {how}", "cut off")
+
+
+def _supervise_one(check: Check, served: _Stages, left: list[str], minutes: float, compiling: "Compiling") -> bool:
+    """Run the first of the stages that are left; True if the process can run the next."""
+    name = left[0]
+    if "fast" in left and name not in ("facts", "limits"):  # whose figures nobody is to disturb
+        compiling.begin()
+    if name == "fast":
+        compiling.end(min(time.monotonic() + COMPILING_S, check.ends_at))
+    del left[0]
+    ends_at, started = end_of(check.ends_at, minutes, [name, *left]), time.monotonic()
+    served.begin(max(0.0, ends_at - started))
+    does = "nothing yet"
+    hangs_at = max(ends_at, started) + (EMULATED_GRACE_S if check.emulated else GRACE_S)
+    while True:
+        try:
+            message = served.next(hangs_at)
+        except queue.Empty:
+            served.end()
+            told, verdict = f"hangs: ended {time.monotonic() - started:.0f} s after its begin, at {does}", "cut off"
+            break
+        if message is None:
+            told, verdict = f"the process ended with {served.end()}, at {does}", "wrong"
+            break
+        does = message.get("does", does)
+        if "row" in message:
+            check.rows.append(Row(**message["row"]))
+        if "seconds" in message:
+            check.seconds[name] = message["seconds"]
+            return bool(message["is_usable"])
+    check.seconds[name] = time.monotonic() - started
+    check.add(name, f"the stage {name}", "its end", told, verdict)
+    return False
+
+
+class Compiling:
+    """Processes that compile the peers of `fast`, several at once, into caches on disk, while other stages run."""
+
+    def __init__(self, check: Check, device: str) -> None:
+        self._check = check
+        self._device = device
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._futures: list[Future[None]] = []
+        self._is_over = False
+        self._pool: ThreadPoolExecutor | None = None
+
+    def begin(self) -> None:
+        """Start, if that has not been done."""
+        if self._pool is not None:
+            return
+        self._pool = ThreadPoolExecutor(min(MOST_COMPILING, max(1, (os.cpu_count() or 1) - 2)))
+        self._futures = [self._pool.submit(self._compile, number, peer) for number, peer in self._tasks()]
+
+    def _tasks(self) -> list[tuple[int, str]]:
+        """By race the peers that have something to compile, and are there."""
+        there = [
+            peer for peer, package in (("torch-compile", "triton"), ("jax", "jax")) if find_spec(package) is not None
+        ]
+        if self._check.emulated or find_spec("pullback_runners") is None:
+            return []
+        return [
+            (number, peer)
+            for number, race in enumerate(RACES)
+            if self._check.match in _case_of(race, "cuda").name
+            for peer in _peers_of(race, "cuda")
+            if peer in there
+        ]
+
+    def _compile(self, number: int, peer: str) -> None:
+        if self._is_over:
+            return
+        command = [sys.executable, str(_HERE), "--compile", f"{number}:{peer}", "--device", self._device]
+        quiet = subprocess.DEVNULL
+        process = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet)  # noqa: S603 - our own command
+        self._processes.append(process)
+        if self._is_over:
+            process.kill()
+        process.wait()
+
+    def end(self, until: float = 0.0) -> None:
+        """Wait for them until then, and end those that are left: nobody is to disturb what is timed."""
+        if self._pool is None:
+            return
+        wait(self._futures, timeout=max(0.0, until - time.monotonic()))
+        self._is_over = True
+        for process in self._processes:
+            process.kill()
+        self._pool.shutdown(cancel_futures=True)
+
+
+def _cached_in(folder: str) -> dict[str, str]:
+    """The variables by which compilers of peers share caches in a folder."""
+    return {
+        "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor",
+        "TRITON_CACHE_DIR": f"{folder}/triton",
+        "TORCHINDUCTOR_FX_GRAPH_CACHE": "1",
+        "TORCHINDUCTOR_AUTOGRAD_CACHE": "1",
+        "JAX_COMPILATION_CACHE_DIR": f"{folder}/jax",
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+    }
+
 
 # --- files ------------------------------------------------------------------------------------------------------------
 def written(check: Check, begun: datetime, out: Path) -> None:
@@ -1284,19 +1672,33 @@ def markdown(check: Check, begun: datetime) -> str:
         lines += [
             f"## {stage} ({seconds:.0f} s)",
             "",
-            "| | asked | measured | verdict | alone |",
-            "|---|---|---|---|---|",
+            "| | asked | measured | limit | verdict | alone |",
+            "|---|---|---|---|---|---|",
         ]
         for row in check.rows:
             if row.stage == stage:
-                cells = (row.name, row.asked, row.measured, row.verdict, f"`{row.command}`" if row.asked else "")
+                alone = f"`{row.command}`" if row.asked else ""
+                cells = (row.name, row.asked, row.measured, row.limit, row.verdict, alone)
                 lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         lines.append("")
     return "\n".join(lines)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the stages; gives the exit status."""
+def _visible_alone(device: str, *, is_set: bool) -> str:
+    """The name of a device that is the only one to be seen here, by us, by peers and by processes that are started, once that is set."""
+    name, _, number = device.partition(":")
+    if name != "cuda" or not number.isdigit():
+        return device
+    listed = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    visible = listed.split(",") if listed else [str(each) for each in range(int(number) + 1)]
+    if int(number) >= len(visible):
+        return device  # which is then refused
+    if is_set:
+        os.environ["CUDA_VISIBLE_DEVICES"] = visible[int(number)]
+    return "cuda"
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--emulated", action="store_true", help="without a GPU: kernels run on the CPU")
     parser.add_argument("--device", default="cuda", help='another GPU, such as "cuda:1"')
@@ -1304,22 +1706,56 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--match", default="", help="of what is asked, what has this text in its name")
     parser.add_argument("--minutes", type=float, default=8, help="end after so many minutes (8)")
     parser.add_argument("--out", type=Path, default=Path(), help="the folder of both files (this one)")
-    asked = parser.parse_args(arguments)
-    device = "cpu" if asked.emulated else asked.device
+    here = "run the stages in this process, for a debugger: one that hangs is not ended"
+    parser.add_argument("--here", action="store_true", help=here)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--compile", help=argparse.SUPPRESS)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the stages; gives the exit status."""
+    asked = _parser().parse_args(arguments)
+    begun, names = datetime.now(UTC), asked.only or [*STAGES]
+    options = " --emulated" * asked.emulated + f" --device {asked.device}" * (asked.device != "cuda")
+    device = (
+        "cpu"
+        if asked.emulated
+        else _visible_alone(asked.device, is_set=bool(asked.here or asked.serve or asked.compile))
+    )
+    check = Check(device, asked.emulated, asked.match, time.monotonic() + 60 * asked.minutes, options=options)
     try:
-        with pb.device(device):
-            pass
+        if asked.compile:
+            number, _, peer = asked.compile.partition(":")
+            return compile_peer(RACES[int(number)], peer, device)
+        if asked.serve or asked.here:
+            with pb.device(device):
+                pass
+        if asked.serve:
+            serve_stages(check, names)
+            return 0
+
+        def save() -> None:
+            written(check, begun, asked.out)
+            name, seconds = [*check.seconds.items()][-1]
+            print(f"{name}: {seconds:.0f} s", file=sys.stderr)
+
+        if asked.here:
+            run_stages(check, names, asked.minutes, save)
+        else:
+            with tempfile.TemporaryDirectory(prefix="pullback-", ignore_cleanup_errors=True) as folder:
+                os.environ.update(_cached_in(folder))
+                supervise(check, names, asked.minutes, asked.device, save)
     except PullbackError as error:
         print(f"gpu_check: {error}", file=sys.stderr)
         return 2
-    begun = datetime.now(UTC)
-    check = Check(device, asked.emulated, asked.match, time.monotonic() + 60 * asked.minutes)
-    for name in asked.only or STAGES:
-        started = time.monotonic()
-        STAGES[name](check)
-        check.seconds[name] = time.monotonic() - started
-        written(check, begun, asked.out)
-        print(f"{name}: {check.seconds[name]:.0f} s", file=sys.stderr)
+    except NotStartedError:
+        return 2
+    return _status(check, asked)
+
+
+def _status(check: Check, asked: argparse.Namespace) -> int:
+    """The exit status, and what is not right in words."""
     if asked.match and not any(row.asked for row in check.rows) and set(check.seconds) - {"facts"}:
         print(
             f"gpu_check: nothing is called {asked.match!r}; names are in the rows of a run without --match",

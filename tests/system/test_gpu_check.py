@@ -2,9 +2,11 @@
 
 import importlib.util
 import json
+import os
 import shutil
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +24,7 @@ from pullback.backends.cuda import loops, program
 from pullback.backends.cuda.kernels.phases import PhaseWriter
 
 TIERS = ("unfused", "fused", "stateful", "native")
+X = np.linspace(0.1, 1, 4)
 SCRIPT = Path(__file__).parents[2] / "deploy" / "gpu_check.py"
 
 
@@ -33,7 +36,7 @@ def check(tmp_path, capsys):
     spec.loader.exec_module(module)
 
     def run(*arguments):
-        status = module.main([*arguments, "--out", str(tmp_path)])
+        status = module.main([*arguments, "--here", "--out", str(tmp_path)])
         said = capsys.readouterr().err
         path = tmp_path / "gpu-check.json"
         return status, json.loads(path.read_text()) if path.exists() else None, said
@@ -45,12 +48,14 @@ def check(tmp_path, capsys):
 def test_a_right_machine_passes_every_stage_and_both_files_say_so(check, tmp_path):
     status, document, said = check("--emulated", "--match", "softmax")
     assert status == 0, said
-    assert (document["format"], document["version"], document["emulated"]) == ("pullback-gpu-check", 1, True)
+    assert (document["format"], document["version"], document["emulated"]) == ("pullback-gpu-check", 2, True)
     assert list(document["seconds"]) == ["facts", "limits", "right", "quiet", "fast", "memory", "product"]
     verdicts = {row["name"]: row["verdict"] for row in document["rows"]}
     assert verdicts["PyTorch"] == "known"
     assert verdicts["rule cases, unfused"] == verdicts["rule cases, fused"] == "right"
-    assert all(set(row) == {"stage", "name", "asked", "measured", "verdict", "command"} for row in document["rows"])
+    assert all(
+        set(row) == {"stage", "name", "asked", "measured", "limit", "verdict", "command"} for row in document["rows"]
+    )
     text = (tmp_path / "gpu-check.md").read_text()
     assert "| rule cases, fused |" in text
     assert "--only right --match 'softmax' --emulated" in text
@@ -172,7 +177,9 @@ def test_races_are_run_and_without_a_device_nobody_wins(check, tmp_path):
     assert all(row["measured"].endswith((": C order is faster", ": channels last is faster")) for row in of_formats)
     of_branches = [row for row in document["rows"] if row["name"].endswith(", branches")]
     assert [row["measured"].partition(" ")[0] for row in of_branches] == ["1", "1", "2", "5"]
-    document["rows"] = [row for row in document["rows"] if row not in (*of_memory, *of_formats, *of_branches)]
+    of_sizes = [row for row in document["rows"] if row["name"].endswith(", flat in n")]
+    others = (*of_memory, *of_formats, *of_branches, *of_sizes)
+    document["rows"] = [row for row in document["rows"] if row not in others]
     names = [row["name"].partition("[")[0] for row in document["rows"]]
     assert len(names) == len(of_memory)
     raced = {
@@ -244,8 +251,12 @@ def test_the_format_of_convolutions_that_is_chosen_and_not_the_faster_is_slow(ch
         return 1.0 if (is_last != is_f4) is chosen_is_faster else 1.1
 
     monkeypatch.setattr(module, "_seconds", seconds)
-    module._formats(SimpleNamespace(emulated=False, device="cpu", add=lambda *row: rows.append(row)), "conv", race)
+    check = SimpleNamespace(
+        emulated=False, device="cpu", begin=lambda _: None, add=lambda *row, limit: rows.append((*row, limit))
+    )
+    module._formats(check, "conv", race)
     assert [row[4] for row in rows] == ["right" if chosen_is_faster else "slow"] * 3
+    assert all(row[6].endswith(" us") for row in rows)
     asked = [row[2].partition(",")[0] for row in rows]
     assert asked == ["C order", "channels last", "channels last"]
 
@@ -491,6 +502,215 @@ def test_a_run_that_gives_no_report_is_wrong_and_one_that_takes_too_long_is_cut_
         "cut off",
         "not finished when time was over",
     )
+
+
+def _raising(*_):
+    raise IndexError("index 7 is out of bounds for axis 0 with size 3")
+
+
+def test_an_error_of_one_rule_or_of_a_stage_is_a_row_and_what_is_behind_it_runs(check, monkeypatch):
+    module = sys.modules["gpu_check"]
+    calls = iter([lambda x: x, _raising] * 50)
+    broken = module.Subject("rule", "take of a broken device", lambda x: next(calls)(x), (1.0,), "f8")
+    monkeypatch.setattr(module, "_rule_cases", lambda: [broken, module.Subject("rule", "take", np.sin, (X,), "f8")])
+    monkeypatch.setitem(module.STAGES, "limits", _raising)
+    monkeypatch.setattr(module, "_waits", _raising)
+    stages = [f"--only={stage}" for stage in ("limits", "right", "quiet")]
+    status, document, _ = check("--emulated", *stages, "--match", "take")
+    assert status == 1
+    rows = {row["name"]: row for row in document["rows"]}
+    error = "IndexError: index 7 is out of bounds for axis 0 with size 3"
+    assert rows["the stage limits"]["measured"] == f"{error} (test_gpu_check.py:{_raising.__code__.co_firstlineno + 1})"
+    assert rows["the stage limits"]["verdict"] == "wrong"
+    for tier in TIERS:
+        assert (rows[f"take of a broken device, {tier}"]["verdict"], rows[f"rule cases, {tier}"]["measured"]) == (
+            "wrong",
+            "1",
+        )
+        assert error in rows[f"take of a broken device, {tier}"]["measured"]
+    assert [*document["seconds"]] == ["limits", "right", "quiet"]
+
+
+def test_a_limit_that_has_no_memory_is_a_row_and_the_others_are_measured(check, monkeypatch):
+    ones = torch.ones
+
+    def short(shape, **keywords):
+        if keywords["dtype"] is torch.float64:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 128.00 MiB.")
+        return ones(shape, **keywords)
+
+    monkeypatch.setattr(torch, "ones", short)
+    status, document, said = check("--emulated", "--only", "limits")
+    assert status == 1
+    verdicts = {row["name"]: row["verdict"] for row in document["rows"]}
+    assert verdicts.pop("product of 64 x 64 in f8") == "wrong"
+    assert set(verdicts.values()) == {"known"}
+    assert "OutOfMemoryError: CUDA out of memory" in said
+
+
+def test_a_stage_ends_where_the_device_is_lost(check, monkeypatch):
+    module = sys.modules["gpu_check"]
+    lost = module.Subject("rule", "rule that ends the device", _raising, (X,), "f8")
+    monkeypatch.setattr(module, "_rule_cases", lambda: [lost, lost])
+    monkeypatch.setattr(module, "_why_wrong", lambda *_: f"CUDA error; {module._UNUSABLE}: start another")
+    status, document, _ = check("--emulated", "--only", "right", "--match", "rule that")
+    assert status == 1
+    assert [row["verdict"] for row in document["rows"]] == ["wrong", "cut off"]
+    assert document["rows"][1]["measured"].startswith(
+        "LostDeviceError: after rule that ends the device, unfused: CUDA error"
+    )
+
+
+def test_what_is_asked_has_a_limit(check):
+    status, document, said = check("--emulated", "--only", "right", "--only", "memory", "--match", "touch_large")
+    assert status == 0, said
+    limits = {row["name"]: row["limit"] for row in document["rows"] if row["stage"] == "right" or "[" in row["name"]}
+    assert limits["workloads, native"] == "1e-09 of the largest element, at least of 1"
+    assert all(limit.endswith((" bytes", "of 1")) for limit in limits.values())
+
+
+def test_races_are_in_single_precision_but_those_that_read_alone_and_one_is_flat(check):
+    races = sys.modules["gpu_check"].RACES
+    assert {race.workload for race in races if race.dtype == "f8"} == {"poly9_powers"}
+    assert [race.workload for race in races if race.flat_from is not None] == ["touch_large_array"]
+    status, document, said = check("--emulated", "--only", "fast", "--match", "touch_large")
+    assert status == 0, said
+    (flat,) = (row for row in document["rows"] if row["name"].endswith(", flat in n"))
+    assert flat["asked"] == "at most 1.1 times what n=5 takes"
+    assert flat["measured"].endswith(" us")
+    assert flat["limit"].endswith(" us")
+
+
+@pytest.mark.parametrize(
+    ("listed", "device", "left", "name"),
+    [
+        (None, "cuda", None, "cuda"),
+        (None, "cuda:1", "1", "cuda"),
+        ("GPU-aa,GPU-bb", "cuda:1", "GPU-bb", "cuda"),
+        ("GPU-aa", "cuda:1", "GPU-aa", "cuda:1"),
+        (None, "cpu", None, "cpu"),
+    ],
+)
+def test_a_device_that_is_named_is_the_only_one_that_is_seen(check, listed, device, left, name, monkeypatch):
+    """Peers, commands and NVIDIA's library then mean the same one by "cuda"; what is not there is refused by its name."""
+    module = sys.modules["gpu_check"]
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if listed is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", listed)
+    assert module._visible_alone(device, is_set=False) == name
+    assert os.environ.get("CUDA_VISIBLE_DEVICES") == listed
+    assert module._visible_alone(device, is_set=True) == name
+    assert os.environ.get("CUDA_VISIBLE_DEVICES") == left
+
+
+def test_stages_leave_those_behind_them_their_shares(check):
+    module = sys.modules["gpu_check"]
+    assert sum(module.SHARES_S.values()) == 8 * 60
+    assert module.end_of(480.0, 8, ["fast", "memory", "product"]) == 360.0
+    assert module.end_of(60.0, 1, ["product"]) == 60.0
+
+
+#: A script that is `gpu_check.py` with other stages: each row says which process it comes from.
+OTHER_STAGES = """
+import importlib.util, os, sys, time
+spec = importlib.util.spec_from_file_location("gpu_check", {script!r})
+module = sys.modules["gpu_check"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+
+def stage(name, then=lambda: None):
+    def run(check):
+        check.add(name, name, "", str(os.getpid()), "known")
+        check.begin(f"kernel of {{name}}")
+        then()
+    return run
+
+module.STAGES = {{name: stage(name) for name in module.STAGES}}
+module.STAGES["limits"] = stage("limits", lambda: time.sleep(3600))
+module.STAGES["right"] = stage("right", lambda: os._exit(7))
+module._is_usable = lambda check: check.rows[-1].name != "quiet"
+print("what a library prints")
+sys.exit(module.main())
+"""
+
+
+def test_a_stage_that_hangs_or_ends_its_process_is_a_row_and_those_behind_it_run(check, tmp_path, monkeypatch, capsys):
+    module, script = sys.modules["gpu_check"], tmp_path / "other.py"
+    script.write_text(OTHER_STAGES.format(script=str(SCRIPT)))
+    monkeypatch.setattr(module, "_HERE", script)
+    monkeypatch.setattr(module, "EMULATED_GRACE_S", 10.0)
+    monkeypatch.setitem(module.SHARES_S, "limits", 0)
+    assert module.main(["--emulated", "--minutes", "1", "--out", str(tmp_path)]) == 1
+    said, document = capsys.readouterr().err, json.loads((tmp_path / "gpu-check.json").read_text())
+    assert [*document["seconds"]] == [*module.STAGES]
+    rows = {row["name"]: row for row in document["rows"]}
+    assert rows["the stage limits"]["verdict"] == "cut off"
+    assert rows["the stage limits"]["measured"].endswith(" s after its begin, at kernel of limits")
+    assert rows["the stage right"]["verdict"] == "wrong"
+    assert rows["the stage right"]["measured"] == "the process ended with exit status 7, at kernel of right"
+    processes = [rows[name]["measured"] for name in module.STAGES]
+    assert len(dict.fromkeys(processes)) == 4  # facts and limits, right, quiet, which loses the device, and the rest
+    assert processes[0] == processes[1] != processes[2] != processes[3] != processes[4] == processes[5] == processes[6]
+    assert "cut off: the stage limits: asked its end, got hangs" in said
+    assert len(document["rows"]) == 9
+
+
+def test_a_device_that_is_not_found_again_leaves_rows_of_the_stages_that_are_left(check, tmp_path, monkeypatch, capsys):
+    module, script = sys.modules["gpu_check"], tmp_path / "other.py"
+    text = OTHER_STAGES.format(script=str(SCRIPT)).replace('check.rows[-1].name != "quiet"', "False")
+    script.write_text(
+        f"from pathlib import Path\nstarted = Path({str(tmp_path / 'started')!r})\n"
+        "if started.exists():\n    raise SystemExit(2)\nstarted.touch()\n" + text
+    )
+    monkeypatch.setattr(module, "_HERE", script)
+    stages = ["--only", "facts", "--only", "quiet", "--only", "product"]
+    assert module.main(["--emulated", *stages, "--out", str(tmp_path)]) == 1
+    rows = json.loads((tmp_path / "gpu-check.json").read_text())["rows"]
+    assert [(row["stage"], row["verdict"]) for row in rows] == [
+        ("facts", "known"),
+        ("quiet", "cut off"),
+        ("product", "cut off"),
+    ]
+    assert rows[2]["measured"] == "a new process does not find the device: exit status 2"
+    capsys.readouterr()
+    assert module.main(["--emulated", *stages, "--out", str(tmp_path / "none")]) == 2
+    assert not (tmp_path / "none").exists()
+
+
+#: A script that is started to compile: waits until another of it runs, or for good.
+COMPILING = """
+import sys, time
+from pathlib import Path
+here, (number, peer) = Path(__file__).parent, sys.argv[2].split(":")
+(here / f"{number}-{peer}").touch()
+while peer == "jax" or len(list(here.glob("*-torch-compile"))) < 2:
+    time.sleep(0.01)
+(here / f"{number}-done").touch()
+"""
+
+
+def test_peers_are_compiled_at_once_in_processes_that_do_not_outlive_the_wait_for_them(check, tmp_path, monkeypatch):
+    module, script = sys.modules["gpu_check"], tmp_path / "compiling.py"
+    script.write_text(COMPILING)
+    monkeypatch.setattr(module, "_HERE", script)
+    monkeypatch.setattr(module.os, "cpu_count", lambda: 5)
+    tasks = [(1, "torch-compile"), (2, "torch-compile"), (3, "jax")]
+    monkeypatch.setattr(module.Compiling, "_tasks", lambda _: tasks)
+    compiling = module.Compiling(SimpleNamespace(emulated=False, match=""), "cuda")
+    compiling.begin()
+    while not {"1-done", "2-done", "3-jax"} <= {path.name for path in tmp_path.iterdir()}:
+        time.sleep(0.01)
+    compiling.end()
+    assert [process.poll() is not None for process in compiling._processes] == [True] * 3
+    assert not (tmp_path / "3-done").exists()
+
+
+def test_what_is_compiled_is_what_is_raced(check, monkeypatch):
+    module = sys.modules["gpu_check"]
+    monkeypatch.setattr(module, "find_spec", lambda name: name)
+    tasks = module.Compiling(SimpleNamespace(emulated=False, match="dense_bias_act[n=4096"), "cuda")._tasks()
+    assert tasks == [(2, "torch-compile"), (2, "jax"), (3, "torch-compile")]  # JAX is not told to round
+    assert module.Compiling(SimpleNamespace(emulated=True, match=""), "cuda")._tasks() == []
+    assert module.main(["--emulated", "--compile", "0:torch"]) == 0
 
 
 def test_what_is_right_and_slow_has_a_status_of_its_own(check, monkeypatch):

@@ -110,7 +110,7 @@ class CompiledGraph:
         """The summary of the program, as in `plan.summary()`."""
         counts = {**self.counts, "hash": self.page.hash, "program": self.page.program}
         if self.replayed is not None:
-            counts |= {"graph": dict(self.replayed.counts), "fallbacks": [*counts["fallbacks"], *self.replayed.reasons]}
+            counts |= {"graph": dict(self.replayed.counts), "fallbacks": [*counts["fallbacks"], *self.replayed.told]}
         return counts
 
     def run(self, values: Sequence[Any]) -> tuple[Any, ...] | GuardFailure:

@@ -396,7 +396,7 @@ class Plan:
             frames = [frame for plan in plans for frame in bound_frames(plan) if frame.program.owner is replayed]
             entered = any(frame.runs_left for frame in frames)
             why = "" if entered or reason is None else f"\ncalls like it go through Python: {reason}"
-            return f"\n{explanation.replaying(replayed.counts, replayed.reasons, entered=entered)}{why}"
+            return f"\n{explanation.replaying(replayed.counts, replayed.told, entered=entered)}{why}"
         if any(frame.program is native for plan in plans for frame in bound_frames(plan)):
             return "\ncalls are native"
         if native is None:

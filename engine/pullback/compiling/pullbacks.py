@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback import trees
+from pullback.backends.gc_pause import collecting_later
 from pullback.backends.native.entry import (
     Arena,
     Check,
@@ -29,7 +30,6 @@ from pullback.backends.native.entry import (
 )
 from pullback.compiling.compiled_graph import CompiledGraph, compile_graph
 from pullback.compiling.environment import Environment
-from pullback.compiling.gc_pause import collecting_later
 from pullback.compiling.specialization import (
     CannotCompileError,
     Fallback,
@@ -42,6 +42,7 @@ from pullback.compiling.specialization import (
     recorded,
     require_plain,
 )
+from pullback.core.primitive import TracedValue
 from pullback.core.types import ArrayType, is_array_like, shape_of, type_of
 from pullback.dataclass import dataclass
 from pullback.errors import DifferentiationError, PullbackReuseError, name_of
@@ -73,8 +74,9 @@ def _build(
     graph, rebuild_output, quiet = recorded(environment, leaves, rebuild)
     with collecting_later():
         stages.add("recorded", graph)
-        graph = pipeline.match(graph, stages, loop_compiler(tier))
-        _require_values(graph)
+        on_device = any(isinstance(leaf, TracedValue) for leaf in leaves)
+        graph = pipeline.match(graph, stages, loop_compiler(tier, on_device=on_device))
+        _require_values(graph, on_device=on_device)
         joint, mask = pipeline.value_and_pullback(graph, stages, len(leaves))
         joint = simplify(joint, stages, lowered=tier in KEEPING, looping=compiles_loops(tier))
         parts = pipeline.partition(joint, stages, len(graph.inputs), len(graph.outputs))
@@ -102,7 +104,9 @@ def _no_form(_: Sequence[Any]) -> Any:
     raise NotNativeError("a pullback is made by Python")
 
 
-def _require_values(graph: Graph) -> None:
+def _require_values(graph: Graph, *, on_device: bool) -> None:
+    if on_device and any(node.bodies() for node in graph.nodes):
+        raise CannotCompileError("loops and branches of a pullback run on the tape on a device")
     if any(node.primitive.effect.writes for node in graph.nodes):
         raise CannotCompileError("what pb.inplace overwrites is put back by its pullback, which runs on the tape")
     if not graph.outputs or any(isinstance(atom, Literal) for atom in graph.outputs):

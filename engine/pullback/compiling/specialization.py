@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from pullback import trees
+from pullback.backends.gc_pause import collecting_later
 from pullback.backends.native import availability
 from pullback.backends.native.entry.result_trees import Constant, Form, NotNativeError, Out
 from pullback.compiling.compiled_graph import CompiledGraph, compile_graph, overwritten_inputs
 from pullback.compiling.environment import Environment
-from pullback.compiling.gc_pause import collecting_later
 from pullback.compiling.side_effects import is_generator, noticing
 from pullback.compiling.substitution import Substitution
 from pullback.core.primitive import TracedValue, innermost_recorder
@@ -135,14 +135,14 @@ def _build(function: Callable[..., Any], args: tuple[Any, ...], environment: Env
     lowered = bool(values) or tier in KEEPING
     with collecting_later():
         stages.add("recorded", graph)
-        of_loops = "stateful" if values else tier  # those of a device do not become machine code
-        graph = pipeline.match(graph, stages, loop_compiler(of_loops))
+        graph = pipeline.match(graph, stages, loop_compiler(tier, on_device=bool(values)))
         if wanted is not None and gradient is not None:
             graph, finish = _differentiated(gradient, graph, wanted, leaves, rebuild_output, stages)
         else:
             finish = _finish_values(rebuild_output)
         overwritten = overwritten_inputs(graph)
-        simple = simplify(graph, stages, lowered=lowered, looping=compiles_loops(of_loops), on_device=bool(values))
+        looping = not values and compiles_loops(tier)
+        simple = simplify(graph, stages, lowered=lowered, looping=looping, on_device=bool(values))
         compiled = compile_graph(simple, stages, tier=tier, values=values)
     return Program(compiled, finish, graph.guards, stages, overwritten, quiet=quiet)
 
@@ -152,8 +152,10 @@ def compiles_loops(tier: str) -> bool:
     return tier == "native" and availability.why_not() is None
 
 
-def loop_compiler(tier: str) -> LoopCompiler | None:
-    """The backend of a tier, if it compiles loops."""
+def loop_compiler(tier: str, *, on_device: bool) -> LoopCompiler | None:
+    """The backend of a tier, if it compiles loops or their bodies."""
+    if on_device:
+        return LoopCompiler(None, _write_loops, _has_recurrent_layers)
     return LoopCompiler(_becomes_native, _write_loops, _has_recurrent_layers) if compiles_loops(tier) else None
 
 

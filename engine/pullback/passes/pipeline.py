@@ -124,10 +124,10 @@ class Stages:
 
 @dataclass(frozen=True, slots=True)
 class LoopCompiler:
-    """A backend whose loops are machine code, and what the passes need of it."""
+    """A backend that compiles the body of a loop once, and what the passes need of it."""
 
-    becomes_native: Callable[[Node], bool]
-    """True of a node that may stand in such a loop."""
+    becomes_native: Callable[[Node], bool] | None
+    """True of a node that may stand in a loop of machine code; None where loops do not become machine code."""
     write_loops: Callable[[Graph], Graph]
     """Layers that are rules written as loops."""
     has_layers: Callable[[Graph], bool]
@@ -188,7 +188,9 @@ def match(graph: Graph, stages: Stages, compiler: LoopCompiler | None) -> Graph:
     """Put in the rules that the graph spells out; for a compiler of loops, write repeated steps and layers as loops."""
     passes: list[Pass | Group] = [Pass("patterns", _with_patterns), Pass("stores", forward_stores)]
     if compiler is not None:
-        passes.append(Pass("repeated steps as loops", partial(_rolled, compiler=compiler), _may_repeat))
+        if compiler.becomes_native is not None:
+            roll = partial(_rolled, becomes_native=compiler.becomes_native)
+            passes.append(Pass("repeated steps as loops", roll, _may_repeat))
         layers = (
             Pass("recurrent layers as loops", compiler.write_loops),
             Pass("recurrent layers: dead code", drop_dead),
@@ -202,10 +204,10 @@ def _with_patterns(graph: Graph) -> Graph:
     return found if len(found.nodes) < len(graph.nodes) else graph
 
 
-def _rolled(graph: Graph, compiler: LoopCompiler) -> Graph:
+def _rolled(graph: Graph, becomes_native: Callable[[Node], bool]) -> Graph:
     from pullback.passes.loops.rolling import roll_loops  # noqa: PLC0415 - 6 ms that long programs alone pay
 
-    return roll_loops(graph, compiler.becomes_native)
+    return roll_loops(graph, becomes_native)
 
 
 # --- differentiation -----------------------------------------------------------------------------------------------------

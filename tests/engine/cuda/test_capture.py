@@ -7,6 +7,8 @@ import gc
 import os
 import re
 import threading
+from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -238,6 +240,38 @@ def test_a_graph_that_fails_to_be_told_is_given_up_and_the_next_call_is_right(la
     _agree(late.take(plan(x)), pb.grad(_nest)(X))
 
 
+@pytest.mark.parametrize("who", ["PyTorch", "the driver"])
+def test_a_capture_that_the_device_has_no_memory_for_is_tried_again_after_more_and_more_runs(late, who, monkeypatch):
+    """Others may free some meanwhile: the program is no worse off for good, in this thread or in others."""
+    missing, tried = [True], []
+    note = capture.Set.note
+
+    def noting(*given):
+        tried.append(len(runs))
+        if who == "PyTorch" and missing[0]:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+        return note(*given)
+
+    monkeypatch.setattr(capture.Set, "note", noting)
+    late.library.failing |= {"cuGraphInstantiateWithFlags": 2} if who == "the driver" else {}
+    plan, x, runs = _plan(_nest), late.put(X), []
+    for _ in range(40):
+        _agree(late.take(plan(x)), pb.grad(_nest)(X))
+        runs.append(None)
+    between = capture.RUNS_BETWEEN_CAPTURES
+    assert sorted(set(tried)) == [2, 3 + between, 4 + 3 * between]
+    (told,) = plan.summary()["fallbacks"]
+    assert told.startswith(f"runs step by step until it is captured again, {4 * between} runs later: ")
+    assert "out of memory" in told
+    assert late.library.executables == late.library.graphs == late.library.capturing == {}
+    missing[0] = late.library.failing.clear()
+    for _ in range(4 * between + 1):
+        plan(x)
+    assert plan.summary()["fallbacks"] == []
+    assert plan.summary()["graph"]["sets"] == len(late.library.executables) == 1
+    _agree(late.take(plan(x)), pb.grad(_nest)(X))
+
+
 def test_workspaces_of_products_are_in_the_pool_of_the_graph(late):
     plan, x = _warm(late, _products)
     late.clear_workspaces()  # as where another graph ends
@@ -260,6 +294,59 @@ def test_threads_have_graphs_of_their_own():
     for scale in (1, 2, 3):
         for result in results[scale]:
             _agree(result, pb.grad(_products)(X * scale))
+
+
+def _capture_in_a_thread(late, *, keeps=None):
+    """Capture a graph in a thread of its own, which ends; `keeps` is given it."""
+
+    def capture_one():
+        graph = late.graphs.capture(lambda graph: None, lambda: late.enqueue(lambda: None))
+        if keeps is not None:
+            keeps.append(graph)
+
+    thread = threading.Thread(target=capture_one)
+    thread.start()
+    thread.join()
+
+
+def test_threads_that_are_gone_leave_their_stream_to_the_next(late):
+    for _ in range(5):
+        _capture_in_a_thread(late)
+        gc.collect()
+    assert len(late.library.streams) == 1
+
+
+def test_a_stream_is_not_left_to_others_while_a_graph_of_it_lives_or_to_one_that_launches_elsewhere(late):
+    graphs = []
+    for _ in range(2):
+        _capture_in_a_thread(late, keeps=graphs)
+    assert len(late.library.streams) == 2
+    graphs.clear()
+    gc.collect()
+    late.stream = 5
+    _capture_in_a_thread(late)
+    assert len(late.library.streams) == 3
+    late.stream = 0
+    for _ in range(2):
+        _capture_in_a_thread(late, keeps=graphs)
+    assert len(late.library.streams) == 3
+
+
+def test_the_pool_of_a_graph_is_of_the_device_of_its_plan(late, monkeypatch):
+    current, made = [0], []
+
+    @contextmanager
+    def device(one):
+        before, current[0] = current[0], one.index
+        yield
+        current[0] = before
+
+    cuda = SimpleNamespace(
+        ExternalStream=lambda stream, device: None, MemPool=lambda: made.append(current[0]), device=device
+    )
+    monkeypatch.setattr(torch, "cuda", cuda)
+    capture.Lane(late.driver, late.context, torch.device("cuda", 1))
+    assert (made, current) == ([1], [0])
 
 
 def test_a_graph_of_the_parent_is_refused_in_a_child():

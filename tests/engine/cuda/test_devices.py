@@ -1,6 +1,8 @@
 """`pb.device`, `pb.put` and `pb.fetch`: arrays get to a device and back, and what cannot is refused in one sentence."""
 
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -11,7 +13,8 @@ import pullback as pb
 torch = pytest.importorskip("torch", reason="NO TESTS OF DEVICE ARRAYS: PyTorch is not installed")
 FakeTensorMode = pytest.importorskip("torch._subclasses.fake_tensor").FakeTensorMode
 
-from pullback.devices.cuda.eager import adopted, device_named  # noqa: E402 - loads PyTorch
+from pullback.devices.cuda import values  # noqa: E402 - loads PyTorch
+from pullback.devices.cuda.eager import adopted, device_named  # noqa: E402
 
 
 def _loss(w, x):
@@ -293,6 +296,27 @@ def test_a_device_that_is_not_there_is_refused_where_it_is_named():
         raise AssertionError("inside the block")
 
 
+@pytest.fixture
+def two_devices(monkeypatch):
+    """Devices that are named and never computed on; nothing that is known of them stays."""
+
+    def forget():
+        values._parsed.cache_clear()
+        values._usable.cache_clear()
+
+    there = {
+        "is_available": lambda: True,
+        "device_count": lambda: 2,
+        "current_device": lambda: 0,
+        "get_device_capability": lambda _: (9, 0),
+    }
+    monkeypatch.setattr(torch, "cuda", SimpleNamespace(**there))
+    monkeypatch.setattr(torch, "version", SimpleNamespace(cuda="12.8"))
+    forget()
+    yield
+    forget()
+
+
 @pytest.mark.parametrize(
     ("name", "cuda", "sentence"),
     [
@@ -302,19 +326,36 @@ def test_a_device_that_is_not_there_is_refused_where_it_is_named():
             "cuda is not there: CUDA finds no GPU and driver that PyTorch .* can use",
         ),
         ("cuda:2", {}, "cuda:2 is not there: CUDA sees 2 devices, numbered from 0"),
-        ("cuda:1", {}, "cuda:1 has compute capability 7.5; 8.0 is the least that is supported"),
+        (
+            "cuda:1",
+            {"get_device_capability": lambda _: (7, 5)},
+            "cuda:1 has compute capability 7.5; 8.0 is the least that is supported",
+        ),
     ],
     ids=["no driver", "no such number", "too old"],
 )
-def test_a_device_that_cannot_compute_is_refused_where_it_is_named(name, cuda, sentence, monkeypatch):
+def test_a_device_that_cannot_compute_is_refused_where_it_is_named(name, cuda, sentence, two_devices, monkeypatch):
     """As `CUDA_VISIBLE_DEVICES` that names none is: CUDA finds none then."""
-    there = {"is_available": lambda: True, "device_count": lambda: 2, "get_device_capability": lambda _: (7, 5)}
-    monkeypatch.setattr(torch, "cuda", SimpleNamespace(**there | cuda))
-    monkeypatch.setattr(torch, "version", SimpleNamespace(cuda="12.8"))
-    device_named.cache_clear()
+    for function, given in cuda.items():
+        monkeypatch.setattr(torch.cuda, function, given)
     with pytest.raises(pb.errors.DeviceError, match=sentence) as raised:
         pb.put(X, name)
     assert "\n" not in str(raised.value)
+
+
+def test_cuda_is_the_device_that_is_current_at_the_call(two_devices, monkeypatch):
+    """Two threads may have two current devices, and `torch.cuda.set_device` changes one of them."""
+    current = threading.local()
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: getattr(current, "number", 0))
+    assert device_named("cuda") == torch.device("cuda", 0)
+    current.number = 1
+    assert device_named("cuda") == torch.device("cuda", 1)
+    assert device_named("cuda:0") == torch.device("cuda", 0)
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(device_named, "cuda").result() == torch.device("cuda", 0)
+    current.number = 2
+    with pytest.raises(pb.errors.DeviceError, match="cuda is not there: CUDA sees 2 devices"):
+        device_named("cuda")
 
 
 def test_without_pytorch_one_sentence_says_what_to_install(monkeypatch):

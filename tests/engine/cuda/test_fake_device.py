@@ -21,11 +21,11 @@ assert all((rules, special, control, elementwise_maps, nn))  # importing them fi
 
 CUDA = torch.device("cuda", 0)
 
-#: Rows that look at positions before they use them, which fake tensors do not have, or take a part of a tensor by a key, which
+#: Rows that look at positions or divisors before they use them, which fake tensors do not have, or take a part of a tensor by a key, which
 #: PyTorch for the CPU refuses for those of a device.
 NOT_FOLLOWED = {
     "add_at", "conv_data_gradient", "gather", "index", "max_pool", "mean_pool", "mean_spread", "on_diagonal", "put_along", "scatter",
-    "scatter_add", "set_at", "take_along",
+    "scatter_add", "set_at", "solve_triangular", "take_along",
 }  # fmt: skip
 REFUSED = "not linked with support for cuda"
 

@@ -1,5 +1,8 @@
 """Products of float32 are in full precision unless `pb.precision("tf32")` is around, whatever PyTorch's own switches say."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -124,6 +127,112 @@ def test_the_switch_is_put_back_where_a_product_fails():
     before, x = _state(), torch.tensor(X)
     with pb.precision("tf32"), pytest.raises(ZeroDivisionError):
         products.multiplied(lambda a, b: 1 / 0, x, x)
+    assert _state() == before
+
+
+class _Lock:
+    """A lock that tells when a thread other than the one that made it comes to it."""
+
+    def __init__(self, comes):
+        self._lock, self._comes, self._maker = threading.RLock(), comes, threading.get_ident()
+
+    def __enter__(self):
+        if threading.get_ident() != self._maker:
+            self._comes.set()
+        return self._lock.__enter__()
+
+    def __exit__(self, *error):
+        return self._lock.__exit__(*error)
+
+
+def _in_turn(monkeypatch, first, second):
+    """Run two functions at once: `first(meanwhile)` calls meanwhile() with the switch set, and `second(comes, left)` starts there.
+
+    It goes on when the second waits for the lock, or has come into its product by calling comes(); left() waits until the first is over.
+    """
+    comes, is_over, begun = threading.Event(), threading.Event(), []
+    monkeypatch.setattr(products, "_switches", _Lock(comes), raising=False)
+
+    def beside():
+        try:
+            second(comes.set, is_over.wait)
+        finally:
+            comes.set()
+
+    with ThreadPoolExecutor(1) as thread:
+
+        def meanwhile():
+            begun.append(thread.submit(beside))
+            comes.wait()
+
+        try:
+            first(meanwhile)
+        finally:
+            is_over.set()
+        begun[0].result()
+
+
+@pytest.mark.parametrize("second_precision", ["float32", "tf32"])
+def test_products_of_two_threads_find_the_switch_each_wants_and_leave_the_users(
+    second_precision, monkeypatch, switched
+):
+    before, x, found = _state(), torch.tensor(X), {}
+    first_precision = "float32" if products._allows_tf32() else "tf32"
+
+    def first(meanwhile):
+        def multiply(a, b):
+            meanwhile()
+            found["first"] = products._allows_tf32()
+            return a
+
+        with pb.precision(first_precision):
+            products.multiplied(multiply, x, x)
+
+    def second(comes, left):
+        def multiply(a, b):
+            comes()
+            left()
+            found["second"] = products._allows_tf32()
+            return a
+
+        with pb.precision(second_precision):
+            products.multiplied(multiply, x, x)
+
+    _in_turn(monkeypatch, first, second)
+    assert found == {"first": first_precision == "tf32", "second": second_precision == "tf32"}
+    assert _state() == before
+
+
+def test_convolutions_of_two_threads_do_so_too(monkeypatch):
+    before, found = _state(), {}
+
+    def first(meanwhile):
+        with pb.precision("tf32"), products._settled():
+            meanwhile()
+            found["first"] = torch.backends.cudnn.allow_tf32
+
+    def second(comes, left):
+        with products._settled():
+            comes()
+            left()
+            found["second"] = torch.backends.cudnn.allow_tf32
+
+    _in_turn(monkeypatch, first, second)
+    assert found == {"first": True, "second": False}
+    assert _state() == before
+
+
+def test_a_product_within_a_product_finds_its_own_switch():
+    before, x, found = _state(), torch.tensor(X), []
+
+    def multiply(a, b):
+        with pb.precision("float32"):
+            products.multiplied(lambda a, b: found.append(products._allows_tf32()), a, b)
+        found.append(products._allows_tf32())
+
+    with pb.precision("tf32"):
+        products.multiplied(multiply, x, x)
+    assert found == [False, True]
     assert _state() == before
 
 

@@ -59,8 +59,8 @@ def test_every_rule_runs_on_a_device_or_is_listed_among_those_that_do_not(name):
     assert runs or name in ON_THE_HOST, (
         f"{name} has no row for device arrays, and every call fetches its operands and puts its result back: an elementwise "
         "rule needs PyTorch's function in UFUNCS (of SciPy's in SPECIAL) of devices/cuda/rows/elementwise.py, any other one a "
-        "function marked @row in a file beside it; where it is left to the host on purpose, ON_THE_HOST in "
-        "tests/engine/cuda/on_the_host.py needs its name"
+        "function marked @row in a file beside it; where it is left to the host on purpose, "
+        "tests/engine/cuda/on_the_host.py needs its name, with the reason"
     )
     assert not (runs and name in ON_THE_HOST), f"{name} runs on a device: take it out of ON_THE_HOST"
 

@@ -17,7 +17,7 @@ CASES = [
 ]
 
 #: By workload, a part of the reason why it is no CUDA graph.
-NO_GRAPH = {"ba": "waits for the device", "gru": "on the host", "lstm": "on the host", "rnn": "on the host"}
+NO_GRAPH = {"ba": "waits for the device"}
 
 #: Bounds of errors, of the largest element.
 RTOL = {"f4": 2e-4, "f8": 1e-9}

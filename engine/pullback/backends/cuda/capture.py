@@ -19,10 +19,10 @@ Whatever cannot be captured (a look at a value, a step on the host) leaves the t
 """
 
 import ctypes
-import gc
 import os
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any, Protocol
@@ -36,6 +36,7 @@ from pullback.backends.cuda.branches import MOST_BRANCHES
 from pullback.backends.cuda.driver import Driver
 from pullback.backends.cuda.entrance import Entrance, EntranceFrame, Launch
 from pullback.backends.cuda.state import memory_count
+from pullback.backends.gc_pause import collecting_later
 from pullback.backends.interpreter import GuardFailure
 from pullback.devices.cuda.eager import DEVICE, DeviceArray
 from pullback.devices.cuda.failures import line_of
@@ -46,6 +47,9 @@ SETS_TRIED = 8
 
 #: Runs before a program is captured: libraries load what they need in them.
 WARM_RUNS = 2
+
+#: Runs without a capture after the device had no memory for one; twice as many after each further time.
+RUNS_BETWEEN_CAPTURES = 8
 
 #: Bytes that the beginning of an array is a multiple of, where kernels read it.
 ALIGNMENT = 16
@@ -103,7 +107,8 @@ class Lane:
             self.stream, *self.beside = (driver.stream() for _ in range(MOST_BRANCHES))
             self.event = driver.event()
         self._device = device
-        self._pool = torch.cuda.MemPool()
+        with torch.cuda.device(device):  # a pool is of the device that is current
+            self._pool = torch.cuda.MemPool()
 
     @contextmanager
     def entered(self) -> Iterator[None]:
@@ -132,6 +137,23 @@ class CaptureLane(Protocol):
         """Make one of its streams current."""
 
 
+class _BorrowedLane:
+    """A lane of one thread and its graphs. When these are gone it is free for another thread on the same stream.
+
+    Streams are not destroyed: PyTorch keeps the workspaces of one for good, and would give them to a new stream at its address, whose
+    graphs would work in memory of a pool that is gone. On the same stream a graph runs behind those of the thread before.
+    """
+
+    def __init__(self, lane: CaptureLane, free: list[CaptureLane]) -> None:
+        self.stream, self.beside, self.event = lane.stream, lane.beside, lane.event
+        self.entered, self.on = lane.entered, lane.on
+        self._lane = lane
+        self._free = free
+
+    def __del__(self) -> None:
+        self._free.append(self._lane)
+
+
 class DriverCapture:
     """Captures by the driver, on a lane for each thread and stream, which `stream` gives."""
 
@@ -149,6 +171,8 @@ class DriverCapture:
         self._lane = lane
         self._is_capturing = is_capturing
         self._lanes = threading.local()
+        self._free: defaultdict[int, list[CaptureLane]] = defaultdict(list)
+        """By stream the lanes of threads that are gone."""
 
     def may_capture(self) -> bool:
         """True unless the stream that is current is captured already."""
@@ -156,9 +180,7 @@ class DriverCapture:
 
     def capture(self, graph_is: Callable[[Graph], None], work: Callable[[], None]) -> Graph:
         """The graph of work."""
-        stream = self._stream()
-        lanes = self._lanes.__dict__
-        lane = lanes.get(str(stream)) or lanes.setdefault(str(stream), self._lane())
+        lane = self._lane_of(self._stream())
         graph = _DriversGraph(self._driver, self._context, self._stream, self._is_capturing, lane)
         graph_is(graph)
         with self._driver.current(self._context), lane.entered():  # before: PyTorch looks for a graph of its own else
@@ -172,6 +194,18 @@ class DriverCapture:
             graph.ends()
         return graph
 
+    def _lane_of(self, stream: int) -> _BorrowedLane:
+        lanes = self._lanes.__dict__
+        if str(stream) not in lanes:
+            free = self._free[stream]
+            try:
+                lane = free.pop()
+            except IndexError:
+                lane = self._lane()
+            lanes[str(stream)] = _BorrowedLane(lane, free)
+        borrowed: _BorrowedLane = lanes[str(stream)]
+        return borrowed
+
 
 class _DriversGraph:
     """A graph of the driver's; it lives as long as this."""
@@ -182,7 +216,7 @@ class _DriversGraph:
         context: int,
         stream: Callable[[], int],
         is_capturing: Callable[[], bool],
-        lane: CaptureLane,
+        lane: _BorrowedLane,
     ) -> None:
         self._driver = driver
         self._context = context
@@ -445,6 +479,10 @@ class Sets:
         self.copies: dict[str, Tensor] = {}
         self.entered: EntranceFrame | None = None
         self.entrances = 0
+        self.failures = 0
+        """Captures in a row that the device had no memory for."""
+        self.pause = 0
+        """Runs until the next one."""
 
     def leave(self) -> None:
         """Send calls that would launch one of the graphs natively through Python."""
@@ -483,7 +521,9 @@ class ReplayedProgram:
         self._names = [name for name, _ in (*self._inputs, *self._outputs)]
         self._fixed = [number for number, name in enumerate(self._names) if name in fixed]
         self.reasons: tuple[str, ...] = ()
-        """Why it runs step by step; at most one."""
+        """Why it runs step by step for good; at most one."""
+        self._delay: tuple[str, ...] = ()
+        """Why a frame does so for some runs; at most one."""
         self.counts = {"nodes": 0, "branches": 0, "streams": 1, "sets": 0, "copies": 0, "moved": 0}
         """Of the latest call: nodes of the graph, products in it that run beside others and its streams, graphs of the frame, arrays copied in or out, nests that were told where arrays lie."""
 
@@ -504,6 +544,11 @@ class ReplayedProgram:
                 _here.steady = self, frame, one, tensors
         given = iter(told)
         return tuple(next(given) if one is None else DeviceArray(DEVICE, arrays[one[1]]) for one in self._results)
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """Why runs go step by step; at most one reason."""
+        return self.reasons or self._delay
 
     def _run(self, arrays: Sequence[Tensor], tensors: Sequence[Tensor]) -> None:
         given: list[Any] = [None] * self._count
@@ -580,26 +625,35 @@ class ReplayedProgram:
         )
 
     def _captured(self, arrays: Sequence[Tensor], sets: Sets, pieces: Sequence[Tensor]) -> Set | None:
-        """A new set; None, and the reason is noted, where it cannot be."""
+        """A new set; None where it cannot be, and the reason is noted if it stays."""
+        if sets.pause:
+            sets.pause -= 1
+            return None
         one = Set(self._names, [piece.data_ptr() for piece in pieces])
         inputs, there = len(self._inputs), list(arrays)
         for (_, place), piece in zip(self._outputs, pieces[inputs:], strict=True):
             there[place] = piece
-        collects = gc.isenabled()
-        if collects:
-            gc.disable()  # what it lets go of may not be let go of while something is captured
         _here.captured = one
         try:
-            self._graphs.capture(lambda graph: setattr(one, "graph", graph), lambda: self._run(there, pieces[:inputs]))
+            with collecting_later():  # what it lets go of may not be let go of while something is captured
+                self._graphs.capture(
+                    lambda graph: setattr(one, "graph", graph), lambda: self._run(there, pieces[:inputs])
+                )
         except RuntimeError as error:
+            if "out of memory" in str(error):  # PyTorch's words and the driver's: others may free some
+                sets.pause = RUNS_BETWEEN_CAPTURES << sets.failures
+                sets.failures += 1
+                self._delay = (
+                    f"runs step by step until it is captured again, {sets.pause} runs later: {_first_line(error)}",
+                )
+                return None
             line = line_of(error.__traceback__)
             where = f" ({line})" if line else ""
             self.reasons = (f"runs step by step, not as a CUDA graph: {_first_line(error)}{where}",)
             return None
         finally:
             _here.captured = None
-            if collects:
-                gc.enable()
+        sets.failures, self._delay = 0, ()
         sets.sets.append(one)
         return one
 

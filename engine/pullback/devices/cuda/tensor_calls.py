@@ -14,13 +14,13 @@ from torch import Tensor
 from pullback.core.kinds import Scalar, promotable
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType
-from pullback.devices.cuda.rows import moving, pooling, products, reductions
+from pullback.devices.cuda.rows import matrices, moving, pooling, products, reductions
 from pullback.devices.cuda.rows.elementwise import WIDE_UNSIGNED, row_of
 from pullback.devices.cuda.rows.table import row_for
 from pullback.devices.cuda.values import tensor_of, torch_dtype
 from pullback.rules.elementwise import where
 
-assert all((moving, pooling, products, reductions))  # noqa: S101 - importing them fills the table
+assert all((matrices, moving, pooling, products, reductions))  # noqa: S101 - importing them fills the table
 
 Application = Callable[..., Any]
 """Takes tensors and numbers, gives a tensor or a tuple of them."""

@@ -169,9 +169,17 @@ def _storage(tensor: torch.Tensor) -> Any:
     return tensor.device, tensor.untyped_storage().data_ptr()
 
 
-@cache
 def device_named(name: str) -> torch.device:
-    """The device of a name: "cuda", "cuda:1", or "cpu" for PyTorch on the host."""
+    """The device of a name: "cuda" for PyTorch's current one, "cuda:1", or "cpu" for PyTorch on the host."""
+    device = _parsed(name)
+    if device.type == "cpu":
+        return device
+    return _usable(name, torch.cuda.current_device() if device.index is None else device.index)
+
+
+@cache
+def _parsed(name: str) -> torch.device:
+    """The device of a name that PyTorch may use, with a number if the name has one."""
     try:
         device = torch.device(name)
     except RuntimeError as error:
@@ -187,7 +195,12 @@ def device_named(name: str) -> torch.device:
         )
     if not torch.cuda.is_available():
         raise DeviceError(f"{name} is not there: CUDA finds no GPU and driver that PyTorch {torch.__version__} can use")
-    number = torch.cuda.current_device() if device.index is None else device.index
+    return device
+
+
+@cache
+def _usable(name: str, number: int) -> torch.device:
+    """The device of a number, if kernels are written for it."""
     if number >= torch.cuda.device_count():
         raise DeviceError(f"{name} is not there: CUDA sees {torch.cuda.device_count()} devices, numbered from 0")
     major, minor = torch.cuda.get_device_capability(number)

@@ -45,6 +45,11 @@ def _heaviside(x: Tensor, at_zero: Tensor) -> Tensor:
     return torch.where(torch.isnan(x), x, torch.heaviside(x, at_zero))
 
 
+def _loggamma(x: Tensor) -> Tensor:
+    """The principal branch, which real numbers below zero have no real value of."""
+    return torch.where(x < 0, torch.nan, torch.special.gammaln(x))
+
+
 def _logical(function: Row) -> Row:
     return lambda *operands: function(*(x != 0 for x in operands))
 
@@ -76,7 +81,10 @@ SPECIAL: dict[str, Row] = {
     "digamma": torch.special.digamma, "entr": torch.special.entr, "erf": torch.special.erf, "erfc": torch.special.erfc,
     "erfcx": torch.special.erfcx, "erfinv": torch.special.erfinv, "exp10": _exp10, "expit": torch.special.expit,
     "gammaln": torch.special.gammaln, "i0": torch.special.i0, "i0e": torch.special.i0e, "i1": torch.special.i1,
-    "i1e": torch.special.i1e, "log_ndtr": torch.special.log_ndtr, "logit": torch.special.logit,
+    "i1e": torch.special.i1e, "k0": torch.special.modified_bessel_k0, "k0e": torch.special.scaled_modified_bessel_k0,
+    "k1": torch.special.modified_bessel_k1, "k1e": torch.special.scaled_modified_bessel_k1,
+    "log_expit": torch.nn.functional.logsigmoid, "loggamma": _loggamma, "log_ndtr": torch.special.log_ndtr,
+    "logit": torch.special.logit,
     "ndtr": torch.special.ndtr, "ndtri": torch.special.ndtri, "xlog1py": torch.special.xlog1py,
     "xlogy": torch.special.xlogy,
 }  # fmt: skip

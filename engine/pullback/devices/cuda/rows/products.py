@@ -4,9 +4,10 @@ PyTorch's own switches are for PyTorch's programs: whatever they say, TF32 is of
 are put back. Algorithms of convolutions that differ from run to run are not taken.
 """
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -23,19 +24,41 @@ _SINGLE = frozenset({torch.float32, torch.complex64})
 _SWITCH = torch.backends.cuda.matmul
 
 
+#: Held while a switch is looked at, set, found by PyTorch and put back: the switches are the process's, and threads multiply at once.
+_switches = threading.RLock()
+
+
+def _after_fork_in_child() -> None:
+    global _switches  # noqa: PLW0603 - a thread that is not there any more may have held it
+    _switches = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
 def multiplied(multiply: Callable[..., Tensor], a: Tensor, b: Tensor, **out: Tensor) -> Tensor:
     """A product by a function of PyTorch in the precision that is in force."""
-    wanted = precision_in_force() == "tf32"
-    if a.dtype not in _SINGLE or _allows_tf32() == wanted:
+    if a.dtype not in _SINGLE:
         return multiply(a, b, **out)
+    with _switches, _products(tf32=precision_in_force() == "tf32"):
+        return multiply(a, b, **out)
+
+
+@contextmanager
+def _products(*, tf32: bool) -> Iterator[None]:
+    """PyTorch's switch for products as it is wanted."""
+    if _allows_tf32() == tf32:
+        yield
+        return
     newer = getattr(_SWITCH, "fp32_precision", None)
     try:
         older = torch.get_float32_matmul_precision()
     except RuntimeError:  # the newer switch alone was set, to what the older one does not say
         older = "highest" if newer == "tf32" else "high"
-    _SWITCH.allow_tf32 = wanted  # which sets both
+    _SWITCH.allow_tf32 = tf32  # which sets both
     try:
-        return multiply(a, b, **out)
+        yield
     finally:
         if older == "medium":
             torch.set_float32_matmul_precision(older)
@@ -77,11 +100,12 @@ def memory_format(dtype: torch.dtype, weight: Shape, groups: int) -> torch.memor
 _CONVOLUTIONS = {1: functional.conv1d, 2: functional.conv2d, 3: functional.conv3d}
 
 
-def _settled() -> AbstractContextManager[Any]:
-    flags: AbstractContextManager[Any] = torch.backends.cudnn.flags(
-        enabled=True, benchmark=False, deterministic=True, allow_tf32=precision_in_force() == "tf32"
-    )
-    return flags
+@contextmanager
+def _settled() -> Iterator[None]:
+    """PyTorch's switches for convolutions as they are wanted."""
+    wanted = precision_in_force() == "tf32"
+    with _switches, torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=wanted):
+        yield
 
 
 def _padded(x: Tensor, pad: Pads) -> Tensor:
