@@ -98,9 +98,20 @@ ATTACKS = {
     "reads processes": "import os\nassert os.path.exists(f'/proc/{AGENT}'), 'no such process'\nos.kill(AGENT, 9)",
     "connects to the service": "import socket\nsocket.create_connection(('127.0.0.1', PORT), 2)",
     "connects outside": "import socket\nsocket.create_connection(('192.0.2.1', 443), 2)",
+    "connects outside by IPv6": "import socket\nsocket.create_connection(('2001:db8::1', 443), 2)",
+    "sends datagrams": "import socket\nsocket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('192.0.2.1', 53))",
+    "sends the report of another job": (
+        "import urllib.request\nurllib.request.urlopen(f'http://127.0.0.1:{PORT}/api/v1/jobs/1/attempts/1/report', b'{}', 2)"
+    ),
+    "reads the token by a link in its tree": "print(open('led-to-the-token').read())",
     "writes the harness": "import pullback_runners\nopen(pullback_runners.__file__, 'a').write('# hostile')",
     "writes the mirror": "open(REPOSITORY + '/left-by-a-job', 'w').close()",
     "writes the agent's folder": "open(DATA + '/left-by-a-job', 'w').close()",
+    "writes into caches": (
+        "import os, pathlib\ncache = pathlib.Path(os.environ['XDG_CACHE_HOME'], 'pullback')\n"
+        "for place in (cache / 'native', cache / 'projects' / 'environments'):\n    place.mkdir(parents=True, exist_ok=True)\n"
+        "    (place / 'left-by-a-job').write_text('code')"
+    ),
     "makes devices": "import os\nos.mknod('device', 0o660 | 0o020000, os.makedev(1, 1))",
     "links its report to the token": "import os\nwork = os.environ['HOME']\nos.symlink(DATA + '/token', work + '/failure.json')\nos.kill(-1, 9)",
     "writes garbage for its reason": "import os\nopen(os.environ['HOME'] + '/failure.json', 'w').write('{garbage')\nos.kill(-1, 9)",
@@ -116,7 +127,7 @@ HEAVY = {
 ENDLESS = frozenset(
     {"forks for ever", "makes files without end", "sleeps for ever", "ignores SIGTERM", "all of them at once"}
 )
-HARMLESS = frozenset({"leaves a daemon"})
+HARMLESS = frozenset({"leaves a daemon", "writes into caches"})
 """Attacks that fail nothing: the job is measured, and nothing of the attack is left."""
 EITHER = frozenset({"prints 1 GB", "writes the agent's folder"})
 """Attacks that fail by the time that they take; or where the folder is not below /tmp, of which a sandbox has its own."""
@@ -208,6 +219,7 @@ class _Range:
         ):
             (self._repository / name).parent.mkdir(parents=True, exist_ok=True)
             (self._repository / name).write_text(text)
+        (self._repository / "led-to-the-token").symlink_to(self._data / "token")
         self._git("init", "-q", "-b", "main")
         server = EmbeddedPostgres(self._folder / "postgres")
         migrations.upgrade(server.start())

@@ -19,6 +19,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 LARGEST_JSON_BYTES = 256 * 1024
+LARGEST_PARAMS_BYTES = 4 * 1024  # they are in the label of a case, and so in every list of cases
 DEEPEST_JSON = 32
 MOST_LABELS = 32
 MOST_CASES = 20_000
@@ -170,6 +171,20 @@ def _storable_object(value: dict[str, Any]) -> dict[str, Any]:
 
 
 JsonObject = Annotated[dict[str, JsonValue], AfterValidator(_storable_object)]
+
+
+def _short_params(value: dict[str, Any]) -> dict[str, Any]:
+    size = len(orjson.dumps(value))
+    if size > LARGEST_PARAMS_BYTES:
+        raise PydanticCustomError(
+            "long_params",
+            "The parameters of a case take {size} bytes of JSON, and may take {most}: give a name to what is longer.",
+            {"size": size, "most": LARGEST_PARAMS_BYTES},
+        )
+    return value
+
+
+CaseParams = Annotated[JsonObject, AfterValidator(_short_params)]
 
 
 def _check_labels(value: dict[str, Any]) -> dict[str, Any]:

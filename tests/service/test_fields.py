@@ -4,7 +4,7 @@ import jsonschema
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from pullback_service.fields import LARGEST_LABEL, LONGEST_LABEL, MOST_LABELS, Labels
+from pullback_service.fields import LARGEST_LABEL, LARGEST_PARAMS_BYTES, LONGEST_LABEL, MOST_LABELS, CaseParams, Labels
 
 LABELS = TypeAdapter(Labels)
 GOOD = [
@@ -47,3 +47,13 @@ def test_what_is_no_label_is_refused_in_words_and_by_the_description(wrong):
     assert words in refused.value.errors()[0]["msg"]
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(labels, LABELS.json_schema())
+
+
+def test_parameters_of_a_case_which_are_in_its_label_are_short():
+    params = TypeAdapter(CaseParams)
+    longest = {"text": "x" * (LARGEST_PARAMS_BYTES - len('{"text":""}'))}
+    assert params.validate_python(longest) == longest
+    with pytest.raises(
+        ValidationError, match="take 4097 bytes of JSON, and may take 4096: give a name to what is longer"
+    ):
+        params.validate_python({"text": longest["text"] + "x"})

@@ -15,6 +15,7 @@ from pullback_service.fields import (
     MOST_CASES,
     MOST_METRICS,
     MOST_PROCESSES,
+    CaseParams,
     Count,
     Flag,
     JsonObject,
@@ -100,7 +101,7 @@ class CaseDocument(_Document):
     """A workload at one size, dtype and device."""
 
     workload: PlaceName
-    params: JsonObject = {}
+    params: CaseParams = {}
     dtype: Name | None = None
     device: Name | None = None
 

@@ -1,11 +1,14 @@
 import json
+import socket
 import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import httpx
 import pytest
 import stamina
 
 from pullback_runners.agent.client import ServiceClient
+from pullback_runners.agent.errors import TransientError
 from pullback_runners.agent.spool import Delivery, Spool
 from pullback_runners.agent.upload import UploadLoop
 
@@ -128,3 +131,54 @@ def test_a_report_of_an_attempt_nobody_knows_goes_to_the_reports(tmp_path):
         uploads.start()
         assert uploads.wait_for(uploads.put(_delivery("k", "/api/v1/reports")), 10)
     assert paths == [("/attempt/report", True), ("/api/v1/reports", False)]
+
+
+class _Takes(BaseHTTPRequestHandler):
+    """A service that takes what it is sent."""
+
+    def do_POST(self):
+        self.server.keys.append(self.headers["Idempotency-Key"])
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(201)
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, *_):
+        pass
+
+
+def test_without_names_a_delivery_stays_in_the_spool_and_is_sent_when_there_are_names_again(tmp_path, monkeypatch):
+    known, lookup, tried = threading.Event(), socket.getaddrinfo, threading.Event()
+
+    def look_up(host, *more, **named):
+        if host not in {"service.test", b"service.test"}:
+            return lookup(host, *more, **named)
+        tried.set()
+        if not known.is_set():
+            raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+        return lookup("127.0.0.1", *more, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    monkeypatch.setenv("NO_PROXY", "*")
+    stamina.set_testing(True, attempts=100_000)
+    with HTTPServer(("127.0.0.1", 0), _Takes) as server:
+        server.keys = []
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        with ServiceClient(f"http://service.test:{server.server_address[1]}") as client:
+            with pytest.raises(
+                TransientError, match=r"^http://service\.test:\d+ does not answer .*name resolution\S*$"
+            ):
+                client.claim(1, labels={}, wait_s=0)
+            tried.clear()
+            uploads = UploadLoop(client, Spool(tmp_path))
+            uploads.start()
+            path = uploads.put(_delivery("k"))
+            assert tried.wait(10)
+            assert path.exists()
+            assert server.keys == []
+            known.set()
+            assert uploads.wait_for(path, 10)
+        assert server.keys == ["k"]
+        server.shutdown()
+        serving.join()

@@ -8,10 +8,11 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -35,6 +36,7 @@ pytestmark = [
     pytest.mark.sandbox,
     pytest.mark.skipif((_reason := _why_no_sandbox()) is not None, reason=f"NO JOB IS TRIED IN A SANDBOX: {_reason}"),
 ]
+_HAS_IPV6 = Path("/proc/net/if_inet6").exists() and "lo" in Path("/proc/net/if_inet6").read_text().split()
 MARK = f"{USER}.5678"
 """Seconds that what a job leaves behind would sleep, by which it is found."""
 LEFT = f"left-by-a-job-of-{USER}"
@@ -64,6 +66,10 @@ def connect(family, address):
         trying.connect(address)
         return True
 
+def send(family, address):
+    with socket.socket(family, socket.SOCK_DGRAM) as sending:
+        return sending.sendto(b"from a job", address)
+
 def leave():
     if os.fork() == 0:
         os.setsid()
@@ -88,6 +94,7 @@ def measuring():
         if b"pullback_runners.agent.measurer" in words and not words[0].endswith(b"bwrap"):
             yield each
 
+attempt(lambda: send(socket.AF_INET, ("127.0.0.1", asked["datagrams"])))
 file = open(asked["said"], "a")
 for each in asked["places"]:
     attempt(lambda: write(each + "/" + asked["left"]))
@@ -96,6 +103,8 @@ status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 said = json.dumps({{
     "reads": [each for each in asked["secrets"] if attempt(lambda: read(each))],
     "connects": attempt(lambda: connect(socket.AF_INET, ("127.0.0.1", asked["port"]))),
+    "connects by IPv6": attempt(lambda: connect(socket.AF_INET6, ("::1", asked["port6"]))),
+    "sends datagrams outside": attempt(lambda: send(socket.AF_INET, ("192.0.2.1", 53))),
     "connects by a socket without a file": attempt(lambda: connect(socket.AF_UNIX, "\\0" + asked["socket"])),
     "resolves": attempt(lambda: connect(socket.AF_INET, ("192.0.2.1", 53)) or True),
     "sees the test": attempt(pid_of_the_agent),
@@ -117,11 +126,26 @@ file.close()
 
 @pytest.fixture
 def listening():
-    """A server on this machine, by TCP and by an abstract socket: what a job may not reach."""
-    with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as unix:
+    """A server on this machine, by TCP, UDP and an abstract socket: what a job may not reach."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as tcp,
+        socket.create_server(("::1", 0), family=socket.AF_INET6) if _HAS_IPV6 else nullcontext() as tcp6,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
+        socket.socket(socket.AF_UNIX) as unix,
+    ):
+        udp.bind(("127.0.0.1", 0))
+        udp.setblocking(False)
         unix.bind(f"\0pullback-{os.getpid()}")
         unix.listen()
-        yield {"port": tcp.getsockname()[1], "socket": f"pullback-{os.getpid()}"}
+        yield SimpleNamespace(
+            udp=udp,
+            told={
+                "port": tcp.getsockname()[1],
+                "port6": tcp6.getsockname()[1] if tcp6 else 1,
+                "datagrams": udp.getsockname()[1],
+                "socket": f"pullback-{os.getpid()}",
+            },
+        )
 
 
 @pytest.fixture
@@ -139,7 +163,8 @@ def _written(places):
 
 
 @pytest.fixture
-def spy(data, open_folder, places, listening):
+def spy(data, repository, open_folder, places, listening):
+    (repository.folder / "led-to-the-token").symlink_to(data / "token")  # in the tree of every commit
     others = open_folder / "another-project"
     others.mkdir(mode=0o777)
     others.chmod(0o777)
@@ -149,7 +174,14 @@ def spy(data, open_folder, places, listening):
     (data / "spool").mkdir()
     (data / "spool" / "report.json").write_text("{}")
     job = data / "jobs" / "7-1"
-    secrets = [data / "token", data / "spool", job / "attempt.json", data / "jobs/6-1", others / "file"]
+    secrets = [
+        "led-to-the-token",
+        data / "token",
+        data / "spool",
+        job / "attempt.json",
+        data / "jobs/6-1",
+        others / "file",
+    ]
 
     def spy(then):
         asked = {
@@ -159,7 +191,7 @@ def spy(data, open_folder, places, listening):
             "mark": MARK,
             "left": LEFT,
             "said": str(job / "work" / "said.txt"),
-            **listening,
+            **listening.told,
         }
         return SPY.format(asked=json.dumps(asked), then=then)
 
@@ -172,7 +204,7 @@ def _left():
     return [each for each in found if MARK in (each.info["cmdline"] or []) or int(USER) in (each.info["uids"] or [])]
 
 
-def test_neither_builds_nor_measured_code_reach_anything_but_their_own(job, spy, places, repository, data):
+def test_neither_builds_nor_measured_code_reach_anything_but_their_own(job, spy, places, repository, data, listening):
     source = (repository.folder / "src/waves.py").read_text()
     repository.write("src/waves.py", f"{spy('')}\n{source}")
     answer = job("sandbox", build=spy(""))
@@ -185,18 +217,24 @@ def test_neither_builds_nor_measured_code_reach_anything_but_their_own(job, spy,
     contained |= {"reads the process that measures": []}
     assert [build, *measured] == [contained] * (1 + len(measured))
     assert _written(places) == []
+    with pytest.raises(BlockingIOError):
+        listening.udp.recv(100)
     assert _left() == []
     assert answer["left"] == ["6-1"]
     assert (data / "token").read_text() == "secret"
 
 
-def test_the_same_build_reaches_all_of_it_without_a_sandbox(job, spy, places, data):
+def test_the_same_build_reaches_all_of_it_without_a_sandbox(job, spy, places, data, listening):
     try:
         answer = job("none", build=spy("sys.exit(1)"))
         assert answer["failure"][0] == "build"
         assert len(answer["said"]) == 1, answer
         (said,) = answer["said"]
-        assert {str(data / "token"), str(data / "spool")} < set(said["reads"])
+        assert (
+            {str(data / "token"), str(data / "spool")} < set(said["reads"]) - {"led-to-the-token"} == set(said["reads"])
+        )
+        assert listening.udp.recv(100) == b"from a job"
+        assert said["connects by IPv6"] == _HAS_IPV6
         assert set(_written(places)) >= {data, data / "jobs" / "6-1"}
         assert said["connects"]
         assert said["connects by a socket without a file"]
@@ -283,6 +321,7 @@ def test_a_build_that_takes_without_end_is_ended_in_a_sentence_and_leaves_nothin
 POISON = """
 import json, os
 from pathlib import Path
+from types import SimpleNamespace
 
 cache = Path(os.environ["XDG_CACHE_HOME"]) / "pullback"
 projects = cache / "projects"
@@ -335,6 +374,7 @@ def test_what_a_job_writes_into_its_cache_reaches_no_other_job(job, repository, 
 PLANT = """
 import json, os
 from pathlib import Path
+from types import SimpleNamespace
 
 objects = Path(os.environ["PULLBACK_CACHE_DIR"])
 with open(os.environ["HOME"] + "/said.txt", "a") as file:
@@ -356,6 +396,7 @@ def test_object_code_that_a_build_writes_is_gone_when_commits_are_measured(job, 
 BESIDE = """
 import json, os
 from pathlib import Path
+from types import SimpleNamespace
 
 home, objects = Path(os.environ["HOME"]), Path(os.environ["PULLBACK_CACHE_DIR"])
 reference = home.with_name("reference")
@@ -411,6 +452,7 @@ def test_of_two_commits_that_are_compared_none_writes_what_the_other_one_loads(j
 PLANT_SIDES = """
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 for top in (Path(os.environ["HOME"]), Path(os.environ["XDG_CACHE_HOME"]) / "sides"):
     for name in ("reference", "candidate"):
@@ -421,6 +463,7 @@ Path(os.environ["HOME"], ".gitconfig").write_text("what no git reads")
 FIND = """
 import json, os
 from pathlib import Path
+from types import SimpleNamespace
 
 home, objects = Path(os.environ["HOME"]), Path(os.environ["PULLBACK_CACHE_DIR"])
 with open(home / "said.txt", "a") as file:
@@ -444,6 +487,7 @@ def test_no_build_writes_to_the_side_of_a_commit_or_the_settings_of_git_before_i
 SEEN = """
 import json, os
 from pathlib import Path
+from types import SimpleNamespace
 
 commits = Path(os.environ["XDG_CACHE_HOME"]) / "pullback/projects/commits"
 with open(os.environ["HOME"] + "/said.txt", "a") as file:
