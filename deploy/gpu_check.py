@@ -707,7 +707,7 @@ RACES = (
 FLAT = 1.1
 
 #: Workloads whose graphs have branches, with their sizes on a GPU and without one.
-BRANCHED = (
+BRANCHED: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
     ("dense_bias_act", {"n": 100, "act": "tanh"}, {"n": 5, "act": "tanh"}),
     ("dense_bias_act", {"n": 1024, "act": "tanh"}, {"n": 6, "act": "tanh"}),
     ("mlp_step", _MLP, _SMALL_MLP),

@@ -30,7 +30,12 @@ LOCK_TIMEOUT_MS = 15_000
 IDLE_IN_TRANSACTION_TIMEOUT_MS = 60_000
 ANSWER_WITHIN_S = STATEMENT_TIMEOUT_MS / 1000 + 5
 """The server answers every statement before, if only that it took too long: else the server is gone, whatever the network says."""
-TCP: Final[dict[str, Any]] = {"tcp_user_timeout": 10_000, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+TCP: Final[dict[str, Any]] = {
+    "tcp_user_timeout": 10_000,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+}
 """Options of libpq by which a connection ends whose other side takes nothing for 10 s, or is silent for 25 s: the system waits for a quarter of an hour."""
 
 AWAY = (OperationalError, InterfaceError, PoolTimeoutError, psycopg.OperationalError)
@@ -134,7 +139,9 @@ class _Session(Session):
     def close(self) -> None:
         """End the transaction of a session that only reads with COMMIT: at a ROLLBACK the driver drops its prepared statements."""
         if self.info[_READ_ONLY]:
-            with suppress(*AWAY, PendingRollbackError):  # its connection is lost, and what it read may be right or an error already
+            with suppress(
+                *AWAY, PendingRollbackError
+            ):  # its connection is lost, and what it read may be right or an error already
                 self.commit()
         super().close()
 
