@@ -1,9 +1,13 @@
 """The simplifying passes: what they find, and what they must leave."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.backends.native import availability
 from pullback.passes.pipeline import Stages, simplify
 
 
@@ -74,3 +78,23 @@ def test_what_is_overwritten_and_put_back_is_computed_elsewhere():
 def operations(plan, stage):
     page = plan.explain().split(f"# {stage}\n")[1].split("\n# ")[0]
     return [line.split("=")[1].split()[0] for line in page.splitlines() if " = " in line]
+
+
+ENGINE = Path(pb.__file__).parent
+
+
+def test_only_the_files_of_the_order_run_algebra_before_other_passes():
+    calling = {
+        str(file.relative_to(ENGINE))
+        for file in ENGINE.rglob("*.py")
+        if re.search(r"^from pullback\.simplification\.algebra import", file.read_text(), re.MULTILINE)
+    }
+    assert calling == {"simplification/order.py"}
+
+
+@pytest.mark.skipif(availability.why_not() is not None, reason="no native code here")
+def test_what_a_layer_leaves_behind_as_a_loop_is_dropped_by_a_pass_of_the_page():
+    plan = pb.compile(pb.value_and_grad(lambda block, x: np.sum(pb.nn.rnn(block, x) ** 2)), tier="native")
+    plan(pb.nn.rnn_block(3, 3), np.ones((4, 2, 3)))
+    page = plan.explain()
+    assert page.index("recurrent layers as loops") < page.index("recurrent layers: dead code")
