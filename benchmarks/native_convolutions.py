@@ -25,7 +25,7 @@ import numpy as np
 from benchmarks.peak_rates import fma_peak
 from benchmarks.turns import take_turns
 
-from pullback.backends.llvm.writing.llvm_module import Module
+from pullback.backends.llvm.builder.llvm_module import Module
 from pullback.backends.native.emission import EMITTERS, Emission, Site, StoredArray
 from pullback.backends.native.linking import forced_width, host_target, load
 from pullback.core.primitive import Primitive

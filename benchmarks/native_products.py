@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 from benchmarks.turns import take_turns
 
-from pullback.backends.llvm.writing.function import Function
-from pullback.backends.llvm.writing.lanes import Lanes
-from pullback.backends.llvm.writing.llvm_module import Module
+from pullback.backends.llvm.builder.function import Function
+from pullback.backends.llvm.builder.lanes import Lanes
+from pullback.backends.llvm.builder.llvm_module import Module
 from pullback.backends.native.emission import StoredArray
 from pullback.backends.native.kernels import blas
 from pullback.backends.native.kernels.product import Product, described

@@ -30,8 +30,8 @@ from benchmarks.engine_vs_peers.ratios import fastest, paired_ratio
 from benchmarks.engine_vs_peers.rows import OURS, Row, selected
 
 import pullback as pb
-from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.llvm_module import Module
+from pullback.backends.llvm.builder.function import Function, Index
+from pullback.backends.llvm.builder.llvm_module import Module
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.linking import LoadedProgram, load
 from pullback.backends.native.threads import counts

@@ -5,8 +5,8 @@ import ctypes
 import numpy as np
 from benchmarks.turns import take_turns
 
-from pullback.backends.llvm.writing.lanes import Lanes
-from pullback.backends.llvm.writing.llvm_module import Module
+from pullback.backends.llvm.builder.lanes import Lanes
+from pullback.backends.llvm.builder.llvm_module import Module
 from pullback.backends.native.linking import forced_width, load
 
 _CHAINS = 12

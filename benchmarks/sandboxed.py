@@ -27,10 +27,10 @@ from benchmarks.turns import Median
 
 from pullback_runners.machine import take_preflight
 from pullback_runners.measurement.comparison import REFERENCE
-from pullback_runners.measurement.lockstep import Lineup, paired_slices, run_group
+from pullback_runners.measurement.lockstep import GroupProcesses, paired_slices, run_group
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.worker_process import WorkerSettings
-from pullback_runners.sandbox.bubblewrap import View
+from pullback_runners.sandbox.bubblewrap import SandboxView
 from pullback_runners.sandbox.isolation import Isolation, isolated
 from pullback_runners.sandbox.limits import limit_this_process
 from pullback_runners.workloads import load_workload_file, select_cases
@@ -103,7 +103,7 @@ def _group(isolation: Isolation, work: Path) -> dict[str, float]:
     }
     confined = isolation.start(
         [sys.executable, "-P", "-m", "benchmarks.sandboxed", "--group", json.dumps(limits)],
-        View(place, [ROOT]),
+        SandboxView(place, [ROOT]),
         environment=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -130,11 +130,11 @@ def _measure(limits: dict[str, int] | None) -> dict[str, float]:
         Member("hundred", role=REFERENCE),
         *(Member(variant, role=name) for name, variant in CANDIDATES.items()),
     ]
-    run_group(Lineup(case, members, settings), 1)  # files are in memory
+    run_group(GroupProcesses(case, members, settings), 1)  # files are in memory
     began = time.monotonic()
-    run_group(Lineup(case, members, settings), 1)
+    run_group(GroupProcesses(case, members, settings), 1)
     start_s = time.monotonic() - began
-    group = run_group(Lineup(case, members, settings), SLICES)
+    group = run_group(GroupProcesses(case, members, settings), SLICES)
     if group.failures:
         raise SystemExit(f"{case.name}: {next(iter(group.failures.values())).message}")
     reference, *others = paired_slices(case, [group.timings[name] for name in (REFERENCE, *CANDIDATES)])

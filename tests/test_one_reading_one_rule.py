@@ -9,14 +9,14 @@ SERVICE = "service/pullback_service/"
 SAMPLES = "shows the samples themselves"
 MEASURED = "asks what a report measured, and reads no value"
 READERS_OF_POINTS = {
-    "readings/projecting.py": "computes readings",
+    "readings/projection.py": "computes readings",
     "readings/queries.py": SAMPLES,  # the processes behind a reading, and its reports
     "series/windows.py": SAMPLES,  # `raw=true`
     "incidents/evidence.py": SAMPLES,  # the chart of an incident has every observation around it
     "incidents/detection_inputs.py": "looks at the reports of a commit one by one, where they may differ among themselves",
     "reports/retention.py": "takes process values away after the time for which they are kept",
     "reports/reconstruction.py": "puts a document together whose file is gone",
-    "reports/withdrawing.py": "removes what a report measured",
+    "reports/withdrawal.py": "removes what a report measured",
     "database_checks.py": "checks the database",
     "database_rebuild.py": "mends the database",
     **dict.fromkeys(
@@ -24,7 +24,7 @@ READERS_OF_POINTS = {
             "checks/queries.py",
             "reports/case_reports.py",
             "series/overview_data.py",
-            "jobs/idle.py",
+            "jobs/idle_machines.py",
             "backfills/queries.py",
         ),
         MEASURED,
@@ -68,10 +68,12 @@ def test_the_rule_has_one_caller_in_the_service_and_one_in_the_terminal_which_ha
     """Pages read judgements that are stored, or ask the service to compare."""
     terminal = "cli/pullback_cli/run_changes.py"
     assert callers_of("judge") == {"service/pullback_service/comparisons/queries.py", terminal}
-    assert callers_of("judge_usual") == {"service/pullback_service/comparisons/pairing.py"}  # the same rule as arrays
+    assert callers_of("judge_usual") == {
+        "service/pullback_service/comparisons/aligned_readings.py"
+    }  # the same rule as arrays
     # Points of stored reports, and of the one that is taken apart before it is stored.
     assert callers_of("pool") == {
-        "service/pullback_service/readings/projecting.py",
+        "service/pullback_service/readings/projection.py",
         "service/pullback_service/reports/point_rows.py",
         terminal,
     }

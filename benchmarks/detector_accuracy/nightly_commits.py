@@ -13,7 +13,7 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from pullback_service.incidents.trunk_changes import (
-    Suspicion,
+    SuspectedChange,
     TrunkReading,
     TrunkSeries,
     shown_by_reports,
@@ -49,8 +49,8 @@ def accusations(folder: Path) -> tuple[int, Accusations, Accusations]:
                 key = (row["eval"], row["tool"], row["workload"], row["part"])
                 values[key][commit_of[row["date"]]].append(float(row["seconds"]))
     places = {number: number for number in range(len(stays))}
-    by_readings: list[Suspicion] = []
-    by_reports: list[Suspicion] = []
+    by_readings: list[SuspectedChange] = []
+    by_reports: list[SuspectedChange] = []
     series = [of_one for of_one in values.values() if len(of_one) >= FEWEST]
     for of_one in series:
         readings = [
@@ -66,7 +66,7 @@ def accusations(folder: Path) -> tuple[int, Accusations, Accusations]:
     return len(series), _counted(by_readings, stayed), _counted(by_reports, stayed)
 
 
-def _counted(suspicions: Iterable[Suspicion], stayed: Sequence[int]) -> Accusations:
+def _counted(suspicions: Iterable[SuspectedChange], stayed: Sequence[int]) -> Accusations:
     ranges = [(one.change.reference_id, one.change.commit_id) for one in suspicions]
     accused = [any(first < commit <= last for commit in stayed) for first, last in ranges]
     behind = [first in stayed and not is_accused for (first, _), is_accused in zip(ranges, accused, strict=True)]

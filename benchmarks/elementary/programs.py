@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.llvm.builder.function import Function
+from pullback.backends.llvm.builder.lanes import Lanes
+from pullback.backends.llvm.builder.llvm_module import Module
 from pullback.backends.llvm.elementary.scalars import ROWS
-from pullback.backends.llvm.writing.function import Function
-from pullback.backends.llvm.writing.lanes import Lanes
-from pullback.backends.llvm.writing.llvm_module import Module
 from pullback.backends.native.linking import host_target, load
 
 Array = np.ndarray[Any, Any]

@@ -12,7 +12,7 @@ from typing import Literal, NoReturn
 
 import numpy as np
 
-from pullback_runners.measurement.renewing import die_with_parent
+from pullback_runners.measurement.renewal import die_with_parent
 
 Kind = Literal["compute", "stream"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.projects.repositories import LIBRARIES, make_repository
 
-from pullback_runners.comparing import compare_commits
+from pullback_runners.comparison_runs import compare_commits
 from pullback_runners.projects.subjects import BuiltCommit, build_subject
 from pullback_runners.revisions import find_commit, require_project
 

@@ -67,7 +67,7 @@ def _(x, *, n):
 
 def memory(folder: Path) -> Iterator[str]:
     """The most anonymous memory that each takes, and the difference, in a line."""
-    plain, measured = folder / "plain.py", folder / "measured.py"
+    plain, measured = folder / "plain.py", folder / "measured_code.py"
     plain.write_text(PROGRAM + PLAIN)
     measured.write_text(PROGRAM + MEASURED)
     environment = {**os.environ, "BENCHMARK_NOTES": str(folder / "plain.txt")}

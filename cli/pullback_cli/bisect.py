@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pullback_cli import completions
-from pullback_cli.measuring_commands import interrupts, progress, tell_refused
 from pullback_cli.options import AsJson, Cases, Clone, ComparedVariants, Quiet
+from pullback_cli.run_interrupts import interrupts, print_refusals, progress
 from pullback_cli.usage_errors import RefusalError, needs, note
 from pullback_service.ratio import Ratio
 
 if TYPE_CHECKING:
-    from pullback_cli.measuring_commands import Interrupts
+    from pullback_cli.run_interrupts import Interrupts
     from pullback_runners.progress import Progress
     from pullback_runners.projects.configuration import ProjectFile
     from pullback_service.incidents.bisection import Answer, Culprit, KnownAnswer, Probe
@@ -174,9 +174,9 @@ class _Search:
         from pullback_service.incidents.bisection import Culprit, KnownAnswer, next_step
 
         while not isinstance(step := next_step(len(self.commits) - 1, self.answers), Culprit):
-            said = self._ask(step, change)
-            self.answers[step.reference, step.place] = KnownAnswer(said, step.effort)
-            self._note(step.reference, step.place, step.effort, said)
+            answer = self._ask(step, change)
+            self.answers[step.reference, step.place] = KnownAnswer(answer, step.effort)
+            self._note(step.reference, step.place, step.effort, answer)
         return step
 
     def _ask(self, step: "Probe", change: _Change) -> "Answer":
@@ -205,7 +205,7 @@ class _Search:
     def _build_and_measure(
         self, reference: int, place: int, cases: Sequence[str], variants: Sequence[str], effort: int
     ) -> Mapping[str, Any]:
-        from pullback_runners.comparing import compare_commits
+        from pullback_runners.comparison_runs import compare_commits
         from pullback_runners.projects.subjects import build_subject
         from pullback_runners.suites import narrowed_suite
 
@@ -216,7 +216,7 @@ class _Search:
             if self.stop():
                 raise _InterruptedError
         older, newer, last = built
-        tell_refused([said for each in (older, newer) if (said := each.warning())])
+        print_refusals([warning for each in (older, newer) if (warning := each.warning())])
         return compare_commits(
             older,
             newer,
@@ -276,12 +276,12 @@ class _Search:
             sentence += f" That explains {share:.0%} of the change: other commits between contribute too."
         return self._answer(change, found, 0, sentence, share)
 
-    def _share(self, change: _Change, found: "Culprit") -> float | None:
+    def _share(self, change: _Change, culprit: "Culprit") -> float | None:
         from pullback_service.incidents.bisection import share_of
 
-        got = self.measured.get((found.first - 1, found.last))
+        got = self.measured.get((culprit.first - 1, culprit.last))
         if got is None:
-            return 1.0 if found.first == 1 and found.last == len(self.commits) - 1 else None
+            return 1.0 if culprit.first == 1 and culprit.last == len(self.commits) - 1 else None
         if change.values is not None and got.values is not None:
             return (got.values[1] - got.values[0]) / (change.values[1] - change.values[0])
         if got.ratio.log_ratio is None or change.ratio.log_ratio is None:
@@ -291,13 +291,13 @@ class _Search:
     def _answer(
         self,
         change: _Change | None,
-        found: "Culprit | None",
+        culprit: "Culprit | None",
         status: int,
         sentence: str,
         share: float | None = None,
     ) -> dict[str, Any]:
-        suspects = [] if found is None else list(self.commits[found.first : found.last + 1])
-        parent = None if found is None else self.commits[found.first - 1]["sha"]
+        suspects = [] if culprit is None else list(self.commits[culprit.first : culprit.last + 1])
+        parent = None if culprit is None else self.commits[culprit.first - 1]["sha"]
         return {
             "status": status,
             "sentence": sentence,
@@ -360,7 +360,7 @@ def _changes(report: Mapping[str, Any]) -> list[_Change]:
 
 def _largest(report: Mapping[str, Any]) -> _Change | None:
     """The change to follow: what fails at the bad end, else a count, else the largest that was measured; None where nothing is worse."""
-    from pullback_runners.comparing import DECIDING_METRICS
+    from pullback_runners.comparison_runs import DECIDING_METRICS
 
     worse = [
         change

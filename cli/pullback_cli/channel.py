@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pullback_cli.jobs.output import show_json
-from pullback_cli.service_commands import asks
+from pullback_cli.service_commands import service_command
 from pullback_cli.usage_errors import RefusalError, note
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def _show_made(made: "models.NewChannel") -> None:
 
 
 @app.command()
-@asks("channel add", _show_made)
+@service_command("channel add", _show_made)
 def add(
     service: "Client",
     *,
@@ -82,9 +82,9 @@ def add(
     from pullback_service.client import models
 
     kind, target = _target(webhook, slack, email)
-    wanted = {"project": project, "name": name, "kind": kind, **target, **({"events": event} if event else {})}
+    fields = {"project": project, "name": name, "kind": kind, **target, **({"events": event} if event else {})}
     try:
-        statement = models.ChannelRequest.model_validate(wanted)
+        statement = models.ChannelRequest.model_validate(fields)
     except ValidationError as error:
         raise RefusalError(_refusal(error)) from error
     return service.create_channel(statement)
@@ -110,7 +110,7 @@ def _show_found(channels: "list[models.ChannelSummary]") -> None:
 
 
 @app.command("list")
-@asks("channel list", _show_found)
+@service_command("channel list", _show_found)
 def list_(
     service: "Client",
     *,
@@ -129,7 +129,7 @@ def list_(
 
 
 @app.command()
-@asks("channel show")
+@service_command("channel show")
 def show(service: "Client", *, channel: ChannelName, project: Project = None, as_json: bool) -> None:
     """Show the last messages of a channel, newest first, with what the other side answered.
 
@@ -138,19 +138,19 @@ def show(service: "Client", *, channel: ChannelName, project: Project = None, as
 
     pullback channel show team --project demo --json | jq '.[] | select(.state == "failed")'
     """
-    found = _channel(service, channel, project)
-    deliveries = service.list_deliveries(found.id, limit=SHOWN_DELIVERIES).items
+    listed = _channel(service, channel, project)
+    deliveries = service.list_deliveries(listed.id, limit=SHOWN_DELIVERIES).items
     if as_json:
         show_json(deliveries)
         return
-    typer.echo(_line(found))
+    typer.echo(_line(listed))
     for each in deliveries:
         answer = f"  {each.answer}" if each.answer else ""
         typer.echo(f"  {each.created_at:%Y-%m-%d %H:%M}  {each.state}  {each.event}  {each.title or ''}{answer}")
 
 
 @app.command("test")
-@asks("channel test")
+@service_command("channel test")
 def try_out(
     service: "Client",
     *,
@@ -168,12 +168,12 @@ def try_out(
 
     pullback channel test team --project demo --wait 10 --json
     """
-    found = _channel(service, channel, project)
-    sent = service.test_channel(found.id)
+    listed = _channel(service, channel, project)
+    sent = service.test_channel(listed.id)
     until = time.monotonic() + wait
     while sent.state == "waiting" and time.monotonic() < until:
         time.sleep(LOOK_S)
-        newest = service.list_deliveries(found.id, limit=SHOWN_DELIVERIES).items
+        newest = service.list_deliveries(listed.id, limit=SHOWN_DELIVERIES).items
         sent = next((each for each in newest if each.id == sent.id), sent)
     if as_json:
         show_json(sent)
@@ -191,7 +191,7 @@ def _show_removed(removed: "models.ChannelSummary") -> None:
 
 
 @app.command()
-@asks("channel remove", _show_removed)
+@service_command("channel remove", _show_removed)
 def remove(service: "Client", *, channel: ChannelName, project: Project = None) -> "models.ChannelSummary":
     """Remove a channel; what waits for it is not sent any more.
 
@@ -227,11 +227,11 @@ def _channel(service: "Client", named: str, project: str | None) -> "models.Chan
     from pullback_service.client import every
 
     channels = list(every(service.list_channels, project=project))
-    found = [each for each in channels if each.name == named] or [each for each in channels if str(each.id) == named]
-    if not found:
+    results = [each for each in channels if each.name == named] or [each for each in channels if str(each.id) == named]
+    if not results:
         raise RefusalError(f"there is no channel {named!r}: `pullback channel list` shows them")
-    if len(found) > 1:
+    if len(results) > 1:
         raise RefusalError(
-            f"several projects have a channel {named!r} ({', '.join(each.project for each in found)}): say --project, or its id"
+            f"several projects have a channel {named!r} ({', '.join(each.project for each in results)}): say --project, or its id"
         )
-    return found[0]
+    return results[0]

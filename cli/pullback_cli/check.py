@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from pullback_cli.checking.ci_context import CiContext, find_base, find_head, read_ci_context
-from pullback_cli.measuring_commands import check_output, interrupts
 from pullback_cli.options import AsJson, TokenFile
+from pullback_cli.run_interrupts import check_output, interrupts
 from pullback_cli.server_option import DEFAULT_SERVER, Server
 from pullback_cli.usage_errors import RefusalError, needs, note
 from pullback_cli.wording import in_options
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pullback_cli.checking.ci_context import Head
     from pullback_cli.checking.verdict import FailureKind, Verdict
-    from pullback_cli.measuring_commands import Interrupts
+    from pullback_cli.run_interrupts import Interrupts
     from pullback_service.client import Client, models
 
 USUALLY_FAILING = "regression,missing,wrong-gradient"
@@ -114,7 +114,7 @@ def check(
         if file is not None:
             check_output(file, option)
     context = read_ci_context()
-    asked = _Request(
+    request = _Request(
         project=project or _project(repository),
         head=find_head(head, repository, context),
         base=find_base(base, repository, context),
@@ -127,7 +127,7 @@ def check(
     )
     with client_of(server, token_file) as client, interrupts() as stop:
         try:
-            answer, unmeasured, remarks = _ask(client, asked, stop)
+            answer, unmeasured, remarks = _ask(client, request, stop)
         except ClientError as error:
             if error.is_transient:
                 note(f"{error}; check --server, or try again later")
@@ -175,63 +175,63 @@ def _project(repository: Path) -> str:
 
 
 def _ask(
-    client: "Client", asked: _Request, stop: "Interrupts"
+    client: "Client", request: _Request, stop: "Interrupts"
 ) -> "tuple[models.CheckAnswer, str | None, Sequence[str]]":
     """The answer, why what was to be measured was not, and what else to know."""
-    from pullback_cli.checking.comparison_job import Patience, has_to_wait, measure, tell_base, tell_head
+    from pullback_cli.checking.comparison_job import JobWait, has_to_wait, measure, tell_base, tell_head
 
-    answer = _answer(client, asked)
-    if answer.head.authored_at is None and tell_head(client, asked.project, asked.head.sha, asked.repository):
-        answer = _answer(client, asked)
-    learnt, doubt = tell_base(client, asked.project, answer.against, asked.repository)
+    answer = _answer(client, request)
+    if answer.head.authored_at is None and tell_head(client, request.project, request.head.sha, request.repository):
+        answer = _answer(client, request)
+    learnt, doubt = tell_base(client, request.project, answer.against, request.repository)
     if learnt:
-        answer = _answer(client, asked)
+        answer = _answer(client, request)
     unmeasured = None
-    if has_to_wait(answer, asked.wait, asked.cases, asked.variants):
-        patience = Patience(asked.wait, note, stop)
+    if has_to_wait(answer, request.wait, request.cases, request.variants):
+        patience = JobWait(request.wait, note, stop)
         unmeasured = measure(
             client,
             answer,
-            asked.repository,
+            request.repository,
             patience,
-            suite=asked.suite,
-            cases=asked.cases,
-            variants=asked.variants,
-            fork=asked.fork,
+            suite=request.suite,
+            cases=request.cases,
+            variants=request.variants,
+            fork=request.fork,
         )
-        answer = _answer(client, asked)
-    return answer, unmeasured, [each for each in (asked.head.remark, doubt) if each is not None]
+        answer = _answer(client, request)
+    return answer, unmeasured, [each for each in (request.head.remark, doubt) if each is not None]
 
 
-def _answer(client: "Client", asked: _Request) -> "models.CheckAnswer":
+def _answer(client: "Client", request: _Request) -> "models.CheckAnswer":
     """The service's answer; of an unknown commit or branch, that nothing can be said, and how to send it."""
     from pullback_service.client import ProblemError, models
 
     try:
         return client.check_commit(
-            project=asked.project,
-            head=asked.head.sha,
-            base=asked.base,
-            suite=asked.suite,
-            case=[*asked.cases] or None,
-            variant=[*asked.variants] or None,
+            project=request.project,
+            head=request.head.sha,
+            base=request.base,
+            suite=request.suite,
+            case=[*request.cases] or None,
+            variant=[*request.variants] or None,
         )
     except ProblemError as problem:
         if problem.status != NOT_FOUND or not {each.path for each in problem.errors} & {"query.head", "query.base"}:
             raise
         return models.CheckAnswer.model_validate(
             {
-                "project": asked.project,
-                "against": asked.base or "",
+                "project": request.project,
+                "against": request.base or "",
                 "head": {
-                    "sha": asked.head.sha,
+                    "sha": request.head.sha,
                     "series": 0,
                     **dict.fromkeys(("title", "author", "authored_at", "branch")),
                 },
                 "base": None,
                 "counts": dict.fromkeys(models.CheckCounts.model_fields, 0),
                 "lacks": [in_options(str(problem))],
-                "suite": asked.suite or "",
+                "suite": request.suite or "",
                 **dict.fromkeys(("equal_code", "can_measure", "wants_job"), False),
                 **{name: [] for name in ("findings", "jobs", "notes")},
                 "not_in_turns": 0,

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pullback_cli import completions
-from pullback_cli.measuring_commands import check_output, interrupts, progress, tell_refused, telling_once
 from pullback_cli.options import AsJson, Cases, Clone, ComparedVariants, Device, Quiet
+from pullback_cli.run_interrupts import check_output, interrupts, print_once, print_refusals, progress
 from pullback_cli.usage_errors import RefusalError, needs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pullback_cli.measuring_commands import Interrupts
+    from pullback_cli.run_interrupts import Interrupts
     from pullback_runners.progress import Progress
     from pullback_runners.projects.configuration import ProjectFile
     from pullback_runners.projects.subjects import BuiltCommit
@@ -76,7 +76,7 @@ def compare(
 
     pullback compare --against HEAD --dirty --suite quick --json
     """
-    from pullback_runners.comparing import compare_commits, failures, regressions
+    from pullback_runners.comparison_runs import compare_commits, failures, regressions
     from pullback_runners.errors import UsageError
     from pullback_runners.projects.subjects import build_subject
     from pullback_runners.report import write_report
@@ -97,8 +97,8 @@ def compare(
             judged = _candidate(project, candidate, Path(temporary), tell, dirty=dirty)
             files = workloads or project.workload_files(judged.files, project.top)
             built = build_subject(project, project.top, reference_commit, tell)
-        tell_refused([said for each in (built, judged) if (said := each.warning())])
-        tell_refused([] if candidate or dirty else _unused_workloads(project, files, judged))
+        print_refusals([warning for each in (built, judged) if (warning := each.warning())])
+        print_refusals([] if candidate or dirty else _unused_workloads(project, files, judged))
         report = compare_commits(
             built,
             judged,
@@ -109,7 +109,7 @@ def compare(
             usual=project.measure.variants,
             project=project.name,
             workload_files=files,
-            on_refused=telling_once(),
+            on_refused=print_once(),
             on_progress=tell,
             stop=stop,
         )

@@ -147,16 +147,16 @@ def rebuild(
     from pullback_service import models  # noqa: F401 - heavy, and an extra; every table
     from pullback_service.database_rebuild import rebuild_everything
 
-    found = asyncio.run(rebuild_everything(url, write=not dry_run))
-    parts = {"values": found.values, "readings": found.readings, "steps": found.steps}
+    result = asyncio.run(rebuild_everything(url, write=not dry_run))
+    parts = {"values": result.values, "readings": result.readings, "steps": result.steps}
     if as_json:
         counts = {name: {"looked_at": part.looked_at, "changed": part.changed} for name, part in parts.items()}
         typer.echo(json.dumps(counts | {"dry_run": dry_run}))
         return
     verb = "would change" if dry_run else "changed"
-    typer.echo(f"values: {found.values.looked_at} checked, {found.values.changed} {verb}")
-    typer.echo(f"readings: {found.readings.looked_at} points checked, {found.readings.changed} {verb}")
-    typer.echo(f"steps: {found.steps.looked_at} commits checked, {found.steps.changed} {verb}")
+    typer.echo(f"values: {result.values.looked_at} checked, {result.values.changed} {verb}")
+    typer.echo(f"readings: {result.readings.looked_at} points checked, {result.readings.changed} {verb}")
+    typer.echo(f"steps: {result.steps.looked_at} commits checked, {result.steps.changed} {verb}")
 
 
 @app.command()
@@ -183,9 +183,9 @@ def detect(
 
     from pullback_cli.db_detect import detect, show
 
-    found, is_whole = detect(url, project)
-    show(found, as_json=as_json)
-    raise typer.Exit(130 if not is_whole else 1 if found else 0)
+    result, is_whole = detect(url, project)
+    show(result, as_json=as_json)
+    raise typer.Exit(130 if not is_whole else 1 if result else 0)
 
 
 app.command("recompute", hidden=True)(rebuild)  # its name in 0.1, for one release more

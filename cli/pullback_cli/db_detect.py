@@ -42,7 +42,7 @@ async def _detect(url: str, project: str | None) -> tuple[Differences, bool]:
         with suppress(ValueError, NotImplementedError):  # not the main thread
             loop.add_signal_handler(number, stop.set)
     database = Database(url, pool_size=1).seeing(ALL_PROJECTS)
-    found: list[tuple[str, Difference]] = []
+    results: list[tuple[str, Difference]] = []
     try:
         async with database.reading() as session:
             try:
@@ -58,25 +58,25 @@ async def _detect(url: str, project: str | None) -> tuple[Differences, bool]:
                     break
             if so_far is not None:
                 async with database.reading() as session:
-                    found += [(name, each) for each in await differences_of(session, so_far)]
+                    results += [(name, each) for each in await differences_of(session, so_far)]
                 typer.echo(f"{name}: {len(so_far.looked_at)} series, {so_far.readings} readings", err=True)
             if stop.is_set():
                 break
     finally:
         await database.close()
-    return found, not stop.is_set()
+    return results, not stop.is_set()
 
 
-def show(found: Differences, *, as_json: bool) -> None:
+def show(result: Differences, *, as_json: bool) -> None:
     """Print differences."""
     if as_json:
-        typer.echo(json.dumps([_as_json(project, each) for project, each in found], indent=2))
+        typer.echo(json.dumps([_as_json(project, each) for project, each in result], indent=2))
         return
-    for project, each in found:
+    for project, each in result:
         what = f"{each.change.case} {each.change.change.variant} {each.change.metric} on {each.change.machine}"
         was = "" if each.was is None else f", was {_in_words(each.was)}"
         typer.echo(f"{SIGNS[each.kind]} {project}  {what}: {_in_words(each.change)}{was}")
-    if not found:
+    if not result:
         typer.echo("no differences from what is stored")
 
 

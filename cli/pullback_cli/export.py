@@ -130,7 +130,7 @@ def export(
     pullback export facts --machine 3 --format json | jq -r .after
     """
     from pullback_cli.exporting.address import address, format_of, parameters
-    from pullback_cli.exporting.downloading import download
+    from pullback_cli.exporting.download import download
 
     given = {
         "project": project,
@@ -163,11 +163,11 @@ def export(
         "origin": origin,
         "awaiting_approval": awaiting_approval,
     }
-    said = parameters(ExportKind(what).value, given)
+    fields = parameters(ExportKind(what).value, given)
     written = format_of(output, None if form is None else form.value)
     if output is None and written == "parquet" and sys.stdout.isatty():
         raise RefusalError("Parquet cannot be printed to a terminal: name a file with -o")
-    got = download(server, token_file, address(ExportKind(what).value, given), [*said, ("format", written)], output)
+    got = download(server, token_file, address(ExportKind(what).value, given), [*fields, ("format", written)], output)
     rows = {"csv": got.lines - 1, "json": got.lines}.get(written)  # Parquet's are known only to who can read it
     if output is not None:
         typer.echo(f"{output}: {'' if rows is None else f'{rows} rows, '}{got.size} bytes of {written}")

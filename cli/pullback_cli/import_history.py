@@ -38,7 +38,7 @@ def import_history(
     from pullback_cli.uploading.request import Uploads
     from pullback_service.errors import RequestError
 
-    said = {
+    parameters = {
         "project": project,
         "machine": machine,
         "branch": branch,
@@ -49,7 +49,7 @@ def import_history(
     try:
         with Uploads(server, token_file) as uploads:
             for piece in pieces_of(path):
-                receipt = uploads.send(piece.body, {**said, **piece.said}, name=f"{path}: {piece.name}")
+                receipt = uploads.send(piece.body, {**parameters, **piece.said}, name=f"{path}: {piece.name}")
                 receipts.append(receipt)
     except RequestError as error:
         raise RefusalError(f"{path}: {error.detail}") from error

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pullback_cli.service_commands import asks
+from pullback_cli.service_commands import service_command
 from pullback_cli.usage_errors import RefusalError
 
 if TYPE_CHECKING:
@@ -37,42 +37,42 @@ def incident() -> None:
     """
 
 
-def _show_found(found: "list[models.IncidentSummary]") -> None:
-    if not found:
+def _show_found(items: "list[models.IncidentSummary]") -> None:
+    if not items:
         typer.echo(
             "there are no such incidents; only commits of the trunk are watched (`pullback project set --trunk`)"
         )
-    for each in found:
+    for each in items:
         typer.echo(_line(each))
 
 
 def _line(each: "models.IncidentSummary | models.IncidentDetail") -> str:
-    said = f"  {each.verdict.verdict}" if each.verdict else ""
+    text = f"  {each.verdict.verdict}" if each.verdict else ""
     assigned = f"  {each.assignee}" if each.assignee else ""
-    return f"{each.id}  {each.state}{said}{assigned}  {each.project}  {each.sentence}"
+    return f"{each.id}  {each.state}{text}{assigned}  {each.project}  {each.sentence}"
 
 
-def _show_whole(found: "models.IncidentDetail") -> None:
-    typer.echo(_line(found))
-    typer.echo(f"  last without  {found.reference.sha}")
-    typer.echo(f"  first with    {found.commit.sha}")
-    if found.merged_into is not None:
-        typer.echo(f"  part of       incident {found.merged_into}")
-    if found.bisection is not None:
-        typer.echo(f"  bisection     {_searched(found.bisection)}")
-    for each in found.evidence:
+def _show_whole(detail: "models.IncidentDetail") -> None:
+    typer.echo(_line(detail))
+    typer.echo(f"  last without  {detail.reference.sha}")
+    typer.echo(f"  first with    {detail.commit.sha}")
+    if detail.merged_into is not None:
+        typer.echo(f"  part of       incident {detail.merged_into}")
+    if detail.bisection is not None:
+        typer.echo(f"  bisection     {_searched(detail.bisection)}")
+    for each in detail.evidence:
         what = " ".join(part for part in (each.case, each.variant, each.metric) if part)
         typer.echo(f"  {each.standing:<10} {what} on {each.machine}: {_known_by(each)}{_size(each)}")
-    for event in found.events:
+    for event in detail.events:
         told = ", announced" if event.told else ""
         by = "" if event.actor is None else f" by {event.actor}"
         because = f": {event.details['because']}" if "because" in event.details else ""
         typer.echo(f"  {event.at.isoformat(timespec='seconds')}  {event.event}{by}{told}{because}")
-    if found.kind in {"worse", "unsteady"}:
-        cases = " ".join(f"--case '{case}'" for case in sorted({each.case for each in found.evidence})[:8])
+    if detail.kind in {"worse", "unsteady"}:
+        cases = " ".join(f"--case '{case}'" for case in sorted({each.case for each in detail.evidence})[:8])
         typer.echo(
-            f"  the same here: pullback compare --against {found.reference.sha[:SHORT_HASH]} "
-            f"--candidate {found.commit.sha[:SHORT_HASH]} --suite standard {cases}"
+            f"  the same here: pullback compare --against {detail.reference.sha[:SHORT_HASH]} "
+            f"--candidate {detail.commit.sha[:SHORT_HASH]} --suite standard {cases}"
         )
 
 
@@ -111,7 +111,7 @@ def _size(each: "models.IncidentChange") -> str:
 
 
 @app.command("list")
-@asks("incident list", _show_found)
+@service_command("incident list", _show_found)
 def list_(
     service: "Client",
     *,
@@ -153,7 +153,7 @@ def list_(
 
 
 @app.command()
-@asks("incident show", _show_whole)
+@service_command("incident show", _show_whole)
 def show(service: "Client", *, incident_id: IncidentId) -> "models.IncidentDetail":
     """Show an incident: its changes with their evidence, what happened to it, and what people said.
 
@@ -168,7 +168,7 @@ def show(service: "Client", *, incident_id: IncidentId) -> "models.IncidentDetai
 
 
 @app.command()
-@asks("incident verdict", _show_whole)
+@service_command("incident verdict", _show_whole)
 def verdict(
     service: "Client",
     *,
@@ -204,7 +204,7 @@ def verdict(
 
 
 @app.command()
-@asks("incident assign", _show_whole)
+@service_command("incident assign", _show_whole)
 def assign(
     service: "Client",
     *,
@@ -229,7 +229,7 @@ def assign(
 
 
 @app.command()
-@asks("incident confirm", _show_whole)
+@service_command("incident confirm", _show_whole)
 def confirm(service: "Client", *, incident_id: IncidentId) -> "models.IncidentDetail":
     """Have an incident measured again in turns, now, even if it was measured before; a job for it that waits or runs is kept.
 
@@ -247,7 +247,7 @@ def confirm(service: "Client", *, incident_id: IncidentId) -> "models.IncidentDe
 
 
 @app.command()
-@asks("incident bisect", _show_whole)
+@service_command("incident bisect", _show_whole)
 def bisect(service: "Client", *, incident_id: IncidentId) -> "models.IncidentDetail":
     """Search for the commit that caused a confirmed incident, again if that was done before.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pullback_cli.measuring_commands import interrupts, progress, telling_once
+from pullback_cli.run_interrupts import interrupts, print_once, progress
 from pullback_cli.usage_errors import RefusalError, needs, note
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def init(
     project = parse_project(text, top)
     if missing := [each for each in workloads or () if not (top / each).is_file()]:
         raise RefusalError(f"--workloads {missing[0]} is not in {top}; leave it out to have {WORKLOAD_FILE} written")
-    found = _functions(project, function, engine)
+    functions = _functions(project, function, engine)
     keeps = (top / files[0]).exists() and not (force and not workloads)
     typer.echo(f"project in {top}")
     for each in guesses.guesses:
@@ -113,7 +113,7 @@ def init(
             f"{error.filename} cannot be written ({error.strerror}); rename the existing file, or fix the permissions of its folder"
         ) from error
     typer.echo(f"wrote {FILE}")
-    status = _write_and_measure(project, guesses, found, engine, keeps=keeps, measure=measure, chosen=function)
+    status = _write_and_measure(project, guesses, functions, engine, keeps=keeps, measure=measure, chosen=function)
     written = " ".join([FILE, *(() if keeps else files)])
     typer.echo(f'next: git add {written} && git commit -m "Measure gradients"')
     typer.echo("then: pullback up, and after your next commit pullback compare --against HEAD~1")
@@ -134,9 +134,9 @@ def _check_text(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        shown = ascii(text.splitlines()[text.count("\n", 0, error.start)])
+        excerpt = ascii(text.splitlines()[text.count("\n", 0, error.start)])
         raise RefusalError(
-            f"{shown} cannot be written into pullback.toml, which is UTF-8; give another by its option, as --name"
+            f"{excerpt} cannot be written into pullback.toml, which is UTF-8; give another by its option, as --name"
         ) from error
 
 
@@ -153,15 +153,15 @@ def _functions(project: "ProjectFile", chosen: str | None, engine: str | None) -
     folders = [project.top / each for each in paths_of(project.build, project.top)]
     if missing := [folder for folder in folders if not folder.is_dir()]:
         raise RefusalError(f"--path {missing[0].relative_to(project.top)} is no folder of {project.top}")
-    found = [each for folder in folders for each in plain_functions(folder, project.top)]
+    functions = [each for folder in folders for each in plain_functions(folder, project.top)]
     if chosen is not None:
-        found = [each for each in found if f"{each.module}:{each.name}" == chosen]
-        if not found:
+        functions = [each for each in functions if f"{each.module}:{each.name}" == chosen]
+        if not functions:
             raise RefusalError(
                 f"--function {chosen} is no function at the top of a module that only computes from arrays and numbers; "
                 "leave it out, and call it in bench/gradients.py"
             )
-    return [each for each in found if engine in {None, each.engine}]
+    return [each for each in functions if engine in {None, each.engine}]
 
 
 def _write_and_measure(
@@ -219,11 +219,13 @@ def _hint_at_gradients(project: "ProjectFile") -> None:
     from pullback_runners.projects.functions import gradient_functions
     from pullback_runners.projects.subjects import paths_of
 
-    found = [each for path in paths_of(project.build, project.top) for each in gradient_functions(project.top / path)]
-    if found:
-        more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+    functions = [
+        each for path in paths_of(project.build, project.top) for each in gradient_functions(project.top / path)
+    ]
+    if functions:
+        more = f" and {len(functions) - _MOST_NAMED} more" if len(functions) > _MOST_NAMED else ""
         typer.echo(
-            f"  found {', '.join(found[:_MOST_NAMED])}{more}, by the name a gradient: to measure it, declare it as a variant in the file, "
+            f"  found {', '.join(functions[:_MOST_NAMED])}{more}, by the name a gradient: to measure it, declare it as a variant in the file, "
             'as docs/engines.md of Pullback shows ("Any callable")'
         )
 
@@ -246,7 +248,7 @@ def _measure(project: "ProjectFile", subject: Any) -> int:
             subject=subject,
             owner=Attribution(project.name, describe_commit(project.top), project.measure.workloads),
             workload_files=files,
-            on_refused=telling_once(),
+            on_refused=print_once(),
             on_progress=tell,
             stop=stop,
         )

@@ -13,7 +13,7 @@ from pullback_cli.jobs.id_completion import ids_that
 from pullback_cli.jobs.output import show_job, show_jobs, show_json, show_whole
 from pullback_cli.options import AsJson, TokenFile
 from pullback_cli.server_option import DEFAULT_SERVER, Server
-from pullback_cli.service_commands import asks
+from pullback_cli.service_commands import service_command
 from pullback_cli.suites import refuse_unknown_suite
 from pullback_cli.uploading.git_log import first_parents, reason_of
 from pullback_cli.usage_errors import RefusalError, needs, note
@@ -64,7 +64,7 @@ def _show_found(jobs: "Sequence[models.JobSummary]") -> None:
 
 
 @app.command("list")
-@asks("job list", _show_found)
+@service_command("job list", _show_found)
 def list_(
     service: "Client",
     *,
@@ -134,21 +134,21 @@ def show(
     pullback job show 12 --follow && echo "there is a result"
     """
     from pullback_cli.jobs.log_output import log_of
-    from pullback_cli.services import asking
+    from pullback_cli.services import connected_client
 
     if follow:
         raise typer.Exit(_followed(job_id, server, token_file))
-    with asking(server, token_file) as service:
+    with connected_client(server, token_file) as service:
         if log:
             for piece in log_of(service, job_id, follow=False):
                 typer.echo(piece.text, nl=False)
             return
-        found = service.read_job(job_id)
-    (show_json if as_json else show_whole)(found)
+        result = service.read_job(job_id)
+    (show_json if as_json else show_whole)(result)
 
 
 @app.command()
-@asks("job create", show_job)
+@service_command("job create", show_job)
 def create(
     service: "Client",
     *,
@@ -187,7 +187,7 @@ def create(
     from pullback_service.client import models
 
     refuse_unknown_suite(suite)
-    wanted: dict[str, object] = {
+    fields: dict[str, object] = {
         "project": project,
         "commit": {**_commit(repository, commit), **({} if fork is None else {"fork": fork})},
         "suite": suite,
@@ -202,14 +202,14 @@ def create(
     if effort != 1:  # a service of an earlier release knows no such key
         if against is None:
             raise RefusalError("--effort is of comparisons; name the other commit with --against")
-        wanted["effort"] = effort
+        fields["effort"] = effort
     if against is not None:
-        wanted["reference"] = _commit(repository, against)
-    return service.create_job(models.JobRequest.model_validate(wanted), force=force)
+        fields["reference"] = _commit(repository, against)
+    return service.create_job(models.JobRequest.model_validate(fields), force=force)
 
 
 @app.command()
-@asks("job cancel")
+@service_command("job cancel")
 def cancel(service: "Client", *, ids: Annotated[list[int], _ids("queued", "leased", "running")], as_json: bool) -> None:
     """Cancel jobs: waiting ones at once, running ones with their next heartbeat; those that have ended are refused.
 
@@ -222,7 +222,7 @@ def cancel(service: "Client", *, ids: Annotated[list[int], _ids("queued", "lease
 
 
 @app.command()
-@asks("job retry")
+@service_command("job retry")
 def retry(service: "Client", *, ids: Annotated[list[int], _ids("failed", "lost", "cancelled")], as_json: bool) -> None:
     """Queue failed, lost or cancelled jobs again, each with three more attempts; their history stays.
 
@@ -235,7 +235,7 @@ def retry(service: "Client", *, ids: Annotated[list[int], _ids("failed", "lost",
 
 
 @app.command()
-@asks("job approve")
+@service_command("job approve")
 def approve(service: "Client", *, ids: Annotated[list[int], _ids("queued")], as_json: bool) -> None:
     """Let jobs of forks run, on machines that accept untrusted ones; look at their commits first.
 
@@ -250,7 +250,7 @@ def approve(service: "Client", *, ids: Annotated[list[int], _ids("queued")], as_
 
 
 @app.command()
-@asks("job priority", show_job)
+@service_command("job priority", show_job)
 def priority(
     service: "Client",
     *,
@@ -282,7 +282,7 @@ def _show_backfill(answer: "models.BackfillAnswer") -> None:
 
 
 @app.command()
-@asks("job backfill", _show_backfill)
+@service_command("job backfill", _show_backfill)
 def backfill(
     service: "Client",
     *,
@@ -370,9 +370,9 @@ def _decide(decision: "Callable[[int], models.JobDetail]", ids: Sequence[int], *
 
 def _commit(repository: Path, revision: str) -> dict[str, object]:
     """The commit as the clone here knows it; of a full hash it need not know anything."""
-    found = first_parents(repository, revision, 1)
-    if found:
-        return found[0]
+    listed = first_parents(repository, revision, 1)
+    if listed:
+        return listed[0]
     if FULL_HASH.fullmatch(revision):
         return {"sha": revision}
     reason = reason_of(repository, "rev-parse", revision)

@@ -62,9 +62,9 @@ def log(
                 raise _unreadable(
                     repository, "rev-parse", revision or name, remedy="name a branch or commit this clone has"
                 )
-            told = models.LogStatement.model_validate({"project": project, "branch": name, "commits": commits})
+            statement = models.LogStatement.model_validate({"project": project, "branch": name, "commits": commits})
             try:
-                receipts.append(client.tell_log(told))
+                receipts.append(client.tell_log(statement))
             except ClientError as error:
                 raise RefusalError(
                     f"branch {name}: {in_options(str(error))}" + ("; check --server" if error.is_transient else "")
@@ -87,12 +87,12 @@ def learnt_in_words(receipt: "models.BranchReceipt") -> str:
 
 
 def _checked_out(repository: Path) -> str:
-    asked = ("symbolic-ref", "--quiet", "--short", "HEAD")
-    found = output_of(repository, *asked)
-    if found is None:
-        raise _unreadable(repository, *asked, remedy="name the branch with --branch")
-    return found.strip()
+    command = ("symbolic-ref", "--quiet", "--short", "HEAD")
+    output = output_of(repository, *command)
+    if output is None:
+        raise _unreadable(repository, *command, remedy="name the branch with --branch")
+    return output.strip()
 
 
-def _unreadable(repository: Path, *asked: str, remedy: str) -> RefusalError:
-    return RefusalError(f"git cannot read {repository} ({reason_of(repository, *asked)}): {remedy}")
+def _unreadable(repository: Path, *command: str, remedy: str) -> RefusalError:
+    return RefusalError(f"git cannot read {repository} ({reason_of(repository, *command)}): {remedy}")

@@ -182,14 +182,14 @@ def set_(
         )
 
     async def change(session: "AsyncSession") -> ProjectSummary:
-        found = await queries.project_by_name(session, name)
+        project_row = await queries.project_by_name(session, name)
         for setting, value in changes.items():
-            setattr(found, setting, value)
+            setattr(project_row, setting, value)
         await session.flush()
         if changes.keys() & {"trunk", "backfill"}:
-            await defer_detection(session, ProjectId(found.id))
+            await defer_detection(session, ProjectId(project_row.id))
         note(session, subject=f"project {name}", project=name, **changes)
-        return ProjectSummary.model_validate(found)
+        return ProjectSummary.model_validate(project_row)
 
     _tell(in_database(url, "project set", change), as_json=as_json)
 

@@ -30,25 +30,25 @@ def changes_in_words(client: "Client", project: str, sha: str) -> str | None:
     from pullback_service.client import ClientError
 
     try:
-        told = client.compare_commits(project=project, head=sha, limit=1)
-        numbers = {name: getattr(told.summary, name) for name, _ in WORDS}
+        compared = client.compare_commits(project=project, head=sha, limit=1)
+        numbers = {name: getattr(compared.summary, name) for name, _ in WORDS}
         if numbers["failed"]:
             numbers["worse"] -= numbers["failed"]
             each = client.compare_commits(project=project, head=sha, limit=_MOST_FAILED, outcome=["failed"]).items
             numbers["failed"] = len({(one.case.label, one.variant, one.machine) for one in each})
         counts = [(numbers[name], words) for name, words in WORDS]
         if not any(count for count, _ in counts[:3]) and any(count for count, _ in counts[3:]):
-            told = client.compare_commits(
+            compared = client.compare_commits(
                 project=project, head=sha, limit=1, outcome=["faster", "less", "likely_faster"]
             )
     except ClientError:
         return None  # the first commit of a project, or a service of an earlier release: nothing is lost by silence
     named = ""
-    if told.items and (worst := told.items[0]).outcome in _SAID:
+    if compared.items and (worst := compared.items[0]).outcome in _SAID:
         named = series_in_words(worst.case.label, worst.variant, worst.metric, worst.outcome, worst.log_ratio)
-    summary = told.summary
+    summary = compared.summary
     return changes_line(
-        told.reference.sha, counts, series=summary.series, not_comparable=summary.not_comparable, named=named
+        compared.reference.sha, counts, series=summary.series, not_comparable=summary.not_comparable, named=named
     )
 
 
@@ -56,9 +56,9 @@ def changes_line(
     reference: str, counts: Sequence[tuple[int, str]], *, series: int, not_comparable: int, named: str
 ) -> str:
     """A line on what changed against a commit: how many of which trend, and one series by name."""
-    said = [f"{count} {words}" for count, words in counts if count]
-    if said:
-        return f"against {reference[:10]}: {', '.join(said)} of {series} series{named and f' ({named})'}"
+    parts = [f"{count} {words}" for count, words in counts if count]
+    if parts:
+        return f"against {reference[:10]}: {', '.join(parts)} of {series} series{named and f' ({named})'}"
     apart = f", {not_comparable} not comparable" if not_comparable else ""
     return f"against {reference[:10]}: no change found in {series} series{apart}"
 

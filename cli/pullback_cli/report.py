@@ -5,7 +5,7 @@ from uuid import UUID
 
 import typer
 
-from pullback_cli.service_commands import asks
+from pullback_cli.service_commands import service_command
 
 if TYPE_CHECKING:
     from pullback_service.client import Client, models
@@ -29,7 +29,7 @@ def _show(found: "models.ReportSummary") -> None:
 
 
 @app.command()
-@asks("report withdraw", _show)
+@service_command("report withdraw", _show)
 def withdraw(
     service: "Client",
     *,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pullback_cli.jobs.output import show_json
-from pullback_cli.service_commands import asks
+from pullback_cli.service_commands import service_command
 from pullback_cli.usage_errors import RefusalError
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pullback_service.client import Client, models
 
 
-@asks("rules")
+@service_command("rules")
 def rules(
     service: "Client",
     *,
@@ -66,12 +66,12 @@ def rules(
 def _file(repository: Path) -> "ProjectFile":
     from pullback_runners.projects.configuration import FILE, find_project
 
-    found = find_project(repository)
-    if found is None:
+    project_row = find_project(repository)
+    if project_row is None:
         raise RefusalError(
             f"there is no {FILE} in {repository.resolve()}: change to the repository, or show the rules in force with --show --project NAME"
         )
-    return found
+    return project_row
 
 
 def _anchor_sha(repository: Path, file: "ProjectFile") -> str | None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pullback_cli import completions
-from pullback_cli.measuring_commands import Interrupts, check_output, interrupts, progress, tell_refused, telling_once
 from pullback_cli.options import AsJson, Cases, Clone, Device, Quiet, Variants
+from pullback_cli.run_interrupts import Interrupts, check_output, interrupts, print_once, print_refusals, progress
 from pullback_cli.usage_errors import RefusalError, needs, note
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def run(
             files = workloads or own.get("workload_files", ())
             listed, refused = list_cases(name, cases, files, device, own.get("subject"))
         _print_cases(listed, as_json=as_json)
-        tell_refused(refused)
+        print_refusals(refused)
         if refused:
             raise typer.Exit(USAGE)
         return
@@ -103,7 +103,7 @@ def run(
     if not (quiet or workloads or engine or commits):
         _say_if_no_project((repository or Path.cwd()).resolve())
 
-    told = telling_once()
+    told = print_once()
 
     def measure(stop: Callable[[], bool], tell: Callable[[Any], None], **what: Any) -> Report:
         own = {"variants": variant, "project": project, "workload_files": workloads}
@@ -165,8 +165,8 @@ def _show(reports: list[Report], output: Path | None, *, one: bool, as_json: boo
 
     changes = changes_between(reports)
     if as_json:
-        told = [None, *(change.document() for change in changes)]
-        typer.echo(json.dumps([{**report, "changes": each} for report, each in zip(reports, told, strict=False)]))
+        documents = [None, *(change.document() for change in changes)]
+        typer.echo(json.dumps([{**report, "changes": each} for report, each in zip(reports, documents, strict=False)]))
         return
     for report in reports:
         print_table(report, None)
@@ -261,19 +261,19 @@ def _measure_commits(
     from pullback_runners.workloads import FIX_IT
 
     project = require_project(repository)
-    found = find_commits(project, wish)
+    result = find_commits(project, wish)
     if folder is not None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RefusalError(f"{folder} cannot be made a folder ({error.strerror}); give -o another") from error
-    _say_what_is_left_out(count_commits(project, wish) - len(found) if ".." in wish else 0, wish)
+    _say_what_is_left_out(count_commits(project, wish) - len(result) if ".." in wish else 0, wish)
     reports: list[Report] = []
     status = 0
-    for number, commit in enumerate(found, start=1):
+    for number, commit in enumerate(result, start=1):
         if stop():
             break
-        typer.echo(f"commit {number} of {len(found)}: {commit['sha'][:10]} {commit['title']}", err=True)
+        typer.echo(f"commit {number} of {len(result)}: {commit['sha'][:10]} {commit['title']}", err=True)
         name = f"{number:03d}-{commit['sha'][:10]}"
         log = None if folder is None else folder / f"{name}.log"
         built = _built_or_told(project, commit, log, tell, stop)
@@ -284,11 +284,11 @@ def _measure_commits(
             report = measure(subject=built.subject, **_measured(project, commit))
         except UsageError as error:
             _write_log(log, error)
-            if number == len(found) and not reports:  # what no commit has is asked for wrongly
+            if number == len(result) and not reports:  # what no commit has is asked for wrongly
                 raise
             status = max(status, CASE_FAILED)
-            said = str(error).replace(FIX_IT, "")  # another commit may be able to load it
-            note(f"commit {commit['sha'][:10]} cannot be measured: {said}")
+            message = str(error).replace(FIX_IT, "")  # another commit may be able to load it
+            note(f"commit {commit['sha'][:10]} cannot be measured: {message}")
             continue
         reports.append(report)
         try:
@@ -325,7 +325,7 @@ def _built_or_told(
         note(str(error))
         _write_log(log, error)
         return None
-    tell_refused(filter(None, [built.warning()]))
+    print_refusals(filter(None, [built.warning()]))
     return built
 
 

@@ -12,13 +12,13 @@ from uuid import UUID
 
 from pullback_cli.receipt_text import WORDS, changes_line, series_in_words
 from pullback_runners.workloads import Case
-from pullback_service.claims import BESIDE, COUNTED_IN_ONE_SESSION, EXACT_METRICS
 from pullback_service.comparisons.judging import Judgement, judge, of_equal_code, trend, urgency
-from pullback_service.measured.code_identity import CodeIdentity, is_equal_code, other_level
+from pullback_service.measured_code.code_identity import CodeIdentity, is_equal_code, other_level
 from pullback_service.quality import quality_of
 from pullback_service.ratio import Ratio
 from pullback_service.readings.reading import Reading, reading_of
 from pullback_service.readings.report_pooling import MeasuredPoint, pool
+from pullback_service.uploaded_claims import BESIDE, COUNTED_IN_ONE_SESSION, EXACT_METRICS
 
 Report = Mapping[str, Any]
 

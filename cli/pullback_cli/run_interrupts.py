@@ -22,19 +22,19 @@ def check_output(output: Path, option: str = "-o") -> None:
         raise RefusalError(f"cannot write {output}; give {option} a file in a writable folder")
 
 
-def tell_refused(sentences: Iterable[str]) -> None:
+def print_refusals(sentences: Iterable[str]) -> None:
     """Say on standard error what cannot be had."""
     for sentence in dict.fromkeys(sentences):
         note(sentence)
 
 
-def telling_once() -> Callable[[Iterable[str]], None]:
-    """As `tell_refused`, for a command that may learn of the same sentence several times."""
+def print_once() -> Callable[[Iterable[str]], None]:
+    """As `print_refusals`, for a command that may learn of the same sentence several times."""
     told: set[str] = set()
 
     def tell(sentences: Iterable[str]) -> None:
         new = [sentence for sentence in sentences if sentence not in told]
-        tell_refused(new)
+        print_refusals(new)
         told.update(new)
 
     return tell

@@ -16,7 +16,9 @@ def _shared(*, server: Server = DEFAULT_SERVER, token_file: TokenFile = None, as
     """The options of all such commands, behind their own."""
 
 
-def asks(name: str, show: Callable[[Any], None] | None = None) -> Callable[[Callable[..., Any]], Callable[..., None]]:
+def service_command(
+    name: str, show: Callable[[Any], None] | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., None]]:
     """Mark a command that is given the client as its first argument and returns the answer, which `show` prints in words.
 
     Without `show` it prints the answer itself, and takes `as_json`.
@@ -25,9 +27,9 @@ def asks(name: str, show: Callable[[Any], None] | None = None) -> Callable[[Call
     def mark(command: Callable[..., Any]) -> Callable[..., None]:
         @functools.wraps(command)
         def asked(*, server: str, token_file: Path | None, as_json: bool, **own: Any) -> None:
-            from pullback_cli.services import asking
+            from pullback_cli.services import connected_client
 
-            with asking(server, token_file) as service:
+            with connected_client(server, token_file) as service:
                 answer = command(service, **own) if show else command(service, as_json=as_json, **own)
             if show:
                 (show_json if as_json else show)(answer)

@@ -33,7 +33,7 @@ def _say_again(details: RetryDetails) -> None:
 
 
 @contextmanager
-def asking(server: str, token_file: Path | None, *, timeout_s: float = TIMEOUT_S) -> Iterator[Client]:
+def connected_client(server: str, token_file: Path | None, *, timeout_s: float = TIMEOUT_S) -> Iterator[Client]:
     """The client for somebody at a prompt: calls are made once, and every error of them is a refusal."""
     try:
         with client_of(server, token_file, timeout_s=timeout_s, attempts=PROMPT_ATTEMPTS) as client:

@@ -42,12 +42,12 @@ def status(
     if server is not None and not _typed_only_data(context):
         raise typer.Exit(_of_service(server, token_file, as_json=as_json))
     folder = data.expanduser().absolute()
-    found = _state_of(folder, read_state(folder))
+    state = _state_of(folder, read_state(folder))
     if as_json:
-        typer.echo(json.dumps(found, indent=2))
+        typer.echo(json.dumps(state, indent=2))
     else:
-        _tell(found)
-    raise typer.Exit(0 if found["running"] else 1)
+        _tell(state)
+    raise typer.Exit(0 if state["running"] else 1)
 
 
 def _typed_only_data(context: typer.Context) -> bool:
@@ -58,35 +58,35 @@ def _typed_only_data(context: typer.Context) -> bool:
 
 def _of_service(server: str, token_file: Path | None, *, as_json: bool) -> int:
     """Tell how a service is doing, wherever it runs; returns the exit code."""
-    from pullback_cli.services import asking
+    from pullback_cli.services import connected_client
     from pullback_service.client import every
 
-    with asking(server, token_file) as service:
-        said = service.report_status()
+    with connected_client(server, token_file) as service:
+        report = service.report_status()
         agents = list(every(service.list_agents))
     silent = [agent for agent in agents if not agent.present]
     if as_json:
-        shown = {"url": server, **said.model_dump(mode="json")}
+        shown = {"url": server, **report.model_dump(mode="json")}
         shown["silent_agents"] = [
             {"name": agent.name, "machine": agent.machine, "last_seen_at": agent.last_seen_at.isoformat()}
             for agent in silent
         ]
         typer.echo(json.dumps(shown, indent=2))
-        return 1 if said.findings else 0
+        return 1 if report.findings else 0
     present = ", ".join(agent.name for agent in agents if agent.present) or "none"
-    waiting, running = (sum(getattr(chore, state) for chore in said.chores) for state in ("waiting", "running"))
-    typer.echo(f"{'all is well' if said.status == 'well' else 'needs attention'}: {server}")
-    typer.echo(f"  workers    {said.workers or 'none'}")
+    waiting, running = (sum(getattr(chore, state) for chore in report.chores) for state in ("waiting", "running"))
+    typer.echo(f"{'all is well' if report.status == 'well' else 'needs attention'}: {server}")
+    typer.echo(f"  workers    {report.workers or 'none'}")
     typer.echo(f"  agents     {present}")
     for agent in silent:
         typer.echo(f"  silent     {agent.name} on {agent.machine} since {agent.last_seen_at:%Y-%m-%d %H:%M} UTC")
     typer.echo(
-        "  jobs       " + (", ".join(f"{count} {state}" for state, count in said.jobs.by_state.items()) or "none")
+        "  jobs       " + (", ".join(f"{count} {state}" for state, count in report.jobs.by_state.items()) or "none")
     )
     typer.echo(f"  chores     {waiting} waiting, {running} running")
-    for finding in said.findings:
+    for finding in report.findings:
         typer.echo(f"  attention  {finding}")
-    return 1 if said.findings else 0
+    return 1 if report.findings else 0
 
 
 def _state_of(folder: Path, state: "UpState | None") -> dict[str, Any]:
@@ -126,13 +126,13 @@ def _ask(url: str) -> dict[str, Any]:
 
     with ServiceApi(url, token=load_settings().token()) as api:
         try:
-            said = api.client.report_status()
+            report = api.client.report_status()
             return {
                 "ready": api.is_ready(),
                 "agents": [agent.name for agent in api.client.list_agents().items],
-                "jobs": said.jobs.by_state,
-                "findings": said.findings,
-                "chores": [chore.model_dump(mode="json") for chore in said.chores],
+                "jobs": report.jobs.by_state,
+                "findings": report.findings,
+                "chores": [chore.model_dump(mode="json") for chore in report.chores],
             }
         except ClientError:
             return {"ready": False}

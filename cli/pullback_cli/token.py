@@ -69,7 +69,7 @@ def create(
 
     async def make(session: "AsyncSession") -> NewToken:
         project_id = ProjectId((await project_by_name(session, project)).id) if project is not None else None
-        stored, shown = await queries.create_token(
+        stored, secret = await queries.create_token(
             session,
             name=chosen,
             scopes=scopes,
@@ -78,7 +78,7 @@ def create(
             lifetime=timedelta(days=expires_in_days) if expires_in_days else None,
         )
         note(session, subject=f"token {stored.token.id}", project=project, name=chosen, scopes=scopes)
-        return NewToken(**TokenSummary.of(stored).model_dump(), token=shown.secret)
+        return NewToken(**TokenSummary.of(stored).model_dump(), token=secret.secret)
 
     made = in_database(url, "token create", make)
     typer.echo(made.model_dump_json(indent=2) if as_json else made.token)
@@ -136,8 +136,8 @@ def revoke(
     from pullback_service.tokens.schemas import TokenSummary
 
     async def end(session: "AsyncSession") -> TokenSummary:
-        found = await queries.valid_token_by_name(session, name)
-        ended = await queries.revoke_token(session, TokenId(found.token.id))
+        row = await queries.valid_token_by_name(session, name)
+        ended = await queries.revoke_token(session, TokenId(row.token.id))
         note(session, subject=f"token {ended.token.id}", project=ended.project, name=name)
         return TokenSummary.of(ended)
 

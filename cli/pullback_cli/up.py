@@ -64,9 +64,9 @@ def up(
         from pullback_cli.supervision.foreground import run_up
 
         raise typer.Exit(run_up(options, settings, suite=suite))
-    state, code, said = start_detached(options, suite=suite)
+    state, code, message = start_detached(options, suite=suite)
     if state is None:
-        sys.stderr.write(said + "\n")
+        sys.stderr.write(message + "\n")
         raise typer.Exit(code)
     typer.echo(
         f"Pullback is ready: {state.url}   (`pullback status` shows what runs, `pullback down` stops it; data in {options.data})"

@@ -69,7 +69,7 @@ def upload(
     from pullback_cli.uploading.request import Uploads
     from pullback_cli.uploading.request_bodies import body_of
 
-    said = {
+    parameters = {
         "project": project,
         "commit": commit,
         "branch": branch,
@@ -87,7 +87,7 @@ def upload(
         try:
             bodies = [body_of(path) for path in paths]  # one that cannot be read is said before anything is sent
             for path, body in zip(paths, bodies, strict=True):
-                receipts.append(_send(uploads, logs, body, said, path))
+                receipts.append(_send(uploads, logs, body, parameters, path))
                 if not as_json:
                     _tell(path, receipts[-1])
                 logs.say(err=as_json)
@@ -100,14 +100,16 @@ def upload(
             _tell_changes(uploads, receipts)
 
 
-def _send(uploads: "Uploads", logs: "_Logs", body: bytes, said: dict[str, Any], path: Path) -> "models.UploadReceipt":
+def _send(
+    uploads: "Uploads", logs: "_Logs", body: bytes, parameters: dict[str, Any], path: Path
+) -> "models.UploadReceipt":
     """Send a file; what it leaves unsaid of the commit is what is checked out here."""
-    from pullback_cli.uploading.request import MissingError
+    from pullback_cli.uploading.request import MissingParameterError
 
-    logs.tell(said["project"], said["branch"], said["commit"])
+    logs.tell(parameters["project"], parameters["branch"], parameters["commit"])
     try:
-        receipt = uploads.send(body, said, name=str(path))
-    except MissingError as missing:
+        receipt = uploads.send(body, parameters, name=str(path))
+    except MissingParameterError as missing:
         if "commit" not in missing.reasons or not checkout.is_one(logs.repository):
             raise
         others = missing.without("commit")  # git knows it
@@ -115,21 +117,23 @@ def _send(uploads: "Uploads", logs: "_Logs", body: bytes, said: dict[str, Any], 
             raise others from missing
         here = checkout.head(logs.repository)
     else:
-        logs.tell(receipt.project, said["branch"] or receipt.branch or logs.branch_of(receipt.commit), receipt.commit)
+        logs.tell(
+            receipt.project, parameters["branch"] or receipt.branch or logs.branch_of(receipt.commit), receipt.commit
+        )
         return receipt
-    if here.dirty and not said["allow_dirty"]:
+    if here.dirty and not parameters["allow_dirty"]:
         raise RefusalError(
             f"{path}: this checkout has uncommitted changes, so {here.sha[:10]} was not measured as it is; commit them, "
             "or add --allow-dirty"
         )
     placed = {
-        **said,
+        **parameters,
         "commit": here.sha,
-        "branch": said["branch"] or here.branch,
+        "branch": parameters["branch"] or here.branch,
         "authored_at": None if here.authored_at is None else datetime.fromisoformat(here.authored_at),
         "dirty": here.dirty or None,
     }
-    logs.tell(said["project"], placed["branch"], here.sha)
+    logs.tell(parameters["project"], placed["branch"], here.sha)
     return uploads.send(body, placed, name=str(path))
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pullback_cli import completions
-from pullback_cli.measuring_commands import tell_refused
 from pullback_cli.options import AsJson
+from pullback_cli.run_interrupts import print_refusals
 from pullback_cli.usage_errors import needs
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def workloads(
     _, errors = load_workload_files(file or ())
     refused = [str(error) for error in errors]
     if name is not None:  # it may be in a file that was refused: then that is the reason
-        tell_refused(refused)
+        print_refusals(refused)
     shown = known_workloads() if name is None else [find_workload(name)]
     suites = tuple(suite.name for suite in SUITES.values() if suite.sizes is None)  # the others have sizes of these
     if as_json:
@@ -60,7 +60,7 @@ def workloads(
     else:
         _print_one(shown[0], suites)
     if name is None:
-        tell_refused(refused)
+        print_refusals(refused)
     if refused:
         raise typer.Exit(USAGE)
 
@@ -85,10 +85,10 @@ def _peers(workload: "Workload") -> list[str]:
     return [*written, *(own for own in workload.variants if own not in written)]
 
 
-def _print_all(shown: Sequence["Workload"], suites: Sequence[str]) -> None:
-    width = max(len(each.name) for each in shown)
+def _print_all(listed: Sequence["Workload"], suites: Sequence[str]) -> None:
+    width = max(len(each.name) for each in listed)
     typer.echo(f"{'workload':<{width}}  {'  '.join(f'{suite:>8}' for suite in suites)}  what it is")
-    for each in shown:
+    for each in listed:
         counts = "  ".join(f"{len(each.cases(suite)):>8}" for suite in suites)
         typer.echo(f"{each.name:<{width}}  {counts}  {each.sentence}")
 

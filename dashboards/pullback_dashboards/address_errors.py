@@ -35,7 +35,7 @@ _NAMED_BY: Mapping[Thing, frozenset[str]] = {
 
 
 @dataclass(frozen=True)
-class OnwardLink:
+class NextLink:
     """A page to go on with."""
 
     text: str
@@ -50,7 +50,7 @@ class ErrorView:
     title: str
     sentence: str
     said: str | None = None
-    onward: tuple[OnwardLink, ...] = ()
+    onward: tuple[NextLink, ...] = ()
     project: str | None = None
     """The project that the address speaks of, where it is certain that there is one."""
     sign_in_href: str | None = None
@@ -91,12 +91,12 @@ def _list(listed: object) -> list[dict[str, object]]:
     return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
 
 
-def _instead(listed: object) -> Iterator[OnwardLink]:
+def _instead(listed: object) -> Iterator[NextLink]:
     """Pages that have what was looked for, as the problem lists them."""
     for one in _list(listed):
         text, address = one.get("text"), one.get("address")
         if isinstance(text, str) and isinstance(address, str):
-            yield OnwardLink(text, address)
+            yield NextLink(text, address)
 
 
 def _missing(request: Request, listed: list[dict[str, object]]) -> MissingObject | None:
@@ -124,13 +124,13 @@ def _impossible(request: Request, listed: list[dict[str, object]], detail: str) 
         return
     for one in listed:
         place, message = str(one["path"]), str(one.get("message"))
-        wanted = message.removeprefix("Give ").rpartition(" instead of ")[0] if message.startswith("Give ") else ""
+        example = message.removeprefix("Give ").rpartition(" instead of ")[0] if message.startswith("Give ") else ""
         name, values = place.removeprefix(_QUERY), request.query_params.getlist(place.removeprefix(_QUERY))
-        said = f"give {wanted}." if wanted else f"{message[:1].lower()}{message[1:]}"
+        remedy = f"give {example}." if example else f"{message[:1].lower()}{message[1:]}"
         if not place.startswith(_QUERY):
-            yield f"“{name.removeprefix('$.')}” in the form is not valid: {said}"
+            yield f"“{name.removeprefix('$.')}” in the form is not valid: {remedy}"
         elif values:
-            yield f"“{name}={_short(values[-1])}” in the address is not valid: {said}"
+            yield f"“{name}={_short(values[-1])}” in the address is not valid: {remedy}"
         else:
             yield f"The address lacks “{name}=”, which this page needs."
 
@@ -169,18 +169,18 @@ def _identified(missing: MissingObject) -> str:
 
 def _onward(
     request: Request, status: int, listed: list[dict[str, object]], missing: MissingObject | None, project: str | None
-) -> Iterator[OnwardLink]:
+) -> Iterator[NextLink]:
     """Links to go on: this page without what is wrong, the page that lists what exists, the overview."""
-    asked = [pair for pair in request.query_params.multi_items() if pair[0] not in _NEEDED]
-    wrong = [name for name, value in asked if _is_wrong(name, value, listed, missing)]
+    parameters = [pair for pair in request.query_params.multi_items() if pair[0] not in _NEEDED]
+    wrong = [name for name, value in parameters if _is_wrong(name, value, listed, missing)]
     if wrong and request.method == "GET":
         names = " and ".join(f"“{name}”" for name in dict.fromkeys(wrong))
-        yield OnwardLink(f"This page without {names}", Address(address_of(request), request).less(*wrong))
+        yield NextLink(f"This page without {names}", Address(address_of(request), request).less(*wrong))
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
-        yield OnwardLink("Reload this page", _whole(request))
+        yield NextLink("Reload this page", _whole(request))
     if missing is not None and not wrong:
         yield from _listing(request, status, missing, project)
-    yield OnwardLink("Back to the overview", links.overview(project or _named(request, missing)))
+    yield NextLink("Back to the overview", links.overview(project or _named(request, missing)))
 
 
 def _named(request: Request, missing: MissingObject | None) -> str | None:
@@ -196,28 +196,28 @@ def _is_wrong(name: str, value: str, listed: list[dict[str, object]], missing: M
     return any(one["path"] in {f"{_QUERY}{part}" for part in (name, name.partition(".")[0], "*")} for one in listed)
 
 
-def _listing(request: Request, status: int, missing: MissingObject, project: str | None) -> Iterator[OnwardLink]:
+def _listing(request: Request, status: int, missing: MissingObject, project: str | None) -> Iterator[NextLink]:
     """Pages that list what there is of such things."""
     match missing.thing:
         case "project":
-            yield OnwardLink("All projects", f"{links.settings()}#projects")
+            yield NextLink("All projects", f"{links.settings()}#projects")
         case "machine":
-            yield OnwardLink("All machines", links.via(links.fleet(), project))
+            yield NextLink("All machines", links.via(links.fleet(), project))
         case "job" | "attempt":
-            yield OnwardLink("All jobs", links.via(links.jobs(), project))
+            yield NextLink("All jobs", links.via(links.jobs(), project))
         case "incident" if name := project or _named(request, missing):
-            yield OnwardLink("All incidents", links.incidents(name))
+            yield NextLink("All incidents", links.incidents(name))
         case "board":
-            yield OnwardLink("All boards", links.via(links.boards(), project))
+            yield NextLink("All boards", links.via(links.boards(), project))
         case "commit" | "branch" if project:
-            yield OnwardLink("Commits to compare", links.compare(project))
+            yield NextLink("Commits to compare", links.compare(project))
         case "report" if status == HTTPStatus.GONE:
-            yield OnwardLink("The report, without its file", links.report(missing.name))
+            yield NextLink("The report, without its file", links.report(missing.name))
         case "report":
-            yield OnwardLink("All machines", links.via(links.fleet(), project))
+            yield NextLink("All machines", links.via(links.fleet(), project))
         case "case" if project and "sha" in request.path_params:
             sha = str(request.path_params["sha"])
-            yield OnwardLink(f"All cases at commit {sha[:_SHORT]}", links.commit(project, sha))
+            yield NextLink(f"All cases at commit {sha[:_SHORT]}", links.commit(project, sha))
 
 
 def _whole(request: Request) -> str:

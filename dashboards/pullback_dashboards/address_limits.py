@@ -27,9 +27,9 @@ async def bounded(request: Request) -> None:
     for name, value in request.query_params.multi_items():
         most = LONGEST_OF.get(name, LONGEST_TEXT)
         if len(value) > most or len(name) > LONGEST_NAME:
-            shown = name if len(name) <= LONGEST_NAME else f"{name[:40]}…"
+            excerpt = name if len(name) <= LONGEST_NAME else f"{name[:40]}…"
             length = max(len(name), len(value))
-            refuse(shown, f"{shown!r} in the address has {length:,} characters; the limit is {most:,}: shorten it.")
+            refuse(excerpt, f"{excerpt!r} in the address has {length:,} characters; the limit is {most:,}: shorten it.")
         if "\0" in value:
             refuse(name, f"{name!r} in the address contains a NUL character (%00): remove it.")
         together += len(name) + len(value)

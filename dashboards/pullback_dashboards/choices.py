@@ -38,9 +38,9 @@ pullback upload report.json --server {base}"""
 """The commands of a page that waits for the first results; `pullback run` alone would measure the workloads that Pullback brings."""
 
 
-def questions(*asked: Question) -> tuple[Question, ...]:
+def questions(*items: Question) -> tuple[Question, ...]:
     """The questions that have more than one answer."""
-    return tuple(question for question in asked if len(question.options) > 1)
+    return tuple(question for question in items if len(question.options) > 1)
 
 
 def question(label: str, options: Iterable[tuple[str, str, bool]]) -> Question:

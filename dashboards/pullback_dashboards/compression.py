@@ -81,8 +81,8 @@ def _takes_gzip(accepted: str) -> bool:
 
 
 def _compressed(body: bytes) -> bytes:
-    held = io.BytesIO()
+    buffer = io.BytesIO()
     name = "a" * secrets.randbelow(_LONGEST_NAME)
-    with gzip.GzipFile(name, "wb", compresslevel=_LEVEL, fileobj=held, mtime=0) as file:
+    with gzip.GzipFile(name, "wb", compresslevel=_LEVEL, fileobj=buffer, mtime=0) as file:
         file.write(body)
-    return held.getvalue()
+    return buffer.getvalue()

@@ -19,9 +19,9 @@ async def coming_from(session: AsyncSession, request: Request) -> str | None:
     """The project that the address carries, or that it narrows the page to, where the reader may see it."""
     for parameter in ("project", links.VIA):
         name = request.query_params.get(parameter)
-        found = await find_project(session, name) if name else None
-        if found is not None:
-            return found.name
+        project_row = await find_project(session, name) if name else None
+        if project_row is not None:
+            return project_row.name
     return None
 
 

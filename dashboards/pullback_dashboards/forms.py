@@ -45,8 +45,8 @@ class Form:
         """A field that is one of the choices: what is missing or something else is taken for none of them."""
         text = self.text(name)
         if text not in choices:
-            found = f"is {text[:_MOST_SAID]!r}" if text else "is missing"
-            _refuse(name, f"The form field {name!r} {found}: give one of {', '.join(choices)}.")
+            complaint = f"is {text[:_MOST_SAID]!r}" if text else "is missing"
+            _refuse(name, f"The form field {name!r} {complaint}: give one of {', '.join(choices)}.")
         return text
 
     def needs(self, *names: str) -> None:
@@ -69,9 +69,9 @@ def checked(schema: type[Schema], values: Mapping[str, Any]) -> Schema:
     try:
         return schema.model_validate(values)
     except ValidationError as error:
-        found = [
+        results = [
             FieldError(path=".".join(str(step) for step in one["loc"]) or "form", message=message_of(one))
             for one in error.errors()
         ]
-        first = found[0]
-        raise InvalidInputError(f"{first['path']}: {first['message']}", errors=found) from error
+        first = results[0]
+        raise InvalidInputError(f"{first['path']}: {first['message']}", errors=results) from error

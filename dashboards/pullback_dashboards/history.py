@@ -12,11 +12,11 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeAlias
 
 from pullback_dashboards.wording import factors
-from pullback_service.claims import BASELINE, outcome_of_counts
 from pullback_service.comparisons.judging import UNPAIRED, Judgement
-from pullback_service.measured.code_identity import NOT_TOLD, CodeIdentity
+from pullback_service.measured_code.code_identity import NOT_TOLD, CodeIdentity
 from pullback_service.ratio import NO_RATIO, Ratio
 from pullback_service.readings.reading import Mark, Reading
+from pullback_service.uploaded_claims import BASELINE, outcome_of_counts
 
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)")
 TIERS = ("unfused", "fused", "stateful", "native")

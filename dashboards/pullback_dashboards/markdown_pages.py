@@ -232,14 +232,14 @@ class _Writer:
 
 
 def _reaching_down(below: dict[int, tuple[int, tuple[str, bool]]], column: int) -> list[tuple[str, bool]]:
-    found = []
+    results = []
     while column in below:
         left, cell = below.pop(column)
         if left > 1:
             below[column] = (left - 1, cell)
-        found.append(cell)
+        results.append(cell)
         column += 1
-    return found
+    return results
 
 
 def _descendants(node: _Node) -> Iterator[_Node]:

@@ -57,8 +57,8 @@ class Address:
     def with_all(self, changes: Mapping[str, str | None]) -> str:
         """With one value for each of some names, or with none."""
         places = () if changes.keys() <= {*_PLACES} else _PLACES
-        kept = self.without(*changes, *places)
-        return self._written((*kept, *((name, value) for name, value in changes.items() if value is not None)))
+        remaining = self.without(*changes, *places)
+        return self._written((*remaining, *((name, value) for name, value in changes.items() if value is not None)))
 
     def only(self, names: Sequence[str]) -> str:
         """With nothing but some names."""

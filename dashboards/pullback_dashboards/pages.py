@@ -99,12 +99,12 @@ async def static(digest: str, name: str, request: Request) -> Response:
     """An asset, cached for ever under its hash; an old hash still finds the present file, for a minute."""
     if name not in NAMES:
         raise NotFoundError(f"There is no file {name!r} among the pages' assets.")
-    found = asset(name)
+    file = asset(name)
     headers = {
-        "cache-control": "public, max-age=31536000, immutable" if digest == found.digest else "public, max-age=60",
+        "cache-control": "public, max-age=31536000, immutable" if digest == file.digest else "public, max-age=60",
         "vary": "accept-encoding",
         "x-content-type-options": "nosniff",
     }
     if "gzip" in request.headers.get("accept-encoding", ""):
-        return Response(found.gzipped, media_type=found.media_type, headers=headers | {"content-encoding": "gzip"})
-    return Response(found.body, media_type=found.media_type, headers=headers)
+        return Response(file.gzipped, media_type=file.media_type, headers=headers | {"content-encoding": "gzip"})
+    return Response(file.body, media_type=file.media_type, headers=headers)

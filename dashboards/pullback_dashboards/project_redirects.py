@@ -18,12 +18,12 @@ async def redirect_to_project(
     request: Request, session: AsyncSession, address: Callable[[str], str], *, title: str, nothing: str
 ) -> Response:
     """There, with everything else that was asked for; where there is no project, a page that says `nothing` and what to do."""
-    asked = [(name, value) for name, value in request.query_params.multi_items() if name != "project"]
+    parameters = [(name, value) for name, value in request.query_params.multi_items() if name != "project"]
     wanted = request.query_params.get("project")
-    found = await newest_project(session) if wanted is None else await project_by_name(session, wanted)
-    if found is None:
+    project_row = await newest_project(session) if wanted is None else await project_by_name(session, wanted)
+    if project_row is None:
         command = FIRST_STEPS.format(base=base_of(request))
         why = EmptyPage("No projects yet", (nothing, FIRST_REPORT), command)
         return page(request, "nothing.html", title=title, nothing=why, scripts=("copy.js",))
-    there = address(found.name)
-    return RedirectResponse(f"{there}?{urlencode(asked)}" if asked else there, status_code=307)
+    there = address(project_row.name)
+    return RedirectResponse(f"{there}?{urlencode(parameters)}" if parameters else there, status_code=307)

@@ -20,7 +20,7 @@ from markupsafe import Markup, escape
 from pullback_dashboards import links
 from pullback_dashboards.assets import asset
 from pullback_dashboards.charts.noise import Floor, noise
-from pullback_dashboards.charts.palette import look_of
+from pullback_dashboards.charts.palette import line_style_of
 from pullback_dashboards.charts.raster import png
 from pullback_dashboards.charts.static_chart import COLOURS_HASH, NARROWEST, WIDEST
 from pullback_dashboards.charts.strip import Groups, strip
@@ -331,7 +331,7 @@ def _templates() -> Environment:
         trim_blocks=True,
         extensions=[_IndentationRemover],
     )
-    environment.globals |= {"links": links, "asset": _address_of_asset, "look_of": look_of}
+    environment.globals |= {"links": links, "asset": _address_of_asset, "line_style_of": line_style_of}
     environment.filters |= {
         "asset": _address_of_asset,
         "moment": moment,

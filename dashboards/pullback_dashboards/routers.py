@@ -6,10 +6,10 @@ from typing import Any
 from fastapi import APIRouter, Depends
 
 from pullback_dashboards.address_limits import bounded
-from pullback_service.routers import EVERY_ROUTE, LateRoute
+from pullback_service.routers import EVERY_ROUTE, LazyRoute
 
 
-def page_router(*dependencies: Callable[..., Any], route_class: type[LateRoute] = LateRoute) -> APIRouter:
+def page_router(*dependencies: Callable[..., Any], route_class: type[LazyRoute] = LazyRoute) -> APIRouter:
     """A router of pages: of callers who are known, at addresses within their limits, then of what else is asked first."""
     return APIRouter(
         route_class=route_class,

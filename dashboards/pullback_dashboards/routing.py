@@ -11,13 +11,13 @@ from urllib.parse import unquote
 
 from starlette.routing import Match
 
-from pullback_service.routers import LateRoute
+from pullback_service.routers import LazyRoute
 
 _SLASH: Final = "\udc2f"
 """Stands for a slash inside a name while a route is looked for: half of a surrogate pair, which no name can hold."""
 
 
-class WholeNames(LateRoute):
+class RawNamesRoute(LazyRoute):
     """A route whose names are those of the address as it was sent."""
 
     def matches(self, scope: MutableMapping[str, Any]) -> tuple[Match, MutableMapping[str, Any]]:
@@ -26,11 +26,11 @@ class WholeNames(LateRoute):
         if b"%2f" not in raw.lower():
             return super().matches(scope)
         path = raw.decode("ascii").replace("%2F", _SLASH).replace("%2f", _SLASH)
-        match, found = super().matches({**scope, "path": unquote(path)})
+        match, scope_found = super().matches({**scope, "path": unquote(path)})
         if match is Match.NONE:
-            return match, found
+            return match, scope_found
         names = {
             name: value.replace(_SLASH, "/") if isinstance(value, str) else value
-            for name, value in found["path_params"].items()
+            for name, value in scope_found["path_params"].items()
         }
-        return match, {**found, "path_params": names}
+        return match, {**scope_found, "path_params": names}

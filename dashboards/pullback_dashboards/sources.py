@@ -28,7 +28,7 @@ from pullback_service.readings.reading import Reading
 from pullback_service.series import queries
 from pullback_service.series.overview_data import KnownCase, KnownMetric, LineReading
 from pullback_service.series.queries import CommitFacts, FailedCase, MeasuringMachine
-from pullback_service.steps.queries import KnownStep, StepSeries
+from pullback_service.steps.queries import StepSeries, StepWithReadings
 
 
 async def machines_of(session: AsyncSession, project_id: ProjectId) -> Sequence[MeasuringMachine]:
@@ -52,7 +52,7 @@ def commit_of(facts: CommitFacts) -> Commit:
     return Commit(facts.sha, facts.title, facts.author, facts.authored_at, facts.branch, facts.id)
 
 
-def with_steps(history: History, steps: Iterable[KnownStep]) -> History:
+def with_steps(history: History, steps: Iterable[StepWithReadings]) -> History:
     """The history with what is stored of its steps, and what uploads say of its commits.
 
     What is timed of an engine's peers moves with the machine alone, and is left out.
@@ -70,14 +70,14 @@ def with_steps(history: History, steps: Iterable[KnownStep]) -> History:
     )
 
 
-def _verdict(one: KnownStep) -> tuple[Pair, Judgement]:
+def _verdict(one: StepWithReadings) -> tuple[Pair, Judgement]:
     assert one.before is not None and one.now is not None  # noqa: S101, PT018 - whoever asks has looked
     reports = one.before.report_id, one.now.report_id
     return (one.series.case, one.series.variant, one.series.metric, *reports), one.judgement
 
 
 def lines_of_news(
-    steps: Iterable[KnownStep],
+    steps: Iterable[StepWithReadings],
     measured: Iterable[LineReading],
     failures: Sequence[FailedCase],
     places: Mapping[int, int],
@@ -168,7 +168,7 @@ def _with_failures(
     return [(case_id, replace(line, results=tuple(row))) for case_id, line, row in struck]
 
 
-def claim_of(known: KnownStep, place: int) -> Claim:
+def claim_of(known: StepWithReadings, place: int) -> Claim:
     """The claim about the commit at a place and another one, which an upload compared."""
     series, judgement = known.series, known.judgement
     return Claim(

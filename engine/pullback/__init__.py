@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from pullback.compiling.plan import compile  # noqa: A004 (the public name)
     from pullback.compiling.tiered import grad, value_and_grad
     from pullback.compiling.tracing import trace
-    from pullback.control.branching import cond, switch
-    from pullback.control.checkpointing import checkpoint
-    from pullback.control.looping import fori_loop, while_loop
-    from pullback.control.scanning import scan
+    from pullback.control.checkpoints import checkpoint
+    from pullback.control.conditionals import cond, switch
+    from pullback.control.loops import fori_loop, while_loop
+    from pullback.control.scans import scan
     from pullback.custom import primitive
     from pullback.devices import device, fetch, precision, put
     from pullback.packing import pack
@@ -81,9 +81,9 @@ __all__ = [
 _HOMES = {
     "Block": "pullback.blocks:Block",
     "TIERS": "pullback.tiers:TIERS",
-    "checkpoint": "pullback.control.checkpointing:checkpoint",
+    "checkpoint": "pullback.control.checkpoints:checkpoint",
     "compile": "pullback.compiling.plan:compile",
-    "cond": "pullback.control.branching:cond",
+    "cond": "pullback.control.conditionals:cond",
     "contexts": "pullback.contexts",
     "cut": "pullback.transforms.constants:cut",
     "debug": "pullback.debug",
@@ -91,7 +91,7 @@ _HOMES = {
     "elementwise": "pullback.transforms.elementwise_maps:elementwise",
     "errors": "pullback.errors",
     "fetch": "pullback.devices:fetch",
-    "fori_loop": "pullback.control.looping:fori_loop",
+    "fori_loop": "pullback.control.loops:fori_loop",
     "grad": "pullback.compiling.tiered:grad",
     "hessian": "pullback.transforms.jacobians:hessian",
     "hvp": "pullback.transforms.jacobians:hvp",
@@ -108,10 +108,10 @@ _HOMES = {
     "register_pytree_node": "pullback.trees:register_pytree_node",
     "put": "pullback.devices:put",
     "rule": "pullback.rule",
-    "scan": "pullback.control.scanning:scan",
+    "scan": "pullback.control.scans:scan",
     "scipy": "pullback.scipy",
     "stop_gradient": "pullback.transforms.constants:stop_gradient",
-    "switch": "pullback.control.branching:switch",
+    "switch": "pullback.control.conditionals:switch",
     "testing": "pullback.testing",
     "threads": "pullback.backends.native.threads:threads",
     "tier": "pullback.tiers:tier",
@@ -121,7 +121,7 @@ _HOMES = {
     "value_and_grad": "pullback.compiling.tiered:value_and_grad",
     "vjp": "pullback.transforms.linearization:vjp",
     "vmap": "pullback.transforms.batching:vmap",
-    "while_loop": "pullback.control.looping:while_loop",
+    "while_loop": "pullback.control.loops:while_loop",
 }
 
 #: Names of JAX, autograd and torch, and what does the same here.

@@ -26,11 +26,11 @@ def describe_commit(checkout: Path) -> dict[str, Any] | None:
 def describe_revision(repository: Path, revision: str) -> dict[str, Any] | None:
     """Return the commit object for whatever git takes for one commit, or None if it takes it for none."""
     sha = output_of(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-    shown = None if not sha else output_of(repository, "show", "--no-patch", f"--format={FIELDS}", sha)
-    if shown is None:
+    output = None if not sha else output_of(repository, "show", "--no-patch", f"--format={FIELDS}", sha)
+    if output is None:
         return None
     return {
-        **read_fields(shown),
+        **read_fields(output),
         "branch": output_of(repository, "symbolic-ref", "--quiet", "--short", "HEAD"),
         "dirty": False,
     }
@@ -51,7 +51,7 @@ def read_fields(text: str) -> dict[str, Any]:
 def stated_time(text: str) -> str | None:
     """A time as git writes it; None of what is no time, or one outside the calendar of the service."""
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return text if _EARLIEST <= found < _LATEST else None
+    return text if _EARLIEST <= time < _LATEST else None

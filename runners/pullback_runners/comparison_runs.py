@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pullback_runners.errors import LoadError, NoRoomError, UsageError, VariantError
+from pullback_runners.errors import DeviceMemoryError, LoadError, UsageError, VariantError
 from pullback_runners.measurement.comparison import CANDIDATE, REFERENCE, Comparison, compare_members
 from pullback_runners.measurement.device import measured_device
 from pullback_runners.measurement.member import Member
@@ -62,8 +62,8 @@ def compare_commits(
     measured = () if equal_code and not measure_equal else choice.cases
     pairs = [(case, variant) for case in measured for variant in (variants or usual or choice.variants(case.workload))]
 
-    with measured_device(device, is_held=holds_device) as found:
-        with begin_run(choice, found, timeout_s, stop, on_progress, checks_outside=choice.of_engine) as (
+    with measured_device(device, is_held=holds_device) as on_device:
+        with begin_run(choice, on_device, timeout_s, stop, on_progress, checks_outside=choice.of_engine) as (
             run,
             settings,
         ):
@@ -71,7 +71,7 @@ def compare_commits(
             steps = Steps(len(pairs) * (1 + chosen.groups), on_progress)
             complete = True
             absent = 0
-            no_room: list[NoRoomError] = []
+            no_room: list[DeviceMemoryError] = []
             try:
                 for number, (case, variant) in enumerate(pairs):
                     comparison = Comparison(
@@ -92,7 +92,7 @@ def compare_commits(
                         compare_members(
                             comparison, chosen, settings, group_steps.begin, min(most_s, chosen.comparison_s)
                         )
-                    except NoRoomError as error:  # the others may have room
+                    except DeviceMemoryError as error:  # the others may have room
                         comparisons.pop()
                         no_room.append(error)
                         on_refused([str(error)])
@@ -139,7 +139,7 @@ def compare_commits(
             project=project,
             commit=dict(candidate.commit),
             reference=dict(reference.commit),
-            device=found,
+            device=on_device,
             slices=throttled_slices(measured_groups),
         )
         by_case = {case: [each for each in comparisons if each.case == case] for case in choice.cases}
@@ -194,8 +194,8 @@ def _choose_for_both(
     try:
         choice = choose_for(candidate.subject, suite, patterns, files, device)
     except LoadError as error:
-        said = _told(str(error), candidate)
-        raise LoadError(f"commit {_sha(candidate)} cannot be measured: {said}", error.log) from error
+        message = _told(str(error), candidate)
+        raise LoadError(f"commit {_sha(candidate)} cannot be measured: {message}", error.log) from error
     except UsageError as error:
         raise UsageError(_told(str(error), candidate)) from error
     if candidate.subject.has_engine:
@@ -203,9 +203,9 @@ def _choose_for_both(
     try:
         older = choose_for(reference.subject, suite, patterns, files, device)
     except UsageError as error:
-        said = _told(str(error), candidate).replace(FIX_IT, "")  # the candidate could load it
-        told = f"the reference {_sha(reference)} has none of the workloads: {said}; pass --workloads with a file that both commits can run"
-        raise (LoadError(told, error.log) if isinstance(error, LoadError) else UsageError(told)) from error
+        message = _told(str(error), candidate).replace(FIX_IT, "")  # the candidate could load it
+        text = f"the reference {_sha(reference)} has none of the workloads: {message}; pass --workloads with a file that both commits can run"
+        raise (LoadError(text, error.log) if isinstance(error, LoadError) else UsageError(text)) from error
     for remark in choice.remarks(candidate.subject):
         raise UsageError(remark)
     for own, other, built in ((choice, older, reference), (older, choice, candidate)):

@@ -31,7 +31,7 @@ class LoadError(UsageError):
         self.log = log
 
 
-class NoRoomError(UsageError):
+class DeviceMemoryError(UsageError):
     """Processes that do not fit on a device together; `may_pass` where they would if others let go of its memory."""
 
     def __init__(self, message: str, *, may_pass: bool) -> None:

@@ -131,8 +131,8 @@ def is_clone(folder: Path) -> bool:
 
 def top_of(repository: Path) -> Path:
     """The folder at the top of a clone, of which any folder may be named; a bare clone, or none, is its own."""
-    found = git(repository, "rev-parse", "--show-toplevel") if is_clone(repository) else None
-    top = found.stdout.decode(errors="surrogateescape").removesuffix("\n") if found and found.returncode == 0 else ""
+    output = git(repository, "rev-parse", "--show-toplevel") if is_clone(repository) else None
+    top = output.stdout.decode(errors="surrogateescape").removesuffix("\n") if output and output.returncode == 0 else ""
     return Path(top) if top else repository
 
 

@@ -26,17 +26,20 @@ class Progress:
     def from_json(cls, line: bytes) -> Self:
         """Progress as a process wrote it on a line; ValueError if it is none."""
         try:
-            told = json.loads(line)
+            content = json.loads(line)
         except RecursionError as error:
             raise ValueError("nested too deeply") from error
-        if not isinstance(told, dict) or set(told) != {"phase", "done", "total", "message", "case"}:
+        if not isinstance(content, dict) or set(content) != {"phase", "done", "total", "message", "case"}:
             raise ValueError("not the members of progress")
-        steps, words = (told["done"], told["total"]), (told["phase"], told["message"], told["case"] or "")
+        steps, words = (
+            (content["done"], content["total"]),
+            (content["phase"], content["message"], content["case"] or ""),
+        )
         if not all(type(each) is int and 0 <= each < _MOST_STEPS for each in steps):
             raise ValueError("steps that nobody counts")
         if not all(isinstance(each, str) and len(each) <= _LONGEST_WORDS for each in words):
             raise ValueError("no words of progress")
-        return cls(**told)
+        return cls(**content)
 
 
 def ignore_progress(_: Progress) -> None:
@@ -63,11 +66,11 @@ class GroupSteps:
         self._steps, self._expected, self._name, self._case = steps, expected, name, case
         self._done = 0
 
-    def begin(self, group: int, wanted: int) -> None:
+    def begin(self, group: int, most: int) -> None:
         """A group begins."""
-        self._steps.total += wanted - self._expected
-        self._expected = wanted
-        self._steps.say("measure", f"{self._name}: group {group} of {wanted}", self._case)
+        self._steps.total += most - self._expected
+        self._expected = most
+        self._steps.say("measure", f"{self._name}: group {group} of {most}", self._case)
         self._steps.done += 1
         self._done += 1
 

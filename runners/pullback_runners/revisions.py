@@ -83,6 +83,6 @@ def uncommitted_changes(project: ProjectFile, files: Sequence[str] = ()) -> list
     Python's bytecode and what an installation notes beside the sources are none, for a repository need not ignore them.
     """
     leftovers = (f":(exclude,glob)**/{each}/**" for each in ("__pycache__", "*.egg-info"))
-    asked = [*(files or files_of(project.build, project.top)), *leftovers]
-    status = git(project.top, "status", "--porcelain", "--untracked-files=all", "--", *asked)
+    paths = [*(files or files_of(project.build, project.top)), *leftovers]
+    status = git(project.top, "status", "--porcelain", "--untracked-files=all", "--", *paths)
     return [line[3:] for line in status.stdout.decode(errors="replace").splitlines()]

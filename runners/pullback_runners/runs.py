@@ -65,7 +65,7 @@ def begin_run(
     """
     on_progress(Progress("preflight", 0, 1, "looking at the machine"))
     run = Run()
-    with tempfile.TemporaryDirectory(prefix="pullback-") as kept, OracleProcess() as oracle:
+    with tempfile.TemporaryDirectory(prefix="pullback-") as folder, OracleProcess() as oracle:
         yield (
             run,
             WorkerSettings(
@@ -74,7 +74,7 @@ def begin_run(
                 timeout_s,
                 stop,
                 modules=choice.modules,
-                kept=Path(kept),
+                kept=Path(folder),
                 check=oracle.check if checks_outside else None,
                 device=device,
             ),
@@ -139,7 +139,7 @@ def run_suite(
         raise UsageError(refused[0] if refused else "no variant is left to be measured; name one with --variant")
     everything = dict.fromkeys(variant for names in wanted.values() for variant in names)
     without_form = _without_form([variant for variant in everything if variant not in variants], device)
-    with measured_device(device, is_held=holds_device) as found:
+    with measured_device(device, is_held=holds_device) as on_device:
         engine = _engine_folder(engine_dir)
         measured = (
             belonging_of_engine(_package(engine)) if commit is None else Attribution(ENGINE_PROJECT, dict(commit))
@@ -156,7 +156,7 @@ def run_suite(
             # Of a file of somebody's own nobody knows which files of its repository it runs.
             subject = replace(subject, digest=engine_digest(_package(engine)) if owner is measured else None)
         is_of_commit = bool(subject.paths) and subject.has_engine
-        with begin_run(choice, found, timeout_s, stop, on_progress, checks_outside=is_of_commit) as (run, settings):
+        with begin_run(choice, on_device, timeout_s, stop, on_progress, checks_outside=is_of_commit) as (run, settings):
             steps = Steps(len(choice.cases) * (1 + chosen_suite.groups), on_progress)
             results: list[CaseResult] = []
             complete = True
@@ -207,7 +207,7 @@ def run_suite(
             harness,
             project=project or owner.project,
             commit=owner.commit,
-            device=found,
+            device=on_device,
             slices=throttled_slices(measured_groups),
         )
         is_busy = head["harness"]["quality"] != "clean"

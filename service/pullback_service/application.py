@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from pullback_service import health, problems
 from pullback_service.access.authentication import Authenticator
 from pullback_service.access.budgets import Budgets
-from pullback_service.body_limits import Bodies
+from pullback_service.body_limits import BodyMemory
 from pullback_service.database import Database
 from pullback_service.endpoints.agents import router as agents
 from pullback_service.endpoints.audit import router as audit
@@ -32,14 +32,14 @@ from pullback_service.endpoints.status import router as status
 from pullback_service.endpoints.tokens import router as tokens
 from pullback_service.exports.downloads import Downloads
 from pullback_service.head_requests import HeadRequests
-from pullback_service.jobs.log_waits import LogWaits
-from pullback_service.jobs.wakeups import JobListener
+from pullback_service.jobs.job_listener import JobListener
+from pullback_service.jobs.log_long_poll import LogWaits
 from pullback_service.machines.noise_cache import NoiseMemory
 from pullback_service.metrics import Metrics
 from pullback_service.middleware import RequestMiddleware
 from pullback_service.openapi import describe
 from pullback_service.readiness import Readiness
-from pullback_service.reports.intake import Intake
+from pullback_service.reports.upload_queue import UploadQueue
 from pullback_service.request_turns import FileTurns, ReadingTurns
 from pullback_service.roles import ALL_PROJECTS
 from pullback_service.routers import EVERY_ROUTE
@@ -64,7 +64,7 @@ def create_service(settings: Settings | None = None) -> FastAPI:
         database = Database(url, pool_size=settings.pool_size)
         listener = JobListener(database.seeing(ALL_PROJECTS))
         listener.open()
-        waits, intake = LogWaits(settings.max_streams), Intake(database)
+        waits, intake = LogWaits(settings.max_streams), UploadQueue(database)
         metrics.streams.set_function(lambda: waits.held)
         app.state.runtime = Runtime(
             settings,
@@ -76,7 +76,7 @@ def create_service(settings: Settings | None = None) -> FastAPI:
             intake,
             ReadingTurns(max(1, settings.pool_size // 2)),
             FileTurns(),
-            Bodies(settings.max_report_bytes),
+            BodyMemory(settings.max_report_bytes),
             Downloads(),
             NoiseMemory(),
             Readiness(database),

@@ -115,8 +115,8 @@ def _run(url: str, program: str, *arguments: str, connect: bool = True) -> None:
         [_program(program), *place, *arguments], capture_output=True, text=True, check=False, env=dict(environment)
     )
     if done.returncode != 0:
-        said = (done.stderr.strip() or f"{program} failed").splitlines()
-        raise SetupError(f"{said[0].removeprefix(f'{program}: ').removeprefix('error: ')} (said by {program}).")
+        lines = (done.stderr.strip() or f"{program} failed").splitlines()
+        raise SetupError(f"{lines[0].removeprefix(f'{program}: ').removeprefix('error: ')} (said by {program}).")
 
 
 def _connection(url: str) -> tuple[tuple[str, ...], Mapping[str, str]]:
@@ -139,7 +139,7 @@ def _program(name: str) -> str:
     """Postgres' program out of the wheel, whose release is at least the server's; else the machine's own."""
     wheel = client_programs()
     shipped = wheel / name if wheel is not None else None
-    found = str(shipped) if shipped is not None and shipped.is_file() else shutil.which(name)
-    if found is None:
+    output = str(shipped) if shipped is not None and shipped.is_file() else shutil.which(name)
+    if output is None:
         raise SetupError(f"{name} is not installed: install Postgres' client programs.")
-    return found
+    return output

@@ -20,7 +20,7 @@ SHARES: Final = 4
 COME_AGAIN_S: Final = 5
 
 
-class Bodies:
+class BodyMemory:
     """The bodies that a process holds."""
 
     def __init__(self, longest_report_bytes: int) -> None:

@@ -57,9 +57,9 @@ def database_of(database: Database, caller: Caller) -> Database:
 
 def caller_of(session: AsyncSession) -> Caller | None:
     """Whose session this is; None for chores."""
-    found = session.info.get("caller")
-    assert found is None or isinstance(found, Caller)  # noqa: S101 - `database_of` alone writes it
-    return found
+    result = session.info.get("caller")
+    assert result is None or isinstance(result, Caller)  # noqa: S101 - `database_of` alone writes it
+    return result
 
 
 def name_of_caller(session: AsyncSession) -> str | None:

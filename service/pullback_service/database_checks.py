@@ -94,9 +94,9 @@ COUNTS = (
 
 def check(url: str) -> list[str]:
     """The errors found in a database; none if it is sound."""
-    found = revisions(url)
-    if not found.match:
-        return [found.remedy]
+    stored_revisions = revisions(url)
+    if not stored_revisions.match:
+        return [stored_revisions.remedy]
     with sync_engine(url).connect() as connection:
         connection.exec_driver_sql(f"SET ROLE {ALL_PROJECTS}")
         connection.exec_driver_sql("SET default_transaction_read_only = on")
@@ -106,11 +106,11 @@ def check(url: str) -> list[str]:
 
 def _projections(url: str) -> Iterator[str]:
     with start_blocking_portal() as portal:
-        found = portal.call(count_wrong, url)
-    if found.readings:
-        yield f"{found.readings} readings do not match the points of their series: run `pullback db rebuild`."
-    if found.steps:
-        yield f"{found.steps} steps do not match the readings of their series: run `pullback db rebuild`."
+        result = portal.call(count_wrong, url)
+    if result.readings:
+        yield f"{result.readings} readings do not match the points of their series: run `pullback db rebuild`."
+    if result.steps:
+        yield f"{result.steps} steps do not match the readings of their series: run `pullback db rebuild`."
 
 
 def _shape(connection: Connection) -> Iterator[str]:

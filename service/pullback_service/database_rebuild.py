@@ -18,10 +18,10 @@ from pullback_service.database import Database
 from pullback_service.ids import ProjectId
 from pullback_service.models.series import Point
 from pullback_service.projects.queries import list_projects, refresh_counts
-from pullback_service.readings.projecting import POINTS_AT_ONCE, project_everything, renew, wrong_readings
+from pullback_service.readings.projection import POINTS_AT_ONCE, project_everything, renew, wrong_readings
 from pullback_service.roles import ALL_PROJECTS
 from pullback_service.rule_version import RULE
-from pullback_service.steps.projecting import judge_everything, renew_steps, wrong_steps
+from pullback_service.steps.projection import judge_everything, renew_steps, wrong_steps
 
 VALUES_AT_ONCE = 5_000
 COMMITS_AT_ONCE = 200
@@ -97,9 +97,9 @@ async def rebuild_readings(session: AsyncSession, *, after_id: int, write: bool)
 
     Of commits that are not projected nothing is wrong; where `write` is said they are projected.
     """
-    found = await statements.rows(session, _COMMITS, {"after": after_id, "most": COMMITS_AT_ONCE})
-    through = accumulate(points for *_, points in found)
-    batch = [row for row, total in zip(found, through, strict=True) if row is found[0] or total <= POINTS_AT_ONCE]
+    rows = await statements.rows(session, _COMMITS, {"after": after_id, "most": COMMITS_AT_ONCE})
+    through = accumulate(points for *_, points in rows)
+    batch = [row for row, total in zip(rows, through, strict=True) if row is rows[0] or total <= POINTS_AT_ONCE]
     points = sum(points for *_, points in batch)
     known = [commit_id for commit_id, is_projected, _ in batch if is_projected]
     wrong = await wrong_readings(session, known)
@@ -113,14 +113,14 @@ async def rebuild_steps(session: AsyncSession, *, after_id: int, write: bool) ->
 
     Of commits that nobody judged yet nothing is wrong; where `write` is said they are left to `judge_everything`.
     """
-    found = await statements.rows(session, _JUDGED_COMMITS, {"after": after_id, "most": COMMITS_AT_ONCE, "rule": RULE})
+    rows = await statements.rows(session, _JUDGED_COMMITS, {"after": after_id, "most": COMMITS_AT_ONCE, "rule": RULE})
     changed = 0
-    for project_id, group in groupby(sorted(found, key=itemgetter(1)), key=itemgetter(1)):
+    for project_id, group in groupby(sorted(rows, key=itemgetter(1)), key=itemgetter(1)):
         wrong = await wrong_steps(session, project_id, [commit_id for commit_id, _, is_judged in group if is_judged])
         if wrong and write:
             await renew_steps(session, project_id, wrong)
         changed += len(wrong)
-    return RebuiltBatch(len(found), changed, found[-1][0] if found else None)
+    return RebuiltBatch(len(rows), changed, rows[-1][0] if rows else None)
 
 
 async def count_wrong(url: str) -> WrongCounts:

@@ -47,10 +47,10 @@ def address_in(host: str) -> Address | None:
 
 def is_private(host: str) -> bool:
     """True for an address that is not public, in whatever form, and for a name that only some network knows."""
-    found = address_in(host)
-    if found is None:
+    addresses = address_in(host)
+    if addresses is None:
         return "." not in host or host.rpartition(".")[2].lower() in _PRIVATE_NAMES
-    return not is_public(found)
+    return not is_public(addresses)
 
 
 def is_public(address: Address) -> bool:
@@ -73,8 +73,8 @@ def is_allowed(address: Address, networks: Iterable[Network]) -> bool:
 
 async def resolve(host: str, port: int) -> Sequence[Address]:
     """The addresses of a host, as the system's resolver answers."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(ip_address(str(place[0])) for *_, place in found))
+    addresses = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(ip_address(str(place[0])) for *_, place in addresses))
 
 
 async def addresses_to_connect(
@@ -85,15 +85,15 @@ async def addresses_to_connect(
     One that is neither public nor in an allowed network refuses the host.
     """
     try:
-        found = await resolver(host, port)
+        addresses = await resolver(host, port)
     except OSError as error:
         raise NoAddressError(f"{host} has no address ({error.strerror or error})") from error
-    for address in found:
+    for address in addresses:
         if not (is_public(address) or is_allowed(address, networks)):
             raise NoAddressError(
                 f"{host} is at {address}, which is a private address: give a public address, or let the operator "
                 "add the network to PULLBACK_ALLOW_NETWORKS"
             )
-    if not found:
+    if not addresses:
         raise NoAddressError(f"{host} has no address")
-    return found
+    return addresses

@@ -33,9 +33,9 @@ async def report_liveness() -> Health:
 @router.get("/readyz", response_model=Health)
 async def report_readiness(readiness: Annotated[Readiness, instance_of(Readiness)]) -> Health | Response:
     """The database answers and has the shape this release works with; asked once a second at most."""
-    found = await readiness.ask()
-    if not found.serves:
-        return not_migrated(found.remedy)
+    result = await readiness.ask()
+    if not result.serves:
+        return not_migrated(result.remedy)
     return Health(status="ready")
 
 

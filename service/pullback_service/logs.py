@@ -16,8 +16,8 @@ TRACEBACKS = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
 
 def request_id() -> str | None:
     """The id of the request that is being served, by which its lines are found."""
-    found = structlog.contextvars.get_contextvars().get("request_id")
-    return None if found is None else str(found)
+    result = structlog.contextvars.get_contextvars().get("request_id")
+    return None if result is None else str(result)
 
 
 def configure_logs(settings: Settings) -> None:

@@ -130,12 +130,12 @@ def _dressed(scope: Scope, answer: Response) -> Response:
     if dress is None:
         return answer
     try:
-        found = dress(Request(scope), answer)
+        headers = dress(Request(scope), answer)
     except Exception as error:  # noqa: BLE001 - whatever is wrong with the page of an error, the error is told
         logger.error("unexpected_error", path=scope["path"], exc_info=error)
         return answer
-    assert isinstance(found, Response)  # noqa: S101 - as the pages have it
-    return found
+    assert isinstance(headers, Response)  # noqa: S101 - as the pages have it
+    return headers
 
 
 def _request_id(given: bytes) -> str:

@@ -101,10 +101,10 @@ def downgrade(url: str, revision: str) -> None:
 @cache
 def head() -> str:
     """The revision this release works with: all migrations are read for it, once."""
-    found = ScriptDirectory(str(folder())).get_current_head()
-    if found is None:
+    result = ScriptDirectory(str(folder())).get_current_head()
+    if result is None:
         raise MigrationError(f"There are no migrations in {folder()}: the installation is damaged.")
-    return found
+    return result
 
 
 def revisions(url: str) -> Revisions:
@@ -117,14 +117,14 @@ async def revisions_now(database: Database) -> Revisions:
     """The same through the connections of a service that runs."""
     try:
         async with database.reading() as session:
-            found = (await session.execute(text(_REVISION))).first()
+            row = (await session.execute(text(_REVISION))).first()
     except ProgrammingError:
-        found = None  # the table is not there yet
+        row = None  # the table is not there yet
     except OperationalError as error:
         if not lacks_role(error):
             raise
-        found = None
-    current, oldest_served = found or (None, None)
+        row = None
+    current, oldest_served = row or (None, None)
     return Revisions(current, head(), oldest_served)
 
 
@@ -148,12 +148,12 @@ def warn_unless_fit(url: str) -> None:
     """A line in the log where the database is not as this release needs it. One that is away is told of when it is used."""
     try:
         with _connect(url) as connection:
-            found = Revisions(_current(connection), head(), connection.scalar(text(_OLDEST_SERVED)))
+            stored_revisions = Revisions(_current(connection), head(), connection.scalar(text(_OLDEST_SERVED)))
             major = _server_major(connection)
     except SetupError:
         return
-    if not found.serves:
-        logger.warning("database_not_migrated", reason=found.remedy)
+    if not stored_revisions.serves:
+        logger.warning("database_not_migrated", reason=stored_revisions.remedy)
     try:
         refuse_old_server(major)
     except SetupError as error:

@@ -35,8 +35,8 @@ def in_plain_sight(name: str) -> str:
     if name.isascii() and name.isprintable():
         return name
     form = in_one_form(name)
-    shown = "".join(f"⟨U+{ord(form[at]):04X}⟩" if _is_hidden(form, at) else form[at] for at in range(len(form)))
-    return shown if len(shown) <= LONGEST_NAME else f"{shown[: LONGEST_NAME - 1]}…"
+    visible = "".join(f"⟨U+{ord(form[at]):04X}⟩" if _is_hidden(form, at) else form[at] for at in range(len(form)))
+    return visible if len(visible) <= LONGEST_NAME else f"{visible[: LONGEST_NAME - 1]}…"
 
 
 def unseen_in(name: str) -> str | None:
@@ -52,9 +52,9 @@ def unseen_in(name: str) -> str | None:
 
 
 def _in_one_form_and_seen(name: str) -> str:
-    found = unseen_in(name)
-    if found is not None:
-        raise PydanticCustomError("unseen", f"The name has {found}")
+    unseen = unseen_in(name)
+    if unseen is not None:
+        raise PydanticCustomError("unseen", f"The name has {unseen}")
     return in_one_form(name)
 
 

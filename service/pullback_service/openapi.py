@@ -122,12 +122,12 @@ def _with_whole_bounds(node: Any) -> Any:
         return [_with_whole_bounds(item) for item in node]
     if not isinstance(node, dict):
         return node
-    found = {key: _with_whole_bounds(value) for key, value in node.items()}
-    if found.get("type") == "integer":
+    results = {key: _with_whole_bounds(value) for key, value in node.items()}
+    if results.get("type") == "integer":
         for bound in ("minimum", "maximum"):
-            if isinstance(found.get(bound), float):
-                found[bound] = min(int(found[bound]), LARGEST_ID)
-    return found
+            if isinstance(results.get(bound), float):
+                results[bound] = min(int(results[bound]), LARGEST_ID)
+    return results
 
 
 def operations_of(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:

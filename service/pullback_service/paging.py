@@ -63,6 +63,6 @@ def page_of(
     rows: Sequence[Row], limit: int, *, item: Callable[[Row], Item], key: Callable[[Row], Sequence[Any]]
 ) -> Page[Item]:
     """A page out of up to `limit + 1` rows; the one too many says that there is a next page."""
-    shown = rows[:limit]
-    following = write_cursor(key(shown[-1])) if len(rows) > limit else None
-    return Page(items=[item(row) for row in shown], next=following)
+    page = rows[:limit]
+    following = write_cursor(key(page[-1])) if len(rows) > limit else None
+    return Page(items=[item(row) for row in page], next=following)

@@ -195,11 +195,11 @@ class EmbeddedPostgres:
             raise PostgresError(f"{self._folder} is not a folder: choose another data folder with --data.")
         version_file = self._folder / "PG_VERSION"
         if version_file.exists():
-            found = version_file.read_text().strip()
-            if found != str(MAJOR_VERSION):
+            stored_version = version_file.read_text().strip()
+            if stored_version != str(MAJOR_VERSION):
                 raise PostgresError(
-                    f"{self._folder} holds the data of Postgres {found} and this release runs Postgres {MAJOR_VERSION}: "
-                    f"choose another folder with --data, or run Postgres {found} yourself and set DATABASE_URL."
+                    f"{self._folder} holds the data of Postgres {stored_version} and this release runs Postgres {MAJOR_VERSION}: "
+                    f"choose another folder with --data, or run Postgres {stored_version} yourself and set DATABASE_URL."
                 )
         elif any(self._folder.iterdir()):
             raise PostgresError(
@@ -405,8 +405,8 @@ def _socket_folder(folder: Path) -> Path:
         if os.geteuid() == 0:
             os.chown(short, owner.st_uid, owner.st_gid)
     except FileExistsError:
-        found = short.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != owner.st_uid or found.st_mode & 0o077:
+        status = short.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != owner.st_uid or status.st_mode & 0o077:
             raise PostgresError(
                 f"{short} belongs to another user, and the database's socket must go there: remove it."
             ) from None

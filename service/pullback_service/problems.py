@@ -146,8 +146,8 @@ async def _on_validation_error(request: Request, error: Exception) -> Response:
             return from_request_error(UnreadableBodyError(message, errors=[FieldError(path="$", message=message)]))
     errors = [FieldError(path=json_path(item["loc"]), message=message_of(item)) for item in error.errors()]
     first = errors[0]
-    said = f"{first['path']}: {first['message']}" + (f" (and {len(errors) - 1} more)" if len(errors) > 1 else "")
-    return from_request_error(InvalidInputError(said, errors=errors))
+    reason = f"{first['path']}: {first['message']}" + (f" (and {len(errors) - 1} more)" if len(errors) > 1 else "")
+    return from_request_error(InvalidInputError(reason, errors=errors))
 
 
 async def _on_http_exception(request: Request, error: Exception) -> Response:
@@ -196,8 +196,8 @@ async def _on_database_error(request: Request, error: Exception) -> Response:
     """Values that Postgres cannot hold are the caller's fault wherever our own checks let them through."""
     if isinstance(error, DBAPIError) and isinstance(error.orig, psycopg.DataError):
         logger.warning("value_refused_by_database", reason=type(error.orig).__name__)  # its message may quote the value
-        said = str(error.orig).splitlines()[0]
-        return from_request_error(InvalidInputError(f"The database cannot store a value of this request: {said}."))
+        message = str(error.orig).splitlines()[0]
+        return from_request_error(InvalidInputError(f"The database cannot store a value of this request: {message}."))
     if isinstance(error, DBAPIError) and isinstance(
         error.orig, (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
     ):
@@ -212,10 +212,10 @@ async def _on_database_error(request: Request, error: Exception) -> Response:
             headers={"Retry-After": str(RETRY_AFTER_S)},
         )
     if isinstance(error.orig if isinstance(error, DBAPIError) else error, psycopg.ProgrammingError):
-        found = await revisions_now(runtime_of(request.app).get(Database))
-        if not found.serves:  # then what is missing is no fault of the statement
-            logger.warning("database_not_migrated", reason=found.remedy)
-            return not_migrated(found.remedy)
+        stored_revisions = await revisions_now(runtime_of(request.app).get(Database))
+        if not stored_revisions.serves:  # then what is missing is no fault of the statement
+            logger.warning("database_not_migrated", reason=stored_revisions.remedy)
+            return not_migrated(stored_revisions.remedy)
     return unexpected(request.url.path, error)
 
 

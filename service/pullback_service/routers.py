@@ -14,7 +14,7 @@ from starlette.routing import compile_path, get_name
 
 from pullback_service import problems
 from pullback_service.access.admission import authenticated
-from pullback_service.body_limits import MOST_BYTES, Bodies
+from pullback_service.body_limits import MOST_BYTES, BodyMemory
 from pullback_service.importers.unpacking import refuse_too_many_values
 from pullback_service.runtime import runtime_of
 
@@ -27,7 +27,7 @@ MOST_BYTES_OF: Final[Mapping[str, int | None]] = {
 """The longest bodies of operations that take more: 5,000 commits with titles of 2,000 characters. Reports and logs of jobs are read, and bounded, by their endpoints."""
 
 
-class LateRoute(APIRoute):
+class LazyRoute(APIRoute):
     """A route of which its address is known; the rest is made when somebody asks for it.
 
     FastAPI decodes a body before it solves the first dependency: what asks who calls, and what bounds the body, stands around its handler.
@@ -55,11 +55,11 @@ class LateRoute(APIRoute):
         most_bytes = MOST_BYTES_OF.get(self.name, MOST_BYTES)
 
         async def serve(request: Request) -> Response:
-            with runtime_of(request.app).get(Bodies).holding(request, most_bytes) as held:
-                async with authenticated(held):
+            with runtime_of(request.app).get(BodyMemory).holding(request, most_bytes) as body:
+                async with authenticated(body):
                     if is_json:
-                        refuse_too_many_values(await held.body())
-                    return await handle(held)
+                        refuse_too_many_values(await body.body())
+                    return await handle(body)
 
         return serve
 
@@ -78,4 +78,4 @@ EVERY_ROUTE: dict[str, Any] = {
 
 def api_router(*, tags: Sequence[str], prefix: str = "") -> APIRouter:
     """A router of the API."""
-    return APIRouter(route_class=LateRoute, prefix=prefix, tags=[*tags], **EVERY_ROUTE)
+    return APIRouter(route_class=LazyRoute, prefix=prefix, tags=[*tags], **EVERY_ROUTE)

@@ -63,20 +63,20 @@ async def insert_rows(session: AsyncSession, insertion: Insertion, rows: Iterabl
 
 def arrays_of(insertion: Insertion, rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
     """The parameters of the statement for some rows."""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for (name, type_), column in zip(insertion.types.items(), zip(*rows, strict=True), strict=True):
         if type_ == "float8[]":
-            found[name] = np.frombuffer(b"".join(filter(None, column)))
+            results[name] = np.frombuffer(b"".join(filter(None, column)))
             ends = [*accumulate(len(each or b"") // 8 for each in column)]
-            found[f"{name}_first"] = _array_of_numbers(
+            results[f"{name}_first"] = _array_of_numbers(
                 [each and end - len(each) // 8 + 1 for each, end in zip(column, ends, strict=True)]
             )
-            found[f"{name}_last"] = _array_of_numbers([each and end for each, end in zip(column, ends, strict=True)])
+            results[f"{name}_last"] = _array_of_numbers([each and end for each, end in zip(column, ends, strict=True)])
         elif type_ in _NUMBERS:
-            found[name] = _array_of_numbers(column)
+            results[name] = _array_of_numbers(column)
         else:
-            found[name] = statements.array_of_texts(column).translate(_ONE_LINE)
-    return found
+            results[name] = statements.array_of_texts(column).translate(_ONE_LINE)
+    return results
 
 
 def _array_of_numbers(column: Sequence[float | None]) -> str:

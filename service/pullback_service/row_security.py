@@ -112,11 +112,11 @@ _TURNS: Final = 20
 
 def _is_member(connection: Connection, member: str, role: str, inherits: bool) -> bool:  # noqa: FBT001 - a column of the answer
     privileges = ["SET", "USAGE"] if inherits else ["SET"]
-    found: bool = connection.exec_driver_sql(
+    is_member: bool = connection.exec_driver_sql(
         "SELECT bool_and(pg_has_role(%(member)s::regrole, %(role)s::regrole, privilege)) FROM unnest(%(privileges)s::text[]) privilege",
         {"member": member, "role": role, "privileges": privileges},
     ).scalar_one()
-    return found
+    return is_member
 
 
 def grant_tables(connection: Connection) -> None:

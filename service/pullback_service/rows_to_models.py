@@ -21,13 +21,13 @@ def filled(model: type[Model], *rows: object, **made: object) -> Model:
 
 
 def _taken(names: Iterable[str], rows: tuple[object, ...], made: Mapping[str, object]) -> dict[str, object]:
-    found = dict(made)
+    result = dict(made)
     for name in names:
-        if name not in found:
+        if name not in result:
             holder = next((row for row in rows if hasattr(row, name)), None)
             if holder is not None:
-                found[name] = getattr(holder, name)
-    return found
+                result[name] = getattr(holder, name)
+    return result
 
 
 def plain(model: type[BaseModel], **sources: str | Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
@@ -47,9 +47,9 @@ def plain(model: type[BaseModel], **sources: str | Callable[[Any], Any]) -> Call
     values_at = attrgetter(*(paths[0] if name in made else str(sources.get(name, name)) for name in fields))
 
     def values(row: Any) -> dict[str, Any]:
-        found = dict(zip(fields, values_at(row), strict=True))
+        result = dict(zip(fields, values_at(row), strict=True))
         for name, make in made.items():
-            found[name] = make(row)
-        return found
+            result[name] = make(row)
+        return result
 
     return values

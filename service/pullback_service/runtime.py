@@ -19,9 +19,9 @@ class Runtime:
 
     def get(self, kind: type[Instance]) -> Instance:
         """The object of a type."""
-        found = self._objects[kind]
-        assert isinstance(found, kind)  # noqa: S101 - it is kept under its type
-        return found
+        instance = self._objects[kind]
+        assert isinstance(instance, kind)  # noqa: S101 - it is kept under its type
+        return instance
 
 
 def runtime_of(app: FastAPI) -> Runtime:

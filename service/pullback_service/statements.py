@@ -117,13 +117,13 @@ class QueryBatch:
         named = [*self._given.items(), *((f"q{place}", query) for place, query in enumerate(queries))]
         values = {f"{name}_{key}": value for name, query in named for key, value in query.values.items()}
         cursor = await (await driver_of(session)).execute(statement, values, binary=True)
-        (found,) = await cursor.fetchall()
+        (result,) = await cursor.fetchall()
         at = 0
         for query, answer in self._asked:
-            if query.width is None or found[at] is None:
-                rows = found[at] or ()
+            if query.width is None or result[at] is None:
+                rows = result[at] or ()
             else:
-                rows = zip(*found[at : at + query.width], strict=True)
+                rows = zip(*result[at : at + query.width], strict=True)
             answer.value = query.read(rows)
             at += query.width or 1
 

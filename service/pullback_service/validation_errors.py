@@ -63,28 +63,30 @@ _WANTED = {
 
 def message_of(error: ErrorDetails) -> str:
     """The message of an invalid value. The value is quoted where the error holds it: short, and on one line."""
-    kind, said = error["type"], error.get("ctx", {})
+    kind, context = error["type"], error.get("ctx", {})
     if kind in _SENTENCES:
         return _SENTENCES[kind]
     if kind in _WANTED:
-        wanted = _WANTED[kind].format_map({name: _in_words(value) for name, value in said.items()})
-        return f"Give {wanted}{_instead_of(error, said)}."
-    return _PATTERNS.get(said.get("pattern", ""), error["msg"])
+        wanted = _WANTED[kind].format_map({name: _in_words(value) for name, value in context.items()})
+        return f"Give {wanted}{_instead_of(error, context)}."
+    return _PATTERNS.get(context.get("pattern", ""), error["msg"])
 
 
-def _instead_of(error: ErrorDetails, said: dict[str, Any]) -> str:
+def _instead_of(error: ErrorDetails, context: dict[str, Any]) -> str:
     if "input" not in error:
         return ""
     if error["type"].startswith("string_too_"):
         return f" instead of {len(error['input']):,}"
-    return f" instead of {_in_words(said['actual_length']) if 'actual_length' in said else _shown(error['input'])}"
+    return (
+        f" instead of {_in_words(context['actual_length']) if 'actual_length' in context else _shown(error['input'])}"
+    )
 
 
-def _in_words(said: object) -> str:
+def _in_words(value: object) -> str:
     """Pydantic's error of a field in words: bounds are numbers, and 30.0 is 30 to people."""
-    if isinstance(said, (int, float)):
-        return f"{int(said):,}" if said == int(said) else f"{said:g}"
-    return str(said)
+    if isinstance(value, (int, float)):
+        return f"{int(value):,}" if value == int(value) else f"{value:g}"
+    return str(value)
 
 
 def _shown(given: object) -> str:
@@ -92,5 +94,5 @@ def _shown(given: object) -> str:
         return "an object" if isinstance(given, dict) else "a list"
     is_text = isinstance(given, str) and not given.removeprefix("-").isdecimal()  # numbers in addresses are texts too
     text = given if isinstance(given, str) else json.dumps(given, default=repr)
-    shown = text[:_LONGEST_SHOWN]
-    return (repr(shown) if is_text else shown) + ("…" if len(text) > _LONGEST_SHOWN else "")
+    excerpt = text[:_LONGEST_SHOWN]
+    return (repr(excerpt) if is_text else excerpt) + ("…" if len(text) > _LONGEST_SHOWN else "")

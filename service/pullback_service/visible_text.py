@@ -54,12 +54,12 @@ def does_its_work(text: str, at: int) -> bool:
 
 
 def _picture(match: re.Match[str]) -> str:
-    found = match[0]
-    code = ord(found[0])
-    if len(found) > 1 or unicodedata.combining(found):
-        return f"⟨+{len(found)} marks⟩"
+    result = match[0]
+    code = ord(result[0])
+    if len(result) > 1 or unicodedata.combining(result):
+        return f"⟨+{len(result)} marks⟩"
     if does_its_work(match.string, match.start()):
-        return found
+        return result
     if code < _FIRST_WITHOUT_PICTURE:
         return chr(_PICTURES + code)
     return chr(_PICTURE_OF_DELETE) if code == _DELETE else f"⟨U+{code:04X}⟩"

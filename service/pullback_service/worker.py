@@ -106,7 +106,7 @@ async def _run(url: str, context: _Context, alive_file: Path | None) -> None:
 
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, stop)
-    told: str | None = None
+    message: str | None = None
     alive = asyncio.create_task(_touch(alive_file)) if alive_file is not None else None  # noqa: F841 - a task that nobody holds may be collected
     while not stopping.is_set():
         work = asyncio.create_task(_work(url, context, wait=True))
@@ -120,7 +120,7 @@ async def _run(url: str, context: _Context, alive_file: Path | None) -> None:
         except asyncio.CancelledError:
             return
         except (ConnectorException, OperationalError, psycopg.OperationalError) as error:
-            told = await asyncio.to_thread(_say_what_is_lost, url, error, told)
+            message = await asyncio.to_thread(_say_what_is_lost, url, error, message)
         else:
             logger.warning("worker_stopped_by_itself")
         with suppress(TimeoutError):
@@ -133,18 +133,18 @@ async def _touch(file: Path) -> None:
         await asyncio.sleep(HEARTBEAT_S)
 
 
-def _say_what_is_lost(url: str, error: Exception, told: str | None) -> str | None:
+def _say_what_is_lost(url: str, error: Exception, message: str | None) -> str | None:
     """A line on why no chore can be found. A database that is not migrated is waited for: once is enough for that."""
     try:
-        found = revisions(url)
+        stored_revisions = revisions(url)
     except SetupError:
-        found = None
-    if found is None or found.serves:
+        stored_revisions = None
+    if stored_revisions is None or stored_revisions.serves:
         logger.warning("worker_lost_database", reason=str(error.__cause__ or error).split("\n")[0])
         return None
-    if found.remedy != told:
-        logger.warning("database_not_migrated", reason=found.remedy)
-    return found.remedy
+    if stored_revisions.remedy != message:
+        logger.warning("database_not_migrated", reason=stored_revisions.remedy)
+    return stored_revisions.remedy
 
 
 async def _waiting(url: str) -> frozenset[int]:

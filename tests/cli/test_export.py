@@ -14,7 +14,7 @@ import pytest
 
 from pullback_cli.export import ExportKind
 from pullback_cli.exporting.address import format_of, parameters
-from pullback_cli.exporting.downloading import opened
+from pullback_cli.exporting.download import opened
 from pullback_cli.main import main
 from pullback_cli.usage_errors import RefusalError
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pullback_cli.exporting.downloading import DownloadSize
+from pullback_cli.exporting.download import DownloadSize
 from pullback_cli.wording import in_options
 
 

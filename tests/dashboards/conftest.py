@@ -5,13 +5,18 @@ import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import httpx
 import pytest
+from tests.service.conftest import anyio_backend, count_statements, database, reports  # noqa: F401 - fixtures
+from tests.service.incidents.conftest import History as StoredHistory
 from tests.service.readings.making import reading
 
+from pullback_cli.app import create_app
 from pullback_dashboards.history import Commit, Failure, History, Line, Metric, pair_of, with_exact_ratios
 from pullback_service.comparisons.judging import Judgement, change_of_ratios, likely
 from pullback_service.ratio import Ratio
 from pullback_service.readings.reading import Reading
+from pullback_service.settings import Settings
 
 TIME = Metric("time", "s", exact=False)
 BYTES = Metric("array_bytes", "B", exact=True)
@@ -92,3 +97,14 @@ def history(build):
         line("fused", [reading(1024.0), failed, reading(1024.0), reading(2048.0)], BYTES),
         line("stateful", [reading(512.0), failed, None, reading(0.0)], BYTES),
     )
+
+
+@pytest.fixture
+async def stored_history(database_url, reports, database):  # noqa: F811 - fixtures
+    """A stored history in which changes were looked for, and a client of its pages."""
+    app = create_app(Settings(DATABASE_URL=database_url))
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1", timeout=30) as client,
+    ):
+        yield StoredHistory(client, reports, database)

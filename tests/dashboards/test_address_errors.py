@@ -10,7 +10,7 @@ import pytest
 from starlette.requests import Request
 
 from pullback_cli.app import create_app
-from pullback_dashboards.address_errors import OnwardLink, error_view
+from pullback_dashboards.address_errors import NextLink, error_view
 from pullback_service.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -212,4 +212,4 @@ def test_a_database_that_is_away_is_no_talk_of_keys():
     scope = {"type": "http", "method": "GET", "path": "/fleet", "query_string": b"via=p", "headers": []}
     view = error_view(Request(scope), 503, {"type": "urn:pullback:problem:database-unavailable", "detail": "Nothing"})
     assert view.sentence.startswith("The database of this service does not answer")
-    assert view.onward[0] == OnwardLink("Reload this page", "/fleet?via=p")
+    assert view.onward[0] == NextLink("Reload this page", "/fleet?via=p")

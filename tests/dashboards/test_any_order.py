@@ -25,11 +25,11 @@ from pullback_service.addresses import API
 from pullback_service.database import Database
 from pullback_service.database_checks import check
 from pullback_service.incidents.detection import detect
-from pullback_service.readings.projecting import project_everything
+from pullback_service.readings.projection import project_everything
 from pullback_service.reports import retention
 from pullback_service.roles import ALL_PROJECTS
 from pullback_service.settings import Settings
-from pullback_service.steps.projecting import judge_everything
+from pullback_service.steps.projection import judge_everything
 
 pytestmark = pytest.mark.anyio
 

@@ -12,7 +12,7 @@ from tests.service.access.test_scopes import APP, walk
 import pullback_dashboards
 from pullback_dashboards import pages
 from pullback_dashboards.projection_notice import note_unprojected
-from pullback_dashboards.routing import WholeNames
+from pullback_dashboards.routing import RawNamesRoute
 
 ROUTES = [
     route
@@ -63,7 +63,7 @@ def test_every_page_is_in_the_list_of_addresses(path):
 
 @pytest.mark.parametrize("path", sorted(path for path in PATHS if ":path}" in path))
 def test_names_in_an_address_may_hold_slashes(path):
-    assert all(isinstance(route, WholeNames) for route in ROUTES if route.path == path), (
+    assert all(isinstance(route, RawNamesRoute) for route in ROUTES if route.path == path), (
         f"{path} has names that may hold slashes: make its router by page_router(…, route_class=WholeNames)"
     )
 

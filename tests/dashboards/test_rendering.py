@@ -12,7 +12,7 @@ import pullback_dashboards
 from pullback_dashboards import links
 from pullback_dashboards.address_errors import ErrorView
 from pullback_dashboards.charts.sparkline import Tick
-from pullback_dashboards.charts.static_chart import Spot
+from pullback_dashboards.charts.static_chart import CurvePoint
 from pullback_dashboards.charts.strip import Groups
 from pullback_dashboards.choices import EmptyPage
 from pullback_dashboards.overview.view import Tally
@@ -45,7 +45,7 @@ def test_a_view_is_json_with_its_instants_in_utc(build):
 
 
 def test_parts_of_charts_are_json_by_their_names():
-    parts = [Tick(Ratio(0.1, 0.0, 0.2)), Spot(3, 1.5, (1.0, 2.0)), Groups((0.1, 0.3), Ratio(0.2, 0.1, 0.3))]
+    parts = [Tick(Ratio(0.1, 0.0, 0.2)), CurvePoint(3, 1.5, (1.0, 2.0)), Groups((0.1, 0.3), Ratio(0.2, 0.1, 0.3))]
     assert json.loads(json_response(parts).made()) == [
         {"log_ratio": 0.1, "low": 0.0, "high": 0.2, "failed": False, "nothing": False},
         {"place": 3, "height": 1.5, "low": 1.0, "high": 2.0, "hollow": False},

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from pullback_runners.comparing import (
+from pullback_runners.comparison_runs import (
     compare_commits,
     fail_beside_failed,
     failures,

@@ -117,7 +117,7 @@ async def test_bodies_that_are_held_at_once_are_bounded_together(start_service, 
 
 
 async def test_one_caller_holds_a_part_of_what_all_may_and_others_are_served(guarded, admin, make_token, monkeypatch):
-    monkeypatch.setattr(runtime_of(guarded.app).get(body_limits.Bodies), "_most_of_one", 3 * 2**20)
+    monkeypatch.setattr(runtime_of(guarded.app).get(body_limits.BodyMemory), "_most_of_one", 3 * 2**20)
     one, other = await make_token("upload"), await make_token("upload")
     held, go_on = asyncio.Event(), asyncio.Event()
 

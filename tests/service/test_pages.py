@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from pullback_cli.app import create_app
 from pullback_service.incidents.detection import detect
-from pullback_service.readings.projecting import project_everything
+from pullback_service.readings.projection import project_everything
 from pullback_service.settings import Settings
 
 pytestmark = pytest.mark.anyio

@@ -19,7 +19,7 @@ MADE = "Made by `make api` from the description of the API: change the service, 
 UPLOADED = "ReportDocument"  # sent as it is, never taken apart by the client
 PREFIX = "#/components/schemas/"
 LONGEST_LITERAL = 100  # characters: a longer one that several models have gets a name
-LONG_POLL = {"claim_job": "asked.wait_s or 0.0", "read_log": "wait_s or 0.0"}
+LONG_POLL = {"claim_job": "request.wait_s or 0.0", "read_log": "wait_s or 0.0"}
 
 Schema = Mapping[str, Any]
 _PAGE = re.compile(r"Page_(\w+)_")
@@ -258,7 +258,7 @@ def _body(operation: Schema) -> list[str]:
     name = content.get("application/json", {}).get("schema", {}).get("$ref", "").removeprefix(PREFIX)
     if not name or name == UPLOADED:
         return ["content: Body"]
-    return [f"{'asked' if operation['operationId'] in LONG_POLL else 'statement'}: models.{class_name(name)}"]
+    return [f"{'request' if operation['operationId'] in LONG_POLL else 'statement'}: models.{class_name(name)}"]
 
 
 def _answer(operation: Schema) -> tuple[str, str]:

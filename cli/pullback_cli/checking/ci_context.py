@@ -32,31 +32,31 @@ class CiContext:
 
 def read_ci_context(environment: Mapping[str, str] | None = None) -> CiContext:
     """Read the environment. CI checks out a merge of a pull request with its base; its head is in the event."""
-    said = os.environ if environment is None else environment
-    event = _event(said.get("GITHUB_EVENT_PATH"))
+    variables = os.environ if environment is None else environment
+    event = _event(variables.get("GITHUB_EVENT_PATH"))
     request = event.get("pull_request")
     request = request if isinstance(request, dict) else {}
     head = request.get("head")
     number = request.get("number")
     return CiContext(
         head=(head.get("sha") if isinstance(head, dict) else None)
-        or said.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA")
+        or variables.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA")
         or None,
-        base=said.get("GITHUB_BASE_REF") or said.get("CI_MERGE_REQUEST_TARGET_BRANCH_NAME") or None,
-        fork=_fork_at_github(request, said.get("GITHUB_REPOSITORY")) or _fork_at_gitlab(said),
-        repository=said.get("GITHUB_REPOSITORY") or None,
+        base=variables.get("GITHUB_BASE_REF") or variables.get("CI_MERGE_REQUEST_TARGET_BRANCH_NAME") or None,
+        fork=_fork_at_github(request, variables.get("GITHUB_REPOSITORY")) or _fork_at_gitlab(variables),
+        repository=variables.get("GITHUB_REPOSITORY") or None,
         pull_request=number if isinstance(number, int) else None,
-        github_token=said.get("GITHUB_TOKEN", "").strip() or None,
-        github_api=(said.get("GITHUB_API_URL") or "https://api.github.com").rstrip("/"),
+        github_token=variables.get("GITHUB_TOKEN", "").strip() or None,
+        github_api=(variables.get("GITHUB_API_URL") or "https://api.github.com").rstrip("/"),
     )
 
 
 def _event(path: str | None) -> Mapping[str, Any]:
     try:
-        found = json.loads(Path(path).read_bytes()) if path else {}
+        content = json.loads(Path(path).read_bytes()) if path else {}
     except (OSError, ValueError):
         return {}  # no event that we can read is no event
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _fork_at_github(request: Mapping[str, Any], repository: str | None) -> str | None:
@@ -68,8 +68,8 @@ def _fork_at_github(request: Mapping[str, Any], repository: str | None) -> str |
     return None if name == repository is not None else str(name or "a fork that is gone")
 
 
-def _fork_at_gitlab(said: Mapping[str, str]) -> str | None:
-    source, target = (said.get(f"CI_MERGE_REQUEST_{each}PROJECT_PATH") for each in ("SOURCE_", ""))
+def _fork_at_gitlab(environment: Mapping[str, str]) -> str | None:
+    source, target = (environment.get(f"CI_MERGE_REQUEST_{each}PROJECT_PATH") for each in ("SOURCE_", ""))
     return source if source and source != target else None
 
 
@@ -91,10 +91,10 @@ class Head:
         )
 
 
-def find_head(said: str | None, repository: Path, context: CiContext) -> Head:
+def find_head(given: str | None, repository: Path, context: CiContext) -> Head:
     """The commit to check: as it was said, else the head of the pull request, else what is checked out."""
-    if said is not None:
-        return Head(_resolved(repository, said) or said)
+    if given is not None:
+        return Head(_resolved(repository, given) or given)
     here = _resolved(repository, "HEAD")
     if context.head is not None:
         return Head(context.head, here if here not in {None, context.head} else None)
@@ -103,16 +103,16 @@ def find_head(said: str | None, repository: Path, context: CiContext) -> Head:
     return Head(here)
 
 
-def find_base(said: str | None, repository: Path, context: CiContext) -> str | None:
+def find_base(given: str | None, repository: Path, context: CiContext) -> str | None:
     """The base of the head, as the service knows it: a branch, or a hash."""
-    if said is not None and _REVISION.search(said):  # a revision of this clone, `HEAD~1`, and no name for others
-        found = _resolved(repository, said)
-        if found is None:
-            raise RefusalError(f"check: {repository} has no revision {said!r}; give --base a branch or a commit")
-        return found
-    return said or context.base
+    if given is not None and _REVISION.search(given):  # a revision of this clone, `HEAD~1`, and no name for others
+        result = _resolved(repository, given)
+        if result is None:
+            raise RefusalError(f"check: {repository} has no revision {given!r}; give --base a branch or a commit")
+        return result
+    return given or context.base
 
 
 def _resolved(repository: Path, revision: str) -> str | None:
-    found = output_of(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-    return found.strip() if found else None
+    output = output_of(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    return output.strip() if output else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pullback_cli.measuring_commands import Interrupts
+from pullback_cli.run_interrupts import Interrupts
 from pullback_cli.uploading.git_log import first_parents
 from pullback_cli.usage_errors import RefusalError
 
@@ -24,14 +24,14 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 def duration_s(text: str) -> float:
     """Seconds of `20m`, `90s`, `1h`, or of a bare number."""
-    found = _DURATION.fullmatch(text.strip())
-    if found is None:
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
         raise RefusalError(f"--wait {text!r} is not a duration; write it like 90s, 20m or 1h, or 0 not to wait")
-    return float(found[1]) * _SECONDS[found[2] or "s"]
+    return float(match[1]) * _SECONDS[match[2] or "s"]
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class JobWait:
     """The limit of the wait for a job, and the function that is told of progress."""
 
     wait: str
@@ -73,9 +73,9 @@ def tell_base(client: "Client", project: str, base: str | None, repository: Path
     commits = first_parents(repository, f"refs/remotes/origin/{base}", MOST_OF_A_LOG) if base else None
     if not commits:
         return False, None
-    told = models.LogStatement.model_validate({"project": project, "branch": base, "commits": commits})
+    statement = models.LogStatement.model_validate({"project": project, "branch": base, "commits": commits})
     try:
-        learnt = client.tell_log(told)
+        learnt = client.tell_log(statement)
     except ProblemError as problem:
         if problem.is_transient:
             raise
@@ -93,20 +93,20 @@ def has_to_wait(
 
 def _under_way(answer: "models.CheckAnswer", cases: Sequence[str], variants: Sequence[str]) -> Mapping[str, int]:
     """A job of each device that waits or runs and measures no less than what is asked for; jobs of incidents measure a few cases."""
-    found: dict[str, int] = {}
+    results: dict[str, int] = {}
     for job in answer.jobs:
         measures_cases = not job.cases or (cases and set(cases) <= set(job.cases))
         measures_variants = not job.variants or (variants and set(variants) <= set(job.variants))
         if job.state in UNFINISHED and measures_cases and measures_variants:
-            found.setdefault(job.device, job.id)
-    return found
+            results.setdefault(job.device, job.id)
+    return results
 
 
 def measure(
     client: "Client",
     answer: "models.CheckAnswer",
     repository: Path,
-    patience: Patience,
+    patience: JobWait,
     *,
     suite: str | None = None,
     cases: Sequence[str] = (),
@@ -136,11 +136,11 @@ def measure(
     return " ".join(filter(None, ends)) or None
 
 
-def _wait_for(client: "Client", job_id: int, deadline: float, patience: Patience) -> str | None:
+def _wait_for(client: "Client", job_id: int, deadline: float, patience: JobWait) -> str | None:
     """Wait for a job to be done; a service that does not answer meanwhile is asked again until the time is over."""
     from pullback_service.client import ClientError
 
-    told = ""
+    last_line = ""
     while not patience.stop():
         is_over = patience.clock() >= deadline
         try:
@@ -151,9 +151,9 @@ def _wait_for(client: "Client", job_id: int, deadline: float, patience: Patience
         else:
             if job.state not in UNFINISHED:
                 return None if job.state == "done" else _ended(job)
-            if (said := _progress(job)) != told:
+            if (said := _progress(job)) != last_line:
                 patience.tell(said)
-                told = said
+                last_line = said
             if is_over:
                 return f"Job {job_id}, which measures both in turns, is not done after {patience.wait}: {said}."
         patience.sleep(min(PAUSE_S, max(0.0, deadline - patience.clock())))
@@ -180,8 +180,8 @@ def _wanted(
 
 def _commit(repository: Path, sha: str) -> dict[str, object]:
     """The commit as this clone knows it, without a branch: one of a fork must not come onto a branch of the project."""
-    found = first_parents(repository, sha, 1)
-    return found[0] if found else {"sha": sha}
+    listed = first_parents(repository, sha, 1)
+    return listed[0] if listed else {"sha": sha}
 
 
 def _progress(job: "models.JobDetail") -> str:

@@ -62,11 +62,11 @@ class GitHub:
     def _comments(self, pull_request: int) -> Iterator[dict[str, Any]]:
         for page in range(1, MOST_PAGES + 1):
             path = f"{self._repository}/issues/{pull_request}/comments?per_page={PAGE}&page={page}"
-            found = self._ask("GET", path, needs="pull-requests: write")
-            if not isinstance(found, list):
+            result = self._ask("GET", path, needs="pull-requests: write")
+            if not isinstance(result, list):
                 raise GitHubError(f"GitHub answered GET {path} with something other than a list")
-            yield from found
-            if len(found) < PAGE:
+            yield from result
+            if len(result) < PAGE:
                 return
 
     def _is_ours(self, comment: dict[str, Any], marker: str) -> bool:
@@ -90,10 +90,10 @@ class GitHub:
                 return answer.json()
             except ValueError as error:
                 raise GitHubError(f"GitHub answered {method} {path} with something other than JSON") from error
-        said = _message(answer)
+        message = _message(answer)
         help_ = f"; the workflow's token needs `permissions: {{{needs}}}`, and has none in a workflow of a fork"
         raise GitHubError(
-            f"GitHub refused {method} {path.partition('?')[0]} ({answer.status_code} {said})"
+            f"GitHub refused {method} {path.partition('?')[0]} ({answer.status_code} {message})"
             + (help_ if answer.status_code in {401, 403, 404} else "")
         )
 

@@ -60,9 +60,9 @@ def decide(
         return Verdict(STATUSES[failed_on[0]], f"{_found(answer)} {_against(answer)}.", failed_on, remarks)
     missing = next((each for each in (*answer.lacks, unmeasured) if each), None)
     if missing is not None:
-        found = f" So far: {_found(answer)}." if has_changes(answer) else ""
+        result = f" So far: {_found(answer)}." if has_changes(answer) else ""
         rest = [remark for remark in remarks if remark != missing]
-        return Verdict(NOT_ENOUGH_DATA, f"Not enough data. {missing}{found}", (), rest)
+        return Verdict(NOT_ENOUGH_DATA, f"Not enough data. {missing}{result}", (), rest)
     return Verdict(0, _passed(answer), (), remarks)
 
 

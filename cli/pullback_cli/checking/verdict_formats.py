@@ -68,21 +68,21 @@ def rows_of(findings: Iterable[CheckFinding]) -> list[Row]:
     ]
 
 
-def _change(found: CheckFinding) -> str:
-    if found.metric is None:
-        return line(found.reason or "")[:LONGEST_REASON]
-    if found.evidence == "exact" and found.base is not None and found.head is not None:
-        factor = "" if found.log_ratio is None else f" ({_ratio(found.log_ratio)})"
-        before, after = (_quantity(value, found.unit) for value in (found.base, found.head))
+def _change(finding: CheckFinding) -> str:
+    if finding.metric is None:
+        return line(finding.reason or "")[:LONGEST_REASON]
+    if finding.evidence == "exact" and finding.base is not None and finding.head is not None:
+        factor = "" if finding.log_ratio is None else f" ({_ratio(finding.log_ratio)})"
+        before, after = (_quantity(value, finding.unit) for value in (finding.base, finding.head))
         if before == after:  # they differ by less than three digits show, and so does their factor
-            return " to ".join(_number(value, found.unit) for value in (found.base, found.head))
+            return " to ".join(_number(value, finding.unit) for value in (finding.base, finding.head))
         return f"{before} to {after}{factor}"
-    if found.log_ratio is None:
-        return line(found.reason or "")[:LONGEST_REASON]
-    is_large = abs(found.log_ratio) >= math.log(_LARGE)
-    ends = [] if found.low is None or found.high is None else [found.low, found.high]
+    if finding.log_ratio is None:
+        return line(finding.reason or "")[:LONGEST_REASON]
+    is_large = abs(finding.log_ratio) >= math.log(_LARGE)
+    ends = [] if finding.low is None or finding.high is None else [finding.low, finding.high]
     interval = " to ".join(_ratio(each, is_large=is_large) for each in ends)
-    return f"{_ratio(found.log_ratio)}{f' ({interval})' if interval else ''}"
+    return f"{_ratio(finding.log_ratio)}{f' ({interval})' if interval else ''}"
 
 
 def _ratio(log_ratio: float, *, is_large: bool | None = None) -> str:
@@ -107,18 +107,18 @@ def _number(value: float, unit: str | None) -> str:
     return number if unit in {None, "1", "count"} else f"{number} {line(unit)}"
 
 
-def _evidence(found: CheckFinding) -> str:
+def _evidence(finding: CheckFinding) -> str:
     words = {
         "exact": "counted",
         "paired": "in turns",
         "ratios": "ratios at different times",
         "values": "values at different times",
     }
-    said = words.get(found.evidence or "", "")
-    said += f", {found.n} groups" if found.evidence == "paired" and found.n else ""
-    others = [f"{line(each.machine)}: {each.outcome.replace('_', ' ')}" for each in found.elsewhere]
-    doubt = line(found.reason)[:LONGEST_REASON] if found.kind == "ambiguous" and found.reason else ""
-    return "; ".join(part for part in (said, doubt, *others) if part)
+    text = words.get(finding.evidence or "", "")
+    text += f", {finding.n} groups" if finding.evidence == "paired" and finding.n else ""
+    others = [f"{line(each.machine)}: {each.outcome.replace('_', ' ')}" for each in finding.elsewhere]
+    doubt = line(finding.reason)[:LONGEST_REASON] if finding.kind == "ambiguous" and finding.reason else ""
+    return "; ".join(part for part in (text, doubt, *others) if part)
 
 
 def reproduce(answer: CheckAnswer) -> str | None:
@@ -227,11 +227,11 @@ def junit_of(answer: CheckAnswer, verdict: Verdict) -> str:
     for each, row in zip(answer.findings, rows_of(answer.findings), strict=True):
         name = " ".join(part for part in (row.case, row.variant, row.metric, "on", row.machine) if part)
         test = ET.SubElement(suite, "testcase", {"classname": line(each.workload), "name": name})
-        said = "; ".join(part for part in (row.change, row.evidence) if part)
+        parts = "; ".join(part for part in (row.change, row.evidence) if part)
         if each in failures:
-            ET.SubElement(test, "failure", {"type": each.kind, "message": f"{row.finding}: {row.change}"}).text = said
+            ET.SubElement(test, "failure", {"type": each.kind, "message": f"{row.finding}: {row.change}"}).text = parts
         else:
-            ET.SubElement(test, "system-out").text = f"{row.finding}: {said}"
+            ET.SubElement(test, "system-out").text = f"{row.finding}: {parts}"
     ET.indent(suites)
     return ET.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
 

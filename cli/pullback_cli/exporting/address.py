@@ -90,21 +90,21 @@ ENDINGS: Mapping[str, str] = {
 
 def parameters(what: ExportName, given: Mapping[str, Value]) -> list[tuple[str, str]]:
     """The parameters of the address, in the order given."""
-    said = {name: value for name, value in given.items() if value not in (None, False, (), [])}
-    for name in said:
+    fields = {name: value for name, value in given.items() if value not in (None, False, (), [])}
+    for name in fields:
         if name not in UNDERSTOOD[what]:
             fitting = ", ".join(other for other, names in UNDERSTOOD.items() if name in names)
             raise RefusalError(f"{_option(name)} does not apply to {what}: it is for {fitting}")
     for name in NEEDED.get(what, ()):
-        if name not in said:
+        if name not in fields:
             raise RefusalError(f"{what} needs {_option(name)}")
     for name in ONE.get(what, ()):
-        if len(_several(said.get(name))) > 1:
+        if len(_several(fields.get(name))) > 1:
             raise RefusalError(f"{what} takes one {_option(name)}")
     named = NAMED.get(what, {})
     return [
         (named.get(name, name), text)
-        for name, value in said.items()
+        for name, value in fields.items()
         if f"{{{name}}}" not in ADDRESSES[what]
         for text in _several(value)
     ]
@@ -115,18 +115,18 @@ def address(what: ExportName, given: Mapping[str, Value]) -> str:
     return ADDRESSES[what].format(machine=quote("".join(_several(given.get("machine"))), safe=""))
 
 
-def format_of(output: Path | None, said: str | None) -> str:
+def format_of(output: Path | None, given: str | None) -> str:
     """The format that was said, or that the file's name ends in; CSV for a pipe."""
-    if said is not None:
-        return said
+    if given is not None:
+        return given
     if output is None:
         return "csv"
-    found = ENDINGS.get(output.suffix.lower())
-    if found is None:
+    result = ENDINGS.get(output.suffix.lower())
+    if result is None:
         raise RefusalError(
             f"the format of {output} is unknown: give --format, or a name that ends in {', '.join(ENDINGS)}"
         )
-    return found
+    return result
 
 
 def _option(name: str) -> str:

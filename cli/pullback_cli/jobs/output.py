@@ -42,11 +42,11 @@ def show_whole(job: "models.JobDetail") -> None:
 def _line(job: "Job") -> str:
     state = "awaits approval" if job.awaits_approval else job.state
     against = f" against {job.reference[:10]}" if job.reference else ""
-    asked = "" if job.origin == "asked" else f"  {job.origin}"
+    origin = "" if job.origin == "asked" else f"  {job.origin}"
     why = f"  {job.failure_kind}: {_first_line(job.failure_message)}" if job.failure_message else ""
     return (
         f"{job.id}  {state}  {job.project}  {job.commit.sha[:10]}{against}  {job.suite}  "
-        f"priority {job.priority}{asked}  {job.attempts} of {job.max_attempts} attempts{why}"
+        f"priority {job.priority}{origin}  {job.attempts} of {job.max_attempts} attempts{why}"
     )
 
 

@@ -94,9 +94,9 @@ class MeasuredCheckout:
             self._api.tell_log(self._project.name, str(history.head["branch"]), history.log)
         repeats = history.repeats and not is_fresh
         first, *later = (*history.earlier, history.head) if repeats else (history.head, *history.earlier)
-        wanted = [(first, HEAD_PRIORITY)]
-        wanted += [(commit, EARLIER_PRIORITY - age) for age, commit in enumerate(later)]
-        for commit, priority in wanted:
+        commits = [(first, HEAD_PRIORITY)]
+        commits += [(commit, EARLIER_PRIORITY - age) for age, commit in enumerate(later)]
+        for commit, priority in commits:
             job = self._api.add_job(
                 self._project.name, commit, suite=self._suite, priority=priority, timeout_s=TIMEOUT_S
             )

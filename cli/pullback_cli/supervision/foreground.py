@@ -15,10 +15,10 @@ from pullback_cli.supervision.display import Display
 from pullback_cli.supervision.first_jobs import MeasuredCheckout
 from pullback_cli.supervision.headline import headline
 from pullback_cli.supervision.plan import UpOptions, plan_processes
-from pullback_cli.supervision.repository import keep_repository
+from pullback_cli.supervision.repository import store_repository
 from pullback_cli.supervision.service_api import ServiceApi
 from pullback_cli.supervision.state_file import UpState, forget_state, only_up_on, read_state, write_state
-from pullback_cli.supervision.supervisor import OF_THE_WORKER, ProcessKeepsDyingError, Supervisor
+from pullback_cli.supervision.supervisor import OF_THE_WORKER, CrashLoopError, Supervisor
 from pullback_cli.supervision.up_database import UpDatabase
 from pullback_cli.usage_errors import RefusalError, note
 from pullback_runners.agent.process_mark import ProcessMark, end_trees
@@ -62,7 +62,7 @@ class _UpCommand:
             owner = self._database.start()
             migrations.upgrade(owner)
             if self._options.project is not None and self._database.is_embedded:
-                keep_repository(owner, self._options.project)
+                store_repository(owner, self._options.project)
             url = self._database.service_url()
             notifying = {name: os.environ[name] for name in OF_THE_WORKER if name in os.environ}
             supervisor.start(
@@ -153,7 +153,7 @@ def run_up(options: UpOptions, settings: Settings, *, suite: str) -> int:
                 _UpCommand(here, settings, display, suite, obey_signals).run(listening.fileno())
             except StopUp:
                 return 0
-            except ProcessKeepsDyingError as error:
+            except CrashLoopError as error:
                 note(str(error))
                 return 1
     return 0

@@ -72,11 +72,11 @@ class HeadWatch:
 
     def has_moved(self) -> bool:
         """True, once for each, if there is a new commit or another branch."""
-        found = self._heads()
-        settled, self._seen = found == self._seen, found
-        if not found[0] or not settled or found == self._known:
+        result = self._heads()
+        settled, self._seen = result == self._seen, result
+        if not result[0] or not settled or result == self._known:
             return False
-        self._known = found
+        self._known = result
         return True
 
     def _heads(self) -> tuple[str, str]:
@@ -86,8 +86,8 @@ class HeadWatch:
 
 
 def _commits(repository: Path, branch: str | None, *arguments: str) -> list[Commit]:
-    told = _ask(repository, "log", "-z", f"--format={FIELDS}", *arguments).split("\0")[:-1]
-    return [{**read_fields(each), "branch": branch, "dirty": False} for each in told]
+    fields = _ask(repository, "log", "-z", f"--format={FIELDS}", *arguments).split("\0")[:-1]
+    return [{**read_fields(each), "branch": branch, "dirty": False} for each in fields]
 
 
 def _ask(repository: Path, *arguments: str) -> str:

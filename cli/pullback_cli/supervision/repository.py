@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncSession
 
 
-def keep_repository(url: str, project: ProjectFile) -> None:
+def store_repository(url: str, project: ProjectFile) -> None:
     """Say where commits of the project come from: the checkout, unless somebody has named an address.
 
     A folder means something on this machine alone; so nobody else can say it, and only agents that were given it build it.
@@ -17,8 +17,8 @@ def keep_repository(url: str, project: ProjectFile) -> None:
     from pullback_service.projects import queries
 
     async def keep(session: "AsyncSession") -> None:
-        found = await queries.ensure_project(session, project.name)
-        if found.repository is None or found.repository.startswith("/"):
-            found.repository = str(project.top)
+        project_row = await queries.ensure_project(session, project.name)
+        if project_row.repository is None or project_row.repository.startswith("/"):
+            project_row.repository = str(project.top)
 
     in_database(url, "up", keep)

@@ -32,7 +32,7 @@ class ServiceApi:
 
     def add_job(self, project: str, commit: Item, *, suite: str, priority: int, timeout_s: float) -> models.JobDetail:
         """Ask for a measurement; what is queued or measured already is returned as it stands."""
-        wanted = {
+        fields = {
             "project": project,
             "commit": {name: commit[name] for name in models.JobCommit.model_fields if name in commit},
             "suite": suite,
@@ -40,7 +40,7 @@ class ServiceApi:
             "requires": {},
             "timeout_s": timeout_s,
         }
-        return self.client.create_job(models.JobRequest.model_validate(wanted))
+        return self.client.create_job(models.JobRequest.model_validate(fields))
 
     def tell_log(self, project: str, branch: str, commits: Sequence[Item]) -> None:
         """Tell what a branch is; telling the same again changes nothing."""

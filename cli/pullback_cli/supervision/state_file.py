@@ -40,13 +40,13 @@ def write_state(data: Path, state: UpState) -> None:
 def read_state(data: Path) -> UpState | None:
     """Return what the last `up` wrote, whether it still runs or not; None when there is nothing to read."""
     try:
-        found = json.loads((data / _FILE).read_text(encoding="utf-8"))
+        content = json.loads((data / _FILE).read_text(encoding="utf-8"))
         return UpState(
-            up=ProcessMark.from_json(found["up"]),
-            url=str(found["url"]),
-            embedded_postgres=bool(found["embedded_postgres"]),
-            children={name: ProcessMark.from_json(mark) for name, mark in found["children"].items()},
-            ready=bool(found["ready"]),
+            up=ProcessMark.from_json(content["up"]),
+            url=str(content["url"]),
+            embedded_postgres=bool(content["embedded_postgres"]),
+            children={name: ProcessMark.from_json(mark) for name, mark in content["children"].items()},
+            ready=bool(content["ready"]),
         )
     except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError, AttributeError):
         return None

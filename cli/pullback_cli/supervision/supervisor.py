@@ -26,7 +26,7 @@ OF_THE_WORKER = ("PULLBACK_PUBLIC_URL", "PULLBACK_SMTP_URL", "PULLBACK_SMTP_URL_
 _NOT_PASSED_ON = ("DATABASE_URL", "DATABASE_URL_FILE", *OF_THE_WORKER)  # a plan names what its process may know
 
 
-class ProcessKeepsDyingError(Exception):
+class CrashLoopError(Exception):
     """A process died so often that starting it again makes no sense."""
 
 
@@ -67,7 +67,7 @@ class Supervisor:
             last_output = last_line(child.plan.log)
             if len(child.deaths) >= most_deaths:
                 often = "" if most_deaths == 1 else f", {most_deaths} times in a minute"
-                raise ProcessKeepsDyingError(f"{ended}{often}: {last_output}")
+                raise CrashLoopError(f"{ended}{often}: {last_output}")
             self._say(f"{ended}: restarting. Last output: {last_output}")
             # What it started itself dies with it by its own lifeline; ending its group is for systems without one.
             end_trees([child.mark], grace_s=1)

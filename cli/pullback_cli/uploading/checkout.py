@@ -42,7 +42,7 @@ def head(folder: Path) -> Head:
 
 
 def _git(folder: Path, *arguments: str) -> str:
-    said = output_of(folder, *arguments)
-    if said is None:
+    output = output_of(folder, *arguments)
+    if output is None:
         raise RefusalError(_REMEDY)
-    return said.strip()
+    return output.strip()

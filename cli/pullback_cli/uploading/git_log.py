@@ -11,15 +11,15 @@ from pullback_runners.git import git, output_of
 def reason_of(folder: Path, *arguments: str) -> str:
     """Why git cannot."""
     try:
-        said = git(folder, *arguments).stderr.decode(errors="replace").strip()
+        message = git(folder, *arguments).stderr.decode(errors="replace").strip()
     except (OSError, subprocess.SubprocessError):
-        said = ""
-    return (said or "git failed").splitlines()[0]
+        message = ""
+    return (message or "git failed").splitlines()[0]
 
 
 def first_parents(folder: Path, revision: str, most: int) -> list[dict[str, Any]] | None:
     """Commits from a revision back along first parents, newest first; where the clone is cut off, so is the list."""
-    said = output_of(
+    output = output_of(
         folder,
         "log",
         "-z",
@@ -30,10 +30,10 @@ def first_parents(folder: Path, revision: str, most: int) -> list[dict[str, Any]
         revision,
         "--",
     )
-    if said is None:
+    if output is None:
         return None
     cut_off = _cut_off(folder)
-    commits = [read_fields(each) for each in said.split("\0")[:-1]]
+    commits = [read_fields(each) for each in output.split("\0")[:-1]]
     for each in commits:
         if each["sha"] in cut_off:
             del each["parents"]  # git shows the last commit of a shallow clone without parents, which it has

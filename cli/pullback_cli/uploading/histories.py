@@ -18,7 +18,7 @@ _NANOSECONDS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class HistoryPart:
     """One upload of a history, and what has to be said beside it."""
 
     name: str
@@ -26,7 +26,7 @@ class Piece:
     said: Mapping[str, str] = field(default_factory=dict)
 
 
-def pieces_of(path: Path) -> Iterator[Piece]:
+def pieces_of(path: Path) -> Iterator[HistoryPart]:
     """The uploads of a history; refused where there is none."""
     if not path.exists():
         raise RefusalError(f"{path} does not exist; name asv's folder, a data.js, or a GradBench archive")
@@ -36,11 +36,11 @@ def pieces_of(path: Path) -> Iterator[Piece]:
         return _of_nightly_tables(path)
     days = sorted(each.parent for each in path.glob("*/summary.json") if (each.parent / "evals").is_dir())
     if days:
-        return (Piece(day.name, packed_folder(day, sorted(day.rglob("summary.json")))) for day in days)
+        return (HistoryPart(day.name, packed_folder(day, sorted(day.rglob("summary.json")))) for day in days)
     return _of_asv(path)
 
 
-def _of_data_js(path: Path) -> Iterator[Piece]:
+def _of_data_js(path: Path) -> Iterator[HistoryPart]:
     """github-action-benchmark's history: the whole file for each of its commits."""
     from pullback_service.importers import github_action_benchmark
     from pullback_service.importers.contents import Source
@@ -51,10 +51,10 @@ def _of_data_js(path: Path) -> Iterator[Piece]:
         raise RefusalError(f"{path} is not a history; send the results of one run with `pullback upload`")
     body = gzip.compress(content, mtime=0)
     for sha in github_action_benchmark.commits_of(source):
-        yield Piece(sha[:10], body, {"commit": sha, "format": "github-action-benchmark"})
+        yield HistoryPart(sha[:10], body, {"commit": sha, "format": "github-action-benchmark"})
 
 
-def _of_asv(folder: Path) -> Iterator[Piece]:
+def _of_asv(folder: Path) -> Iterator[HistoryPart]:
     """Asv's folder `results`: for each machine and commit its files, and the description of the benchmarks."""
     results = sorted(each for each in folder.rglob("*-*.json") if each.name not in {"machine.json", "benchmarks.json"})
     shared = sorted(each for each in folder.glob("**/benchmarks.json") if each.is_file())
@@ -66,7 +66,7 @@ def _of_asv(folder: Path) -> Iterator[Piece]:
     for (machine, sha), group in groupby(keyed, key=itemgetter(0, 1)):
         if sha:
             files = [each for _, _, each in group]
-            yield Piece(
+            yield HistoryPart(
                 f"{machine.name} at {sha[:10]}",
                 packed_folder(folder, [*shared, *files]),
                 {"commit": sha, "format": "asv"},
@@ -82,7 +82,7 @@ def _commit_of(file: Path) -> str:
     return sha if isinstance(sha, str) else ""
 
 
-def _of_nightly_tables(folder: Path) -> Iterator[Piece]:
+def _of_nightly_tables(folder: Path) -> Iterator[HistoryPart]:
     """GradBench's nightlies as two tables: each day as the archive would have published it."""
     with (folder / "commits.csv").open(newline="") as file:
         commits = {row["date"]: row["commit"] for row in csv.DictReader(file)}
@@ -98,7 +98,7 @@ def _of_nightly_tables(folder: Path) -> Iterator[Piece]:
             continue  # the archive of that day does not say what was measured
         about: dict[str, Any] = {"version": 1, "date": date, "commit": commits[date], "table": []}
         files = {"summary.json": about, **{f"evals/{name}/summary.json": evals[name] for name in sorted(evals)}}
-        yield Piece(date, packed({name: json.dumps(content).encode() for name, content in files.items()}))
+        yield HistoryPart(date, packed({name: json.dumps(content).encode() for name, content in files.items()}))
 
 
 def _durations(folder: Path) -> Iterator[dict[str, str]]:

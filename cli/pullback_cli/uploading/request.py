@@ -13,7 +13,7 @@ _INCOMPLETE = "incomplete-request"
 _AGAIN = "run the same command again: nothing is stored twice"
 
 
-class MissingError(RefusalError):
+class MissingParameterError(RefusalError):
     """The service needs something said that the file leaves unsaid; `reasons` are by parameter."""
 
     def __init__(self, name: str, detail: str, reasons: Mapping[str, str]) -> None:
@@ -21,11 +21,11 @@ class MissingError(RefusalError):
         self.name = name
         self.reasons = reasons
 
-    def without(self, parameter: str) -> "MissingError | None":
+    def without(self, parameter: str) -> "MissingParameterError | None":
         """The options still missing when this one is known; None if there are none."""
         left = {missing: reason for missing, reason in self.reasons.items() if missing != parameter}
         detail = "; ".join(f"query.{missing} {reason}" for missing, reason in left.items())
-        return MissingError(self.name, detail, left) if left else None
+        return MissingParameterError(self.name, detail, left) if left else None
 
 
 class Uploads:
@@ -41,10 +41,12 @@ class Uploads:
     def __exit__(self, *_: object) -> None:
         self.client.close()
 
-    def send(self, body: bytes, said: Mapping[str, Any], *, name: str) -> models.UploadReceipt:
+    def send(self, body: bytes, parameters: Mapping[str, Any], *, name: str) -> models.UploadReceipt:
         """The receipt; `was_created` says whether this upload stored something."""
         try:
-            return self.client.upload_report(body, **{key: value for key, value in said.items() if value is not None})
+            return self.client.upload_report(
+                body, **{key: value for key, value in parameters.items() if value is not None}
+            )
         except ProblemError as problem:
             reasons = {
                 error.path.removeprefix("query."): error.message
@@ -52,7 +54,7 @@ class Uploads:
                 if error.path.startswith("query.")
             }
             if problem.slug == _INCOMPLETE and reasons:
-                raise MissingError(name, str(problem), reasons) from problem
+                raise MissingParameterError(name, str(problem), reasons) from problem
             raise RefusalError(
                 f"{name}: {in_options(str(problem))}" + (f" {_AGAIN.capitalize()}." if problem.is_transient else "")
             ) from problem

@@ -35,11 +35,11 @@ def replace_rules(
     from pullback_service.client import ProblemError, models
 
     rules = [{key: value for key, value in asdict(rule).items() if value is not None} for rule in file.rules]
-    said = {"trunk": file.detection.trunk, "rules": rules, "commit": commit, "branch": branch}
+    parameters = {"trunk": file.detection.trunk, "rules": rules, "commit": commit, "branch": branch}
     if file.detection.anchor is not None:  # a service of an earlier release knows no such key
-        said |= {"anchor": file.detection.anchor, "anchor_sha": anchor_sha}
+        parameters |= {"anchor": file.detection.anchor, "anchor_sha": anchor_sha}
     try:
-        return client.replace_rules(models.RulesStatement.model_validate(said), project=name, dry_run=dry_run)
+        return client.replace_rules(models.RulesStatement.model_validate(parameters), project=name, dry_run=dry_run)
     except ProblemError as problem:
         for error in problem.errors:
             if place := _PLACE.match(error.path):
@@ -62,10 +62,10 @@ def committed_file(repository: Path, revision: str = "HEAD") -> "ProjectFile | N
     """The `pullback.toml` of a commit, None where it has none; UsageError says what is wrong in it."""
     from pullback_runners.projects.configuration import FILE, parse_project
 
-    shown, top = git(repository, "show", f"{revision}:{FILE}"), output_of(repository, "rev-parse", "--show-toplevel")
-    if shown.returncode != 0 or top is None:
+    output, top = git(repository, "show", f"{revision}:{FILE}"), output_of(repository, "rev-parse", "--show-toplevel")
+    if output.returncode != 0 or top is None:
         return None
-    return parse_project(shown.stdout.decode(errors="replace"), Path(top))
+    return parse_project(output.stdout.decode(errors="replace"), Path(top))
 
 
 def deleted_file(repository: Path) -> "ProjectFile | None":
@@ -114,9 +114,9 @@ def send_rules(client: "Client", repository: Path, branch: str | None, projects:
 
 def _hold_of(client: "Client", repository: Path, file: "ProjectFile", branch: str) -> bool:
     """True if rules hold that were sent of this history; others are of a file that lies elsewhere."""
-    held = replace_rules(
+    answer = replace_rules(
         client, file.name, file, None, branch=branch, dry_run=True
     )  # a token that uploads may not read
-    if not held.changed or held.commit is None:
+    if not answer.changed or answer.commit is None:
         return False
-    return output_of(repository, "merge-base", "--is-ancestor", held.commit, "HEAD") is not None
+    return output_of(repository, "merge-base", "--is-ancestor", answer.commit, "HEAD") is not None

@@ -9,14 +9,14 @@ from pullback_dashboards.accuracy.view import AccuracyView, accuracy_view
 from pullback_dashboards.projection_notice import note_unprojected
 from pullback_dashboards.rendering import csv_response, page, page_at
 from pullback_dashboards.routers import page_router
-from pullback_dashboards.routing import WholeNames
+from pullback_dashboards.routing import RawNamesRoute
 from pullback_service import statements
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.accuracy import judged_incidents, noticed_steps
 from pullback_service.projects.queries import project_by_name
 from pullback_service.sessions import ReadSession
 
-router = page_router(note_unprojected, route_class=WholeNames)
+router = page_router(note_unprojected, route_class=RawNamesRoute)
 
 COLUMNS = ("part", "name", "said", "right", "noise", "withdrawn", "precision", "low", "high")
 

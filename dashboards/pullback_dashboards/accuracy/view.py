@@ -57,7 +57,7 @@ class Precision:
 
 
 @dataclass(frozen=True)
-class NoticedLine:
+class NoticeableSteps:
     """The smallest steps that would be noticed in the series of a machine."""
 
     machine: str
@@ -85,7 +85,7 @@ class AccuracyView:
     incidents_href: str
     whole: Precision
     parts: tuple[Precision, ...]
-    noticed: tuple[NoticedLine, ...]
+    noticed: tuple[NoticeableSteps, ...]
 
     @property
     def tables(self) -> tuple[tuple[str, str, tuple[Precision, ...]], ...]:
@@ -110,6 +110,6 @@ def accuracy_view(project: str, judged: Sequence[JudgedIncidents], noticed: Sequ
         whole=whole,
         parts=tuple(row for row in rows if row.part != "all"),
         noticed=tuple(
-            NoticedLine(one.machine, metric_label(one.metric), one.series, one.half, one.most) for one in noticed
+            NoticeableSteps(one.machine, metric_label(one.metric), one.series, one.half, one.most) for one in noticed
         ),
     )

@@ -23,7 +23,7 @@ from pullback_dashboards.boards.view import (
     pinned_of,
     tile,
 )
-from pullback_dashboards.compare.parameters import asked_by, read_comparison
+from pullback_dashboards.compare.parameters import comparison_of_query, read_comparison
 from pullback_dashboards.compare.view import metric_rows, verdict
 from pullback_dashboards.current_project import ComingFrom, onward
 from pullback_dashboards.forms import SEE_OTHER, Form, checked
@@ -84,8 +84,10 @@ async def _read_board(board_id: UUID, session: ReadSession, caller: KnownCaller,
     async with statements.together(session) as ask:
         incidents = [None if query is None else ask(query) for _, query in shown]
     tiles = [
-        tile(chart, place, held, () if found is None else found.value)
-        for place, (chart, (held, _), found) in enumerate(zip(charts, shown, incidents, strict=True), start=1)
+        tile(chart, place, pinned, () if open_incidents is None else open_incidents.value)
+        for place, (chart, (pinned, _), open_incidents) in enumerate(
+            zip(charts, shown, incidents, strict=True), start=1
+        )
     ]
     return BoardView(
         board=board_row(stored),
@@ -116,8 +118,8 @@ async def boards_page(request: Request, view: RequestedBoards, kept: ComingFrom)
 async def create_board(request: Request, session: WriteSession, caller: KnownCaller) -> Response:
     """Make a board and show it."""
     form = await Form.of(request)
-    wanted = checked(BoardRequest, {"name": form.text("name"), "project": form.text("project") or None})
-    board_id = await _made(session, caller, wanted)
+    requested = checked(BoardRequest, {"name": form.text("name"), "project": form.text("project") or None})
+    board_id = await _made(session, caller, requested)
     return _to(request, links.board(str(board_id)))
 
 
@@ -156,7 +158,7 @@ async def pin_chart(request: Request, session: WriteSession, caller: KnownCaller
     """Pin a chart to a board, or to a new one, and show that."""
     form = await Form.of(request)
     pinned = _pinned(form.text("chart"))
-    wanted = checked(
+    requested = checked(
         ChartRequest,
         {
             "kind": pinned.kind,
@@ -166,19 +168,19 @@ async def pin_chart(request: Request, session: WriteSession, caller: KnownCaller
             "title": form.text("title") or None,
         },
     )
-    project = await project_by_name(session, wanted.project)
+    project = await project_by_name(session, requested.project)
     if form.text("board"):
         board_id = _board_id(form.text("board"))
     else:
         # Those who may make none for a project are not asked.
-        asked = form.choice("whose", "own", "project") if form.text("whose") else "own"
-        whose = wanted.project if asked == "project" else None
+        owner = form.choice("whose", "own", "project") if form.text("whose") else "own"
+        whose = requested.project if owner == "project" else None
         board_id = await _made(session, caller, checked(BoardRequest, {"name": form.text("name"), "project": whose}))
-    title = None if wanted.title == pinned.words else wanted.title
-    pin = Pin(wanted.kind, ProjectId(project.id), wanted.workload, wanted.query, title)
+    title = None if requested.title == pinned.words else requested.title
+    pin = Pin(requested.kind, ProjectId(project.id), requested.workload, requested.query, title)
     chart_id, is_new = await queries.pin_chart(session, caller, board_id, pin)
     if is_new:
-        note(session, subject=f"chart {chart_id} of board {board_id}", project=wanted.project, kind=wanted.kind)
+        note(session, subject=f"chart {chart_id} of board {board_id}", project=requested.project, kind=requested.kind)
     elif form.text("board"):
         note_nothing(session)
     return _to(request, f"{links.board(str(board_id))}#chart-{chart_id}")
@@ -205,9 +207,9 @@ async def change_board(board_id: UUID, request: Request, session: WriteSession, 
     what = form.choice("do", "rename", "copy", "remove")
     if what == "copy":
         await queries.board_by_id(session, caller, board_id)
-        wanted = checked(BoardRequest, {"name": form.text("name")})
-        copied = await queries.copy_board(session, caller, board_id, wanted.name)
-        note(session, subject=f"board {copied.board.id}", name=wanted.name, copy_of=str(board_id))
+        requested = checked(BoardRequest, {"name": form.text("name")})
+        copied = await queries.copy_board(session, caller, board_id, requested.name)
+        note(session, subject=f"board {copied.board.id}", name=requested.name, copy_of=str(board_id))
         return _to(request, links.board(str(copied.board.id)))
     if what == "remove":
         removed = await queries.remove_board(session, caller, board_id)
@@ -242,10 +244,10 @@ async def change_pinned_chart(
     return _to(request, f"{links.board(str(board_id), edit='true')}#chart-{chart_id}")
 
 
-async def _made(session: AsyncSession, caller: KnownCaller, wanted: BoardRequest) -> UUID:
-    project = None if wanted.project is None else await project_by_name(session, wanted.project)
-    stored = await queries.create_board(session, caller, wanted.name, project)
-    note(session, subject=f"board {stored.board.id}", project=stored.project, name=wanted.name)
+async def _made(session: AsyncSession, caller: KnownCaller, request: BoardRequest) -> UUID:
+    project = None if request.project is None else await project_by_name(session, request.project)
+    stored = await queries.create_board(session, caller, request.name, project)
+    note(session, subject=f"board {stored.board.id}", project=stored.project, name=request.name)
     return stored.board.id
 
 
@@ -269,28 +271,28 @@ async def _held(session: AsyncSession, stored: StoredChart, number: int) -> tupl
         problem = f"A board shows {MOST_HELD} comparisons at most: open this one on its own page."
         return PinnedComparison(problem=problem), None
     try:
-        asked = asked_by(pinned_of(stored).query)
-        found = await read_comparison(session, stored.project, asked)
+        request = comparison_of_query(pinned_of(stored).query)
+        result = await read_comparison(session, stored.project, request)
     except RequestError as error:
         return PinnedComparison(problem=error.detail), None
     except ValidationError:
         return PinnedComparison(problem="This pinned chart can no longer be read: remove it and pin it again."), None
-    pair = found.answered.pair
+    pair = result.answered.pair
     ends = pair.reference.commit.id, pair.candidate.commit.id
-    held = PinnedComparison(
-        verdict=verdict(found.answered.judged.outcomes, found.reference, found.candidate),
-        metrics=metric_rows(summarize(found.answered.judged.outcomes)),
-        reference=found.reference.short,
-        candidate=found.candidate.short,
+    pinned = PinnedComparison(
+        verdict=verdict(result.answered.judged.outcomes, result.reference, result.candidate),
+        metrics=metric_rows(summarize(result.answered.judged.outcomes)),
+        reference=result.reference.short,
+        candidate=result.candidate.short,
     )
-    return held, incidents_between(ProjectId(stored.chart.project_id), *ends, states=OPEN, limit=MOST_MARKS)
+    return pinned, incidents_between(ProjectId(stored.chart.project_id), *ends, states=OPEN, limit=MOST_MARKS)
 
 
 def _pinned(address: str) -> PinnedPage:
-    found = read_address(address)
-    if found is None:
+    address_read = read_address(address)
+    if address_read is None:
         refuse("chart", "Only charts of explore, workloads and comparisons can be pinned: give the address of one.")
-    return found
+    return address_read
 
 
 def _board_id(text: str) -> UUID:

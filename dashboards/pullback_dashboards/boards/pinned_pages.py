@@ -52,7 +52,7 @@ class PinnedPage:
             case = self.query.get("case") or [self.workload or ""]
             return ", ".join([*case, *map(metric_label, self.query.get("plot", ()))])
         # In an order of our own: stored names have lost that of their address.
-        said = [
+        parts = [
             metric_label(value)
             if name == "metric"
             else f"{name.removeprefix('param.')}={value}"
@@ -62,7 +62,7 @@ class PinnedPage:
             if name not in _HOW
             for value in values
         ]
-        return ", ".join(said) or "all series"
+        return ", ".join(parts) or "all series"
 
     def _drawn(self, width: int) -> str | None:
         if self.kind == "compare":

@@ -106,7 +106,10 @@ def pinned_of(stored: StoredChart) -> PinnedPage:
 
 
 def tile(
-    stored: StoredChart, place: int, held: PinnedComparison | None = None, incidents: Iterable[tuple[Any, ...]] = ()
+    stored: StoredChart,
+    place: int,
+    comparison: PinnedComparison | None = None,
+    incidents: Iterable[tuple[Any, ...]] = (),
 ) -> Tile:
     """A pinned chart at its place; incidents are given by id, kind and state."""
     pinned = pinned_of(stored)
@@ -118,7 +121,7 @@ def tile(
         title=stored.chart.title or pinned.words,
         own_title=stored.chart.title or "",
         href=pinned.address,
-        held=held,
+        held=comparison,
         incidents=marks_of(stored.project, incidents),
     )
 

@@ -13,7 +13,7 @@ from pullback_dashboards.history import short_of
 from pullback_dashboards.projection_notice import note_unprojected
 from pullback_dashboards.rendering import csv_response, page, page_at
 from pullback_dashboards.routers import page_router
-from pullback_dashboards.routing import WholeNames
+from pullback_dashboards.routing import RawNamesRoute
 from pullback_service import statements
 from pullback_service.commits.ref_names import CommitName, named_commits
 from pullback_service.errors import GoneError, NotFoundError
@@ -22,7 +22,7 @@ from pullback_service.projects.queries import project_by_name
 from pullback_service.reports.case_reports import CaseReport, case_called, place_of_case
 from pullback_service.sessions import ReadSession
 
-router = page_router(note_unprojected, route_class=WholeNames)
+router = page_router(note_unprojected, route_class=RawNamesRoute)
 
 COLUMNS = ("commit", "machine", "case", "variant", "group", "seconds", "baseline_seconds", "factor")
 

@@ -23,12 +23,12 @@ def measured_facts(
     now: tuple[Mapping[str, Any], Mapping[str, Any]], before: tuple[Mapping[str, Any], Mapping[str, Any]] | None
 ) -> tuple[MeasuredFact, ...]:
     """The facts that a report states, by its document and its entry for the case; facts that it does not state are left out."""
-    told, earlier = dict(_told(*now)), dict(_told(*before)) if before else {}
+    facts, earlier = dict(_told(*now)), dict(_told(*before)) if before else {}
     return tuple(
         MeasuredFact(
             name, _short(whole), ", ".join(whole), _short(earlier[name]) if _differs(earlier, name, whole) else ""
         )
-        for name, whole in told.items()
+        for name, whole in facts.items()
     )
 
 

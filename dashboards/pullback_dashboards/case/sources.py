@@ -51,7 +51,9 @@ async def case_at(
         parts = ask(file_parts(asked))
         news = ask(news_at(here.machine_id, [here.commit.id], case_id=place.case.id))
         resolutions = ask(resolutions_of(place.case.id, here.machine_id))
-        said = ask(incident_changes_at(project_id, here.machine_id, [here.commit.id], case_id=place.case.id))
+        incident_changes = ask(
+            incident_changes_at(project_id, here.machine_id, [here.commit.id], case_id=place.case.id)
+        )
         series = ask(steps_of_case(place.case.id, here.machine_id, here.commit.id, earlier.commit.id if earlier else 0))
         newest = ask(newest_of_case(project_id, place.case.id, here.machine_id)) if with_irregularities else None
     of_here = [part for (report_id, _), part in zip(asked, parts.value, strict=True) if report_id == here.report_id]
@@ -78,7 +80,9 @@ async def case_at(
         incidents=marks_of(
             project,
             dict.fromkeys(
-                (one.incident_id, one.kind, one.state) for one in said.value if one.commit_id == here.commit.id
+                (one.incident_id, one.kind, one.state)
+                for one in incident_changes.value
+                if one.commit_id == here.commit.id
             ),
         ),
         irregularities=irregularities,
@@ -100,13 +104,13 @@ async def _told(
         return ReportEntry(*await in_thread(case_of_parts, report.report_id, report.index, bodies, case.identity))
     ((body, document),) = parts[:1]
     stored = Report(id=report.report_id, body=body, document=document)
-    found = await in_thread(case_of, stored, case.identity)
-    if found is None:
+    result = await in_thread(case_of, stored, case.identity)
+    if result is None:
         raise NotFoundError(
             f"The file of report {report.report_id} has no case {case.label!r}.",
             missing=MissingObject("case", case.label),
         )
-    return ReportEntry(*found)
+    return ReportEntry(*result)
 
 
 async def _told_before(

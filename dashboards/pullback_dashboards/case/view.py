@@ -28,14 +28,14 @@ from pullback_dashboards.report.view import (
 from pullback_dashboards.rerun_commands import reproduce_command
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.busyness import busy_words
-from pullback_service.claims import BASELINE, COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.judging import UNPAIRED
 from pullback_service.comparisons.queries import SeriesComparison
 from pullback_service.incidents.irregularities import MOST_SERIES, NEWEST
-from pullback_service.measured.code_identity import EQUAL_CODE
+from pullback_service.measured_code.code_identity import EQUAL_CODE
 from pullback_service.quality import CLEAN, quality_of
 from pullback_service.ratio import NO_RATIO, BoundedLogRatio, Ratio, value_before
 from pullback_service.reports.ratios import NOTHING_STORED, PairedRatio, baseline_of, stored_ratios
+from pullback_service.uploaded_claims import BASELINE, COUNTED_IN_ONE_SESSION
 
 LAYERS = (
     ("arrays", "array_allocs", "array_bytes", "peak_bytes"),
@@ -283,8 +283,8 @@ def case_view(
     )
 
 
-def _as_pair(told: ReportEntry) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    return told.document, told.entry
+def _as_pair(entry: ReportEntry) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    return entry.document, entry.entry
 
 
 def _reasons(variants: Sequence[VariantBlock], judged: SeriesComparisons) -> Iterator[str]:
@@ -319,12 +319,12 @@ def _variants(
 ) -> Iterator[VariantBlock]:
     entries = {entry["variant"]: entry for entry in now.get("variants", [])}
     earlier = {entry["variant"]: entry for entry in (before or {}).get("variants", [])}
-    kept, kept_before = stored_ratios(now), stored_ratios(before or {})
+    ratios, kept_before = stored_ratios(now), stored_ratios(before or {})
     baseline, baseline_before = baseline_of(now), baseline_of(before or {})
     base, base_before = _processes(entries.get(baseline)), _processes(earlier.get(baseline_before))
     for name in in_reading_order(entries):
         entry, old = entries[name], earlier.get(name)
-        paired, paired_before = (of.get((name, "time"), NOTHING_STORED).paired for of in (kept, kept_before))
+        paired, paired_before = (of.get((name, "time"), NOTHING_STORED).paired for of in (ratios, kept_before))
         error = entry.get("error")
         ratio, ratio_before = _bounded(paired), _bounded(paired_before)
         is_bigger = bigger_is_better(entry.get("metrics", {}).get("time", {}))
@@ -360,20 +360,20 @@ def _since(judged: SeriesComparison | None) -> tuple[str, str]:
     """The change of a variant's time in words, of its ratio where it has one; and its tone, empty within their scatter."""
     if judged is None or judged.reference is None or judged.candidate is None:
         return "", ""
-    said = judged.judgement
+    judgement = judged.judgement
     before, now = judged.reference.ratio.bounded, judged.candidate.ratio.bounded
-    change = said.ratio.log_ratio
-    if said.evidence == "values" and change is not None and said.outcome in factors.LIKELY:
+    change = judgement.ratio.log_ratio
+    if judgement.evidence == "values" and change is not None and judgement.outcome in factors.LIKELY:
         since = factors.shift(change)
     elif now is None or before is None or judged.reference.baseline != judged.candidate.baseline:
         return "", ""
     else:
         since = factors.shift(now[0] - before[0])
-    if judged.is_equal_code or _is_other_level(judged) or not judged.is_subject or said.evidence not in UNPAIRED:
+    if judged.is_equal_code or _is_other_level(judged) or not judged.is_subject or judgement.evidence not in UNPAIRED:
         return since, ""
     if judged.wrong_gradient is not None and change is not None:
-        return since, "unsure" if abs(change) > (said.threshold or 0.0) else ""
-    moved = said.outcome if said.outcome in factors.LIKELY else None
+        return since, "unsure" if abs(change) > (judgement.threshold or 0.0) else ""
+    moved = judgement.outcome if judgement.outcome in factors.LIKELY else None
     return since, factors.tone(moved, bigger_is_better=judged.bigger_is_better) if moved else ""
 
 
@@ -419,10 +419,10 @@ def _amount(name: str, metric: Mapping[str, Any] | None, judged: SeriesCompariso
     )
     if value is None or judged is None or judged.reference is None or judged.candidate is None:
         return amount
-    said, difference = judged.judgement, judged.candidate.value - judged.reference.value
-    if said.outcome in factors.LIKELY and said.ratio.log_ratio is not None and judged.is_subject:
-        tone = factors.tone(said.outcome, bigger_is_better=judged.bigger_is_better)
-        return replace(amount, change=factors.shift(said.ratio.log_ratio), tone=tone)
+    judgement, difference = judged.judgement, judged.candidate.value - judged.reference.value
+    if judgement.outcome in factors.LIKELY and judgement.ratio.log_ratio is not None and judged.is_subject:
+        tone = factors.tone(judgement.outcome, bigger_is_better=judged.bigger_is_better)
+        return replace(amount, change=factors.shift(judgement.ratio.log_ratio), tone=tone)
     if not difference or not (judged.exact or name in COUNTED_IN_ONE_SESSION):
         return amount
     return replace(
@@ -488,8 +488,8 @@ def _tone(difference: float, judged: SeriesComparison) -> str:
 def _claimed(claims: Sequence[Claim]) -> Iterator[Sentence]:
     """The outcome where two commits were measured in the same groups; the gravest first."""
     for claim in sorted(claims, key=lambda one: _GRAVITY.index(one.tone)):
-        said = f"{claim.words}: {claim.reason}" if claim.reason else claim.words
-        yield Sentence(claim.variant, claim.tone, factors.sign(claim.tone), said)
+        text = f"{claim.words}: {claim.reason}" if claim.reason else claim.words
+        yield Sentence(claim.variant, claim.tone, factors.sign(claim.tone), text)
 
 
 def _told(amount: Amount, layer: Layer) -> str:
@@ -536,10 +536,10 @@ def _slices(entry: Mapping[str, Any]) -> str:
 def _environment(document: Mapping[str, Any]) -> dict[str, Any]:
     """The environment of the numbers. What differs in every run, as the load before it, is left out."""
     harness = document["harness"]
-    told = {f"harness {name}": harness.get(name) for name in ("version", "suite")}
+    facts = {f"harness {name}": harness.get(name) for name in ("version", "suite")}
     uncommitted = {"uncommitted changes": "yes" if document["commit"].get("dirty") else "no"}
     quality = {"harness quality": quality_of(harness.get("quality", CLEAN))}
-    return {**_facts(document), **told, **quality, **uncommitted}
+    return {**_facts(document), **facts, **quality, **uncommitted}
 
 
 def _facts(document: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -23,12 +23,12 @@ class Floor:
 
 def noise(days: Sequence[Floor]) -> str:
     """The SVG element, styled by the page through the classes it carries. Empty without any day."""
-    shown = days[-MOST_DAYS:]
-    if not shown:
+    visible_days = days[-MOST_DAYS:]
+    if not visible_days:
         return ""
     return (
         f'<svg class="noise" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'aria-hidden="true" focusable="false">{"".join(_marks(shown))}</svg>'
+        f'aria-hidden="true" focusable="false">{"".join(_marks(visible_days))}</svg>'
     )
 
 

@@ -6,7 +6,7 @@ Okabe and Ito's, adjusted to a contrast of 3 against either ground.
 
 from dataclasses import dataclass
 
-from pullback_service.claims import BASELINE
+from pullback_service.uploaded_claims import BASELINE
 
 _KNOWN = ("fused", "stateful", "native", "numpy", "autograd", "jax", "torch", "torch-compile")
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "star", "hexagon")
@@ -14,7 +14,7 @@ _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid"
 
 
 @dataclass(frozen=True)
-class Look:
+class LineStyle:
     """The appearance of one variant in every chart."""
 
     slot: int
@@ -32,13 +32,13 @@ class Look:
         return f"var(--band-{self.slot})"
 
 
-def look_of(variant: str, strangers: tuple[str, ...] = ()) -> Look:
+def line_style_of(variant: str, strangers: tuple[str, ...] = ()) -> LineStyle:
     """The look of a variant; unknown ones take the slots in the order of `strangers`."""
     if variant == BASELINE:
-        return Look(0, "circle-open", "dot")
+        return LineStyle(0, "circle-open", "dot")
     if variant in _KNOWN:
         place = _KNOWN.index(variant)
     else:
         place = strangers.index(variant) if variant in strangers else sum(map(ord, variant))
         place %= len(_KNOWN)
-    return Look(place + 1, _SYMBOLS[place], _DASHES[place])
+    return LineStyle(place + 1, _SYMBOLS[place], _DASHES[place])

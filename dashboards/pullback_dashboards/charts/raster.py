@@ -43,6 +43,6 @@ def _tokens() -> dict[str, str]:
 
 @cache
 def _font_file() -> str:
-    (found,) = (each for each in files("fontpkg_inter").joinpath("files").iterdir() if each.name.startswith("Inter["))
-    with as_file(found) as path:  # packages lie unpacked: nothing is taken away behind us
+    (result,) = (each for each in files("fontpkg_inter").joinpath("files").iterdir() if each.name.startswith("Inter["))
+    with as_file(result) as path:  # packages lie unpacked: nothing is taken away behind us
         return str(path)

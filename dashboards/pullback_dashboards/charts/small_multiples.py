@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from pullback_dashboards.charts.palette import Look
+from pullback_dashboards.charts.palette import LineStyle
 
 WIDTH, HEIGHT = 280, 84
 _MARGIN = 4
@@ -20,7 +20,7 @@ class SmallCurve(NamedTuple):
     """One variant: its heights, and the places of their commits."""
 
     name: str
-    look: Look
+    style: LineStyle
     places: Sequence[int]
     heights: Sequence[float]
 
@@ -84,7 +84,7 @@ def _marks(curves: Sequence[SmallCurve], scale: SharedScale) -> Iterator[str]:
             if len(points) == 1:
                 points = [(points[0][0] - 2, points[0][1]), *points]
             path = "M" + " ".join([f"{x:.0f} {y:.1f}" for x, y in points])
-            yield f'<path d="{path}" fill="none" stroke="{curve.look.colour}"/>'
+            yield f'<path d="{path}" fill="none" stroke="{curve.style.colour}"/>'
 
 
 def _runs(heights: Sequence[float], *, log: bool) -> Iterator[tuple[int, int]]:
@@ -100,10 +100,10 @@ def _thinned(places: Sequence[int], heights: Sequence[float]) -> tuple[Sequence[
     count, buckets = len(heights), _MOST_SPOTS // 3
     if count <= _MOST_SPOTS:
         return places, heights
-    kept: set[int] = set()
+    positions: set[int] = set()
     for number in range(buckets):
         begin, end = number * count // buckets, (number + 1) * count // buckets
         part = heights[begin:end]
-        kept |= {begin + part.index(min(part)), begin + part.index(max(part)), end - 1}
-    shown = sorted(kept)
+        positions |= {begin + part.index(min(part)), begin + part.index(max(part)), end - 1}
+    shown = sorted(positions)
     return [places[at] for at in shown], [heights[at] for at in shown]

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from pullback_dashboards.charts.escaping import escape, shortened
-from pullback_dashboards.charts.palette import Look
+from pullback_dashboards.charts.palette import LineStyle
 from pullback_service.ratio import Ratio
 
 WIDTH, HEIGHT = 860, 250
@@ -36,7 +36,7 @@ _TONES = {"better": "better-ink", "worse": "worse-ink", "failed": "failed"}
 _MOST_MARKS = 60  # more of them are a thick line; then only the line and its end are drawn
 
 
-class Spot(NamedTuple):
+class CurvePoint(NamedTuple):
     """One commit of a curve: its place, the height and, where there is one, its interval."""
 
     place: int
@@ -50,10 +50,10 @@ class Spot(NamedTuple):
         return {"place": self.place, "height": self.height, "low": low, "high": high, "hollow": self.hollow}
 
 
-def spot_of(place: int, log_ratio: float, ratio: Ratio, *, hollow: bool) -> Spot:
+def spot_of(place: int, log_ratio: float, ratio: Ratio, *, hollow: bool) -> CurvePoint:
     """The factor of a ratio as a spot."""
     ends = None if ratio.low is None or ratio.high is None else (math.exp(ratio.low), math.exp(ratio.high))
-    return Spot(place, math.exp(log_ratio), ends, hollow)
+    return CurvePoint(place, math.exp(log_ratio), ends, hollow)
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ class Curve:
     """One variant; None breaks the line."""
 
     name: str
-    look: Look
-    spots: tuple[Spot | None, ...]
+    style: LineStyle
+    spots: tuple[CurvePoint | None, ...]
 
 
 @dataclass(frozen=True)
@@ -180,10 +180,10 @@ def _grid(frame: _Frame, axes: Axes, width: int, *, inline: bool) -> Iterator[st
     for height in frame.ticks:
         y = frame.y(height)
         yield f'<path d="M{_LEFT} {y:.1f}H{right}" stroke="var(--rule)"/>'
-        said = f"{height:.6g}{escape(axes.unit)}"
-        yield f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end" fill="var(--ink-3)">{said}</text>'
+        label = f"{height:.6g}{escape(axes.unit)}"
+        yield f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end" fill="var(--ink-3)">{label}</text>'
         if inline:
-            yield f'<text class="still-height" x="{width / 2:.0f}" y="{y - 3:.1f}">{said}</text>'
+            yield f'<text class="still-height" x="{width / 2:.0f}" y="{y - 3:.1f}">{label}</text>'
     for note in axes.notes:
         yield (
             f'<text x="{frame.x(note.place):.1f}" y="{_TOP + 6}" text-anchor="middle" font-size="10" '
@@ -200,7 +200,7 @@ def _grid(frame: _Frame, axes: Axes, width: int, *, inline: bool) -> Iterator[st
 
 def _curve(curve: Curve, frame: _Frame) -> Iterator[str]:
     drawn = [spot for spot in curve.spots if spot]
-    colour = curve.look.colour
+    colour = curve.style.colour
     for real, stretch in groupby(curve.spots, key=lambda spot: spot is not None):
         spots = [spot for spot in stretch if spot] if real else []
         across = [f"{x:.1f}" for x in frame.xs([spot.place for spot in spots])]
@@ -208,9 +208,9 @@ def _curve(curve: Curve, frame: _Frame) -> Iterator[str]:
         if len(banded) > 1:
             there, lows, highs = zip(*banded, strict=True)
             outline = _path([*there, *there[::-1]], frame.ys([*highs, *lows[::-1]]))
-            yield f'<path d="{outline}Z" fill="{curve.look.band}"/>'
+            yield f'<path d="{outline}Z" fill="{curve.style.band}"/>'
         if len(spots) > 1:
-            dashes = _DASHES[curve.look.dash]
+            dashes = _DASHES[curve.style.dash]
             dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
             line = _path(across, frame.ys([spot.height for spot in spots]))
             yield f'<path d="{line}" fill="none" stroke="{colour}" stroke-width="2" stroke-linejoin="round"{dashed}/>'
@@ -224,7 +224,7 @@ def _curve(curve: Curve, frame: _Frame) -> Iterator[str]:
 def _names(curves: Sequence[Curve], frame: _Frame, axes: Axes, width: int) -> Iterator[str]:
     """The names of the curves and of the baseline beside their ends, each a line or more below the one above."""
     ends = [
-        (frame.y(last.height), curve.name, f'fill="{curve.look.colour}" font-weight="600"')
+        (frame.y(last.height), curve.name, f'fill="{curve.style.colour}" font-weight="600"')
         for curve in curves
         if (last := _last(curve))
     ]
@@ -238,7 +238,7 @@ def _names(curves: Sequence[Curve], frame: _Frame, axes: Axes, width: int) -> It
         yield f'<text x="{frame.right + 8}" y="{below:.1f}" {ink}>{escape(short)}</text>'
 
 
-def _last(curve: Curve) -> Spot | None:
+def _last(curve: Curve) -> CurvePoint | None:
     return next((spot for spot in reversed(curve.spots) if spot), None)
 
 

@@ -23,9 +23,9 @@ class Line:
 
 def tally(lines: Sequence[Line], width: int) -> str:
     """The SVG element. Metrics that do not fit are counted in its last line."""
-    shown = lines if len(lines) <= MOST_ROWS else lines[: MOST_ROWS - 1]
+    visible = lines if len(lines) <= MOST_ROWS else lines[: MOST_ROWS - 1]
     parts = list(_row(0, width, ("", "▲ worse", "▼ better", "unchanged"), ("ink-3",) * 4))
-    for number, line in enumerate(shown, 1):
+    for number, line in enumerate(visible, 1):
         colours = (
             "ink-2",
             "worse" if line.worse != "0" else "ink-3",
@@ -33,8 +33,8 @@ def tally(lines: Sequence[Line], width: int) -> str:
             "ink-2",
         )
         parts += _row(number, width, (line.label, line.worse, line.better, str(line.unchanged)), colours)
-    if left_out := len(lines) - len(shown):
-        parts += _row(len(shown) + 1, width, (f"and {left_out} more", "", "", ""), ("ink-3",) * 4)
+    if left_out := len(lines) - len(visible):
+        parts += _row(len(visible) + 1, width, (f"and {left_out} more", "", "", ""), ("ink-3",) * 4)
     return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {HEIGHT}">{"".join(parts)}</svg>'
 
 

@@ -7,7 +7,7 @@ from itertools import islice
 from pullback_dashboards import links
 from pullback_dashboards.charts.strip import Groups
 from pullback_dashboards.history import Commit, History
-from pullback_dashboards.news.view import AT_A_COMMIT, Move, NewsList, moves, tell
+from pullback_dashboards.news.view import AT_A_COMMIT, CellChange, NewsList, collect_news, moves
 from pullback_dashboards.wording import factors, units
 from pullback_service.ratio import value_before
 from pullback_service.readings.reading import Reading
@@ -66,7 +66,7 @@ def changes_of(
         first=len(history.commits) == 1,
         before=before,
         compare_href=links.compare(project, base=before.sha, head=commit.sha, machine=named) if before else None,
-        told=tell(history, AT_A_COMMIT, project=project, machine=named),
+        told=collect_news(history, AT_A_COMMIT, project=project, machine=named),
         series=tuple(islice(_series(history, project, machine=named), MOST_SERIES)),
     )
 
@@ -75,7 +75,7 @@ def _series(history: History, project: str, *, machine: str | None) -> Iterator[
     """The series that changed at the newest commit, each by its surest change: time first, the largest change first."""
     place = len(history.commits) - 1
     sha = history.commits[place].sha
-    surest: dict[tuple[str, str, str], Move] = {}
+    surest: dict[tuple[str, str, str], CellChange] = {}
     for move in sorted(moves(history, 1), key=lambda move: (move.tone in _LIKELY, -move.size)):
         surest.setdefault((move.case, move.variant, move.metric), move)
     for move in sorted(surest.values(), key=lambda move: (move.metric != "time", -move.size)):

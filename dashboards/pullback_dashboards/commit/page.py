@@ -21,7 +21,7 @@ from pullback_dashboards.report.page import view_of
 from pullback_dashboards.report.view import ReportView
 from pullback_dashboards.rerun_commands import first_measurement
 from pullback_dashboards.routers import page_router
-from pullback_dashboards.routing import WholeNames
+from pullback_dashboards.routing import RawNamesRoute
 from pullback_service import statements
 from pullback_service.commits.queries import parents_known
 from pullback_service.commits.ref_names import named_commit
@@ -39,7 +39,7 @@ from pullback_service.series.overview_data import measured_last
 from pullback_service.series.queries import MeasuringMachine, commit_facts, is_measured_here, machines_of
 from pullback_service.sessions import ReadSession
 
-router = page_router(note_unprojected, route_class=WholeNames)
+router = page_router(note_unprojected, route_class=RawNamesRoute)
 
 COLUMNS = ("href", "machine", "suite", "cases", "failures", "quality", "dirty", "late", "started_at", "id", "format")
 _MOST_REPORTS = 100

@@ -14,8 +14,8 @@ from pullback_dashboards.charts.card import WIDTH as CARD_WIDTH
 from pullback_dashboards.charts.card import card
 from pullback_dashboards.charts.tally import Line, tally
 from pullback_dashboards.choices import question
-from pullback_dashboards.compare.expanded import ExpandedRow, expanded
 from pullback_dashboards.compare.parameters import Comparison, read_comparison
+from pullback_dashboards.compare.row_details import ExpandedRow, expanded
 from pullback_dashboards.compare.view import (
     SHOWN,
     CompareView,
@@ -39,7 +39,7 @@ from pullback_dashboards.project_redirects import redirect_to_project
 from pullback_dashboards.projection_notice import note_unprojected
 from pullback_dashboards.rendering import csv_response, json_response, markdown_response, page, png_response
 from pullback_dashboards.routers import page_router
-from pullback_dashboards.routing import WholeNames
+from pullback_dashboards.routing import RawNamesRoute
 from pullback_service import statements
 from pullback_service.commits.ref_names import names_to_choose
 from pullback_service.comparisons import queries
@@ -58,7 +58,7 @@ from pullback_service.series.query_parameters import ChosenSeries
 from pullback_service.series.windows import Window, marks_in
 from pullback_service.sessions import ReadSession
 
-router = page_router(note_unprojected, route_class=WholeNames)
+router = page_router(note_unprojected, route_class=RawNamesRoute)
 
 ROWS = 100  # a page
 _SUGGESTIONS = 60
@@ -149,10 +149,10 @@ async def _read(
             pair = comparison.answered.pair
             ends = pair.reference.commit.id, pair.candidate.commit.id
             between = ask(incidents_between(project_id, *ends, limit=MOST_MARKS))
-            judged, wanted = comparison.answered.judged, _wanted(state, comparison)
-            shown = queries.in_full(ask, judged, wanted[state.start : state.start + ROWS], judged.outcomes)
+            judged, selected = comparison.answered.judged, _wanted(state, comparison)
+            details = queries.in_full(ask, judged, selected[state.start : state.start + ROWS], judged.outcomes)
     if comparison is not None:
-        view = await _view(session, project, state, address, comparison, *shown())
+        view = await _view(session, project, state, address, comparison, *details())
         view = replace(view, incidents=marks_of(project, between.value))
     elif measuring.value:
         newest = await _newest_neighbours(session, project, project_id, measuring.value[0].id)
@@ -182,46 +182,46 @@ async def compare_somewhere(request: Request, session: ReadSession) -> Response:
 
 
 @router.get(_PATH + ".json")
-async def compare_json(asked: RequestedPage) -> Response:
+async def compare_json(requested: RequestedPage) -> Response:
     """The same as JSON; where nothing is named yet, what may be."""
-    return json_response(asked.view or asked)
+    return json_response(requested.view or requested)
 
 
 @router.get(_PATH + ".csv")
-async def compare_csv(asked: RequestedPage) -> Response:
+async def compare_csv(requested: RequestedPage) -> Response:
     """The rows that the page shows, as CSV."""
-    view = _found(asked)
+    view = _found(requested)
     name = f"{view.project}-{view.reference.short}-{view.candidate.short}"
     return csv_response(name, [columns_of(row) for row in view.rows], COLUMNS)
 
 
 @router.get(_PATH + ".md")
-async def compare_markdown(asked: RequestedPage) -> Response:
+async def compare_markdown(requested: RequestedPage) -> Response:
     """The same as Markdown, for a pull request."""
-    return markdown_response(partial(markdown, _found(asked)))
+    return markdown_response(partial(markdown, _found(requested)))
 
 
 @router.get(_PATH + ".card.png")
-async def compare_card(asked: RequestedPage) -> Response:
+async def compare_card(requested: RequestedPage) -> Response:
     """The picture that sites show beside a link to the page: its verdict, and what every metric did."""
-    view = _found(asked)
+    view = _found(requested)
     lines = [Line(one.label, one.worse, one.better, one.unchanged) for one in view.metrics]
     draw = partial(card, _title(view), view.verdict.text, lambda width: tally(lines, width), of=view.project)
     return png_response(draw, CARD_WIDTH)
 
 
 @router.get(_PATH)
-async def compare_page(request: Request, asked: RequestedPage) -> Response:
+async def compare_page(request: Request, requested: RequestedPage) -> Response:
     """The page."""
-    view = asked.view
+    view = requested.view
     title = _title(view) if view else "Compare"
     formats = ("json", "csv", "md", "card.png") if view else ("json",)
     return page(
         request,
         "compare.html",
         title=title,
-        project=asked.project,
-        asked=asked,
+        project=requested.project,
+        asked=requested,
         view=view,
         formats=formats,
         scripts=("copy.js",),
@@ -233,8 +233,8 @@ def _title(view: CompareView) -> str:
 
 
 def _wanted(state: State, comparison: Comparison) -> Outcomes:
-    found = comparison.answered.judged.outcomes
-    return found[shown_by(found, state.show)]
+    outcomes = comparison.answered.judged.outcomes
+    return outcomes[shown_by(outcomes, state.show)]
 
 
 async def _view(
@@ -243,12 +243,12 @@ async def _view(
     state: State,
     address: Address,
     comparison: Comparison,
-    shown: Sequence[queries.SeriesDetail],
+    details: Sequence[queries.SeriesDetail],
     names: queries.Names,
 ) -> CompareView:
-    found, wanted = comparison.answered.judged.outcomes, _wanted(state, comparison)
+    outcomes, selected = comparison.answered.judged.outcomes, _wanted(state, comparison)
     reference, candidate = comparison.reference, comparison.candidate
-    opened = next((each for each in shown if state.open and each.compared.series_id == state.open), None)
+    opened = next((each for each in details if state.open and each.compared.series_id == state.open), None)
     detail = await _opened(session, comparison, opened) if opened is not None else None
     following = state.start + ROWS
     return CompareView(
@@ -256,28 +256,28 @@ async def _view(
         reference=reference,
         candidate=candidate,
         machines=(state.base_machine or "", state.head_machine or "") if comparison.across else None,
-        verdict=verdict(found, reference, candidate, across=comparison.across),
+        verdict=verdict(outcomes, reference, candidate, across=comparison.across),
         notes=tuple(comparison.answered.notes),
-        metrics=metric_rows(summarize(found)),
+        metrics=metric_rows(summarize(outcomes)),
         rows=rows_of(
-            shown,
+            details,
             project=project,
             candidate=candidate,
             opened=None if opened is None or opened.compared.series_id is None else (opened.compared.series_id, detail),
             opening=address.replaced("open", ""),
             closing=address.replaced("open", None),
         ),
-        found=len(wanted),
-        hidden=len(found) - len(wanted),
+        found=len(selected),
+        hidden=len(outcomes) - len(selected),
         all_href=address.replaced("show", "all"),
         relevant_href=address.replaced("show", None),
         showing=state.show,
         first=state.start + 1,
-        next_href=address.replaced("start", str(following)) if following < len(wanted) else None,
+        next_href=address.replaced("start", str(following)) if following < len(selected) else None,
         turned_href=_turned(address, state, comparison),
-        commands=compare_command(reference.sha, candidate.sha) if is_measured_here(found) else None,
-        questions=(question("show", _shows(found, state, address)),),
-        menus=tuple(_menus(dimensions_of(found, names), address)),
+        commands=compare_command(reference.sha, candidate.sha) if is_measured_here(outcomes) else None,
+        questions=(question("show", _shows(outcomes, state, address)),),
+        menus=tuple(_menus(dimensions_of(outcomes, names), address)),
         pin_href=links.pin(address.less("start", "open")),
     )
 
@@ -305,12 +305,12 @@ def _turned(address: Address, state: State, comparison: Comparison) -> str:
     return address.with_all(pairs)
 
 
-def _found(asked: ComparePage) -> CompareView:
-    if asked.view is None:
+def _found(requested: ComparePage) -> CompareView:
+    if requested.view is None:
         raise NotFoundError(
             "The address names nothing to compare: give head=, and base= for another reference than its parent."
         )
-    return asked.view
+    return requested.view
 
 
 async def _newest_neighbours(
@@ -334,10 +334,10 @@ async def _newest_neighbours(
     )
 
 
-def _shows(found: Outcomes, state: State, address: Address) -> Iterator[tuple[str, str, bool]]:
+def _shows(outcomes: Outcomes, state: State, address: Address) -> Iterator[tuple[str, str, bool]]:
     """The kinds of rows to choose from, with their counts; kinds without rows are not offered."""
     for show in get_args(Show):
-        count = int(shown_by(found, show).sum())
+        count = int(shown_by(outcomes, show).sum())
         if count or show in {"changed", "all", state.show}:
             href = address.replaced("show", None if show == "changed" else show)
             yield f"{SHOWN[show]} {count}", href, show == state.show
@@ -350,8 +350,8 @@ def _menus(counts: Mapping[str, Counter[str]], address: Address) -> Iterator[Men
         if len(values) < 2 and not chosen:
             continue
         listed = sorted(values.items(), key=lambda item: (-item[1], case_order(item[0])))
-        kept = [item for place, item in enumerate(listed) if place < _LISTED or item[0] in chosen]
-        kept += [(value, 0) for value in sorted(chosen - set(values))]
+        remaining = [item for place, item in enumerate(listed) if place < _LISTED or item[0] in chosen]
+        remaining += [(value, 0) for value in sorted(chosen - set(values))]
         yield Menu(
             dimension=name,
             label=name.removeprefix(PARAM),
@@ -362,7 +362,7 @@ def _menus(counts: Mapping[str, Counter[str]], address: Address) -> Iterator[Men
                     href=address.dropped(name, value) if value in chosen else address.added(name, value),
                     chosen=value in chosen,
                 )
-                for value, count in kept
+                for value, count in remaining
             ),
             more=max(0, len(listed) - _LISTED),
         )

@@ -33,12 +33,12 @@ class Comparison:
         return commit_as_named(self.answered.pair.candidate.commit)
 
 
-async def read_comparison(session: AsyncSession, project: str, asked: ComparisonRequest) -> Comparison:
+async def read_comparison(session: AsyncSession, project: str, request: ComparisonRequest) -> Comparison:
     """The comparison that is asked for."""
-    return Comparison(await compare_as_asked(session, project, asked))
+    return Comparison(await compare_as_asked(session, project, request))
 
 
-def asked_by(query: Mapping[str, Sequence[str]]) -> ComparisonRequest:
+def comparison_of_query(query: Mapping[str, Sequence[str]]) -> ComparisonRequest:
     """The comparison that a stored address asks for."""
 
     def one(name: str) -> str | None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pullback_dashboards import links
 from pullback_dashboards.choices import Question
-from pullback_dashboards.compare.expanded import ExpandedRow
+from pullback_dashboards.compare.row_details import ExpandedRow
 from pullback_dashboards.explore.view import Menu, written
 from pullback_dashboards.history import Commit, metric_label
 from pullback_dashboards.incident_marks import IncidentMark
@@ -24,7 +24,6 @@ from pullback_dashboards.rerun_commands import EXTERNAL
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.markdown import markdown_text
 from pullback_dashboards.wording.plurals import counted
-from pullback_service.claims import COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.judgements import MetricSummary, Outcomes, Span
 from pullback_service.comparisons.judging import UNCHANGED, UNPAIRED, Evidence, Outcome, Trend
 from pullback_service.comparisons.queries import Names, SeriesDetail, SideDetail
@@ -32,6 +31,7 @@ from pullback_service.comparisons.vectorized_judging import OUTCOMES, UNPAIRED_C
 from pullback_service.incidents.commands import compare_command
 from pullback_service.ratio import Ratio, value_before
 from pullback_service.series.filters import PARAM
+from pullback_service.uploaded_claims import COUNTED_IN_ONE_SESSION
 
 RELEVANT: tuple[Outcome, ...] = ("failed", "slower", "more", "likely_slower", "likely_faster", "faster", "less")
 Show = Literal["changed", "worse", "better", "likely", "ambiguous", "unchanged", "not_comparable", "failed", "all"]
@@ -185,40 +185,40 @@ class CompareView:
         return any(menu.narrows for menu in self.menus)
 
 
-def shown_by(found: Outcomes, show: Show) -> Flags:
+def shown_by(outcomes: Outcomes, show: Show) -> Flags:
     """The series of each kind of row."""
     match show:
         case "all":
-            return np.ones(len(found), bool)
+            return np.ones(len(outcomes), bool)
         case "changed":
-            return found.having(*RELEVANT)
+            return outcomes.having(*RELEVANT)
         case "worse" | "better":
-            return found.trending(show) & ~found.having("failed")
+            return outcomes.trending(show) & ~outcomes.having("failed")
         case "likely":
-            return found.having("likely_slower", "likely_faster")
+            return outcomes.having("likely_slower", "likely_faster")
         case "unchanged":
-            return found.having(*UNCHANGED)
+            return outcomes.having(*UNCHANGED)
         case _:
-            return found.having(show)
+            return outcomes.having(show)
 
 
-def dimensions_of(found: Outcomes, names: Names) -> Mapping[str, Counter[str]]:
+def dimensions_of(outcomes: Outcomes, names: Names) -> Mapping[str, Counter[str]]:
     """Counts of series of each value of every dimension, by the names that addresses use."""
     counts: dict[str, Counter[str]] = {name: Counter() for name in _DIMENSIONS}
-    for case_id, count in _counted(found.case_id):
+    for case_id, count in _counted(outcomes.case_id):
         case = names.cases[case_id]
         counts["workload"][case.workload] += count
         told = (("device", case.device), ("dtype", case.dtype))
         for name, value in (*told, *((f"{PARAM}{name}", written(value)) for name, value in case.params.items())):
             if value is not None:
                 counts.setdefault(name, Counter())[value] += count
-    for place, count in _counted(found.shape):
-        shape = found.shapes[place]
+    for place, count in _counted(outcomes.shape):
+        shape = outcomes.shapes[place]
         counts["variant"][shape.variant] += count
         counts["metric"][shape.metric] += count
         if shape.kind is not None:
             counts["kind"][shape.kind] += count
-    for machine_id, count in _counted(found.machine_id):
+    for machine_id, count in _counted(outcomes.machine_id):
         counts["machine"][names.machines[machine_id].name] += count
     return counts
 
@@ -228,29 +228,29 @@ def _counted(column: NDArray[Any]) -> Iterator[tuple[int, int]]:
     return zip(values.tolist(), counts.tolist(), strict=True)
 
 
-def verdict(found: Outcomes, reference: Commit, candidate: Commit, *, across: bool = False) -> Verdict:
+def verdict(outcomes: Outcomes, reference: Commit, candidate: Commit, *, across: bool = False) -> Verdict:
     """The whole comparison in a sentence; `across` two machines there is nothing that groups could tell."""
-    counts = found.counts()
+    counts = outcomes.counts()
     failed, ambiguous = counts.get("failed", 0), counts.get("ambiguous", 0)
     likely, likely_better = counts.get("likely_slower", 0), counts.get("likely_faster", 0)
-    worse, better = int(found.trending("worse").sum()) - failed, int(found.trending("better").sum())
-    unpaired = int(np.isin(found.evidence, UNPAIRED_CODES).sum())
-    command = compare_command(reference.short, candidate.short) if is_measured_here(found) else None
+    worse, better = int(outcomes.trending("worse").sum()) - failed, int(outcomes.trending("better").sum())
+    unpaired = int(np.isin(outcomes.evidence, UNPAIRED_CODES).sum())
+    command = compare_command(reference.short, candidate.short) if is_measured_here(outcomes) else None
     then = _remedy(unpaired, ambiguous, command, across=across)
-    if not len(found):
+    if not len(outcomes):
         return Verdict("plain", "", "Neither commit has results.", "Choose other commits or filters.")
     if failed or worse:
         parts = [counted(worse, "series is worse", "series are worse")] if worse else []
         parts += [counted(failed, "series fails", "series fail")] if failed else []
         parts += [f"{likely} likely worse"] if likely else []
         parts += [counted(better, "is better", "are better")] if better else []
-        return Verdict("worse", "▲", f"{_joined(parts)}: {_joined(_worst(found))}.", *then)
+        return Verdict("worse", "▲", f"{_joined(parts)}: {_joined(_worst(outcomes))}.", *then)
     if better:
-        told = counted(better, "series is better", "series are better")
+        words = counted(better, "series is better", "series are better")
         # Of what is ambiguous nobody knows that it is not worse.
         apart = [f"{likely} likely worse"] if likely else []
         apart += [f"{ambiguous} ambiguous"] if ambiguous else []
-        text = f"{told}; {_joined(apart)}." if apart else f"Nothing is worse; {told}."
+        text = f"{words}; {_joined(apart)}." if apart else f"Nothing is worse; {words}."
         return Verdict("better", "▼", text, *then)
     if likely or likely_better:
         parts = [f"{counted(likely, 'series is', 'series are')} likely worse"] if likely else []
@@ -258,10 +258,10 @@ def verdict(found: Outcomes, reference: Commit, candidate: Commit, *, across: bo
             number = f"{likely_better}" if likely else counted(likely_better, "series is", "series are")
             parts.append(f"{number} likely better")
         tone, sign = ("likely-worse", "△") if likely else ("likely-better", "▽")
-        worst = f": {_joined(_worst(found, 'likely_worse'))}" if likely else ""
+        worst = f": {_joined(_worst(outcomes, 'likely_worse'))}" if likely else ""
         return Verdict(tone, sign, f"{_joined(parts)}{worst}.", *then)
     unchanged = counts.get("same", 0) + counts.get("equal", 0)
-    return _unmoved(len(found), unchanged, ambiguous, then, unpaired=unpaired)
+    return _unmoved(len(outcomes), unchanged, ambiguous, then, unpaired=unpaired)
 
 
 def _unmoved(number: int, unchanged: int, ambiguous: int, then: tuple[str, str], *, unpaired: int) -> Verdict:
@@ -302,7 +302,7 @@ def metric_rows(summaries: Iterable[MetricSummary]) -> tuple[Metric, ...]:
 
 
 def rows_of(
-    shown: Sequence[SeriesDetail],
+    details: Sequence[SeriesDetail],
     *,
     project: str,
     candidate: Commit,
@@ -321,7 +321,7 @@ def rows_of(
         return history, links.case(project, candidate.sha, label, machine=machine)
 
     rows = []
-    for each in shown:
+    for each in details:
         series_id = each.compared.series_id
         is_open = opened is not None and opened[0] == series_id
         address = None
@@ -337,9 +337,9 @@ def _anchor(series_id: int | None) -> str:
 
 
 def _row(
-    shown: SeriesDetail, history_href: str, case_href: str, open_href: str | None, detail: ExpandedRow | None
+    compared_series: SeriesDetail, history_href: str, case_href: str, open_href: str | None, detail: ExpandedRow | None
 ) -> Row:
-    compared, judgement = shown.compared, shown.compared.judgement
+    compared, judgement = compared_series.compared, compared_series.compared.judgement
     _, _, variant, metric = compared.key
     unit = compared.unit or ("s" if metric == "time" else "1")
     ratio, threshold = judgement.ratio, judgement.threshold
@@ -349,12 +349,12 @@ def _row(
     if judgement.evidence == "paired" and not compared.exact and older is not None and newer is not None:
         older = value_before(newer, ratio.log_ratio, older)
     return Row(
-        workload=shown.case.workload,
-        case=shown.case.label,
-        label=bracket(shown.case.label, shown.case.workload),
+        workload=compared_series.case.workload,
+        case=compared_series.case.label,
+        label=bracket(compared_series.case.label, compared_series.case.workload),
         variant=variant,
         metric=metric,
-        machine=shown.machine.name,
+        machine=compared_series.machine.name,
         mark=factors.mark(judgement.outcome, bigger_is_better=compared.bigger_is_better),
         tone=factors.tone(judgement.outcome, bigger_is_better=compared.bigger_is_better),
         outcome=judgement.outcome,
@@ -372,7 +372,7 @@ def _row(
         threshold_value=threshold,
         significance_value=significance,
         unit=unit,
-        processes=" and ".join(filter(None, map(_processes, (shown.reference, shown.candidate)))),
+        processes=" and ".join(filter(None, map(_processes, (compared_series.reference, compared_series.candidate)))),
         history_href=history_href,
         case_href=case_href,
         anchor=_anchor(compared.series_id),
@@ -421,9 +421,9 @@ def _range(span: Span) -> str:
     return " to ".join(ends) if len(ends) > 1 else ""
 
 
-def _worst(found: Outcomes, which: Trend = "worse") -> Iterator[str]:
+def _worst(outcomes: Outcomes, which: Trend = "worse") -> Iterator[str]:
     """The worst in words, alike ones together: "fused array bytes up to +100 % in 5 series"."""
-    worse = found[found.trending(which)]
+    worse = outcomes[outcomes.trending(which)]
     together: dict[tuple[str, str, Outcome], list[int]] = {}
     for place, (shape, outcome) in enumerate(zip(worse.shape.tolist(), worse.outcome.tolist(), strict=True)):
         named = worse.shapes[shape]
@@ -452,9 +452,9 @@ def _without_ratio(metric: str, outcome: Outcome) -> str:
     return f"{label} fell to zero or less" if outcome == "less" else f"{label} rose from zero or less"
 
 
-def is_measured_here(found: Outcomes) -> bool:
+def is_measured_here(outcomes: Outcomes) -> bool:
     """True if Pullback measured anything of it: what another tool measured, only that can measure again."""
-    return any(found.shapes[place].kind != EXTERNAL for place, _ in _counted(found.shape))
+    return any(outcomes.shapes[place].kind != EXTERNAL for place, _ in _counted(outcomes.shape))
 
 
 def _remedy(unpaired: int, ambiguous: int, command: str | None, *, across: bool) -> tuple[str, str]:
@@ -465,8 +465,8 @@ def _remedy(unpaired: int, ambiguous: int, command: str | None, *, across: bool)
             "",
         )
     if unpaired:
-        told = counted(unpaired, "series was", "series were")
-        apart = f"{told} measured at different times, so their changes are at most likely."
+        words = counted(unpaired, "series was", "series were")
+        apart = f"{words} measured at different times, so their changes are at most likely."
         return (apart, "") if command is None else (f"{apart} To measure two commits in the same groups, run", command)
     return (f"{counted(ambiguous, 'series is', 'series are')} ambiguous." if ambiguous else ""), ""
 

@@ -17,7 +17,7 @@ from pullback_dashboards.choices import Question, question, questions
 from pullback_dashboards.explore.view import (
     MOST_DRAWN,
     SPLITS,
-    DrawnSeries,
+    ChartSeries,
     ExploreView,
     Menu,
     MenuValue,
@@ -32,7 +32,7 @@ from pullback_dashboards.project_redirects import redirect_to_project
 from pullback_dashboards.projection_notice import note_unprojected
 from pullback_dashboards.rendering import Width, csv_response, page, page_at, png_response, svg_response
 from pullback_dashboards.routers import page_router
-from pullback_dashboards.routing import WholeNames
+from pullback_dashboards.routing import RawNamesRoute
 from pullback_dashboards.wording import factors
 from pullback_service.background_threads import in_background
 from pullback_service.errors import refuse
@@ -45,7 +45,7 @@ from pullback_service.series.query_parameters import ChosenSeries
 from pullback_service.series.search import Facet, Facets, StoredSeries, facets, list_series
 from pullback_service.sessions import ReadSession
 
-router = page_router(note_unprojected, route_class=WholeNames)
+router = page_router(note_unprojected, route_class=RawNamesRoute)
 
 _LISTED = 12  # values of a menu
 _WINDOWS = (30, 100, 400)
@@ -75,12 +75,12 @@ async def _read(
     _check(split)
     address = Address(links.explore(project), request)
     counted = await facets(session, choice)
-    found: list[DrawnSeries] = []
+    results: list[ChartSeries] = []
     if 0 < counted.series <= MOST_DRAWN:
         stored = await list_series(session, choice, after_id=None, limit=MOST_DRAWN)
-        found = await _points_of(session, project_id, stored, last)
+        results = await _points_of(session, project_id, stored, last)
     drawn, rows = await in_background.after(
-        session, lambda: (charts_of(found, split=split, relative=y == "relative"), rows_of(found, project))
+        session, lambda: (charts_of(results, split=split, relative=y == "relative"), rows_of(results, project))
     )
     charts = tuple(
         replace(chart, pin_href=links.pin(address.with_all(dict(chart.alone))) if chart.alone is not None else None)
@@ -93,7 +93,7 @@ async def _read(
         charts=charts,
         rows=rows,
         split=split,
-        questions=_questions(address, counted, split, y, last) if found else (),
+        questions=_questions(address, counted, split, y, last) if results else (),
         clear_href=address.only(_OWN),
         words=choice.text or "",
         kept=address.without("q"),
@@ -112,7 +112,7 @@ async def explore_somewhere(request: Request, session: ReadSession) -> Response:
 
 
 @dataclass(frozen=True)
-class ChartDrawing:
+class FirstChart:
     """The first chart of the page, or why there is none."""
 
     curves: tuple[Curve, ...]
@@ -126,20 +126,20 @@ async def _draw(
     split: Split = "metric",
     y: Values = "relative",
     last: Last = _WINDOWS[1],
-) -> ChartDrawing:
+) -> FirstChart:
     """Without the menus and their counts, for boards ask for many."""
     project_id = ProjectId((await project_by_name(session, project)).id)
     _check(split)
     stored = await list_series(session, choice, after_id=None, limit=MOST_DRAWN + 1)
     if not stored or len(stored) > MOST_DRAWN:
         why = "no series match" if not stored else f"more than {MOST_DRAWN} series, too many for one chart"
-        return ChartDrawing((), Axes(f"{project}: {why}", "", 1, "", ""))
-    found = await _points_of(session, project_id, stored, last)
-    first = (await in_background.after(session, charts_of, found, split=split, relative=y == "relative"))[0]
-    return ChartDrawing(first.curves, first.axes)
+        return FirstChart((), Axes(f"{project}: {why}", "", 1, "", ""))
+    series = await _points_of(session, project_id, stored, last)
+    first = (await in_background.after(session, charts_of, series, split=split, relative=y == "relative"))[0]
+    return FirstChart(first.curves, first.axes)
 
 
-RequestedChart = Annotated[ChartDrawing, Depends(_draw)]
+RequestedChart = Annotated[FirstChart, Depends(_draw)]
 
 
 @router.get(_PATH + ".card.png")
@@ -194,15 +194,15 @@ def _check(split: str) -> None:
 
 async def _points_of(
     session: AsyncSession, project_id: ProjectId, series: Sequence[StoredSeries], last: int
-) -> list[DrawnSeries]:
+) -> list[ChartSeries]:
     ids = [SeriesId(stored.series.id) for stored in series]
     beside = incidents_of_series(project_id, ids)
-    marks, found = await drawn_points(session, ids, last=last, at_most=_MARKS, beside=beside)
+    marks, result = await drawn_points(session, ids, last=last, at_most=_MARKS, beside=beside)
     incidents: dict[int, list[SeriesIncident]] = defaultdict(list)
-    for one in found:
+    for one in result:
         incidents[one.series_id].append(one)
     return [
-        DrawnSeries(stored, tuple(marks[id_]), tuple(incidents[id_])) for stored, id_ in zip(series, ids, strict=True)
+        ChartSeries(stored, tuple(marks[id_]), tuple(incidents[id_])) for stored, id_ in zip(series, ids, strict=True)
     ]
 
 

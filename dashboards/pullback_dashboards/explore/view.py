@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import orjson
 
 from pullback_dashboards import links
-from pullback_dashboards.charts.palette import Look, look_of
-from pullback_dashboards.charts.static_chart import BESIDE_OTHERS, Axes, Curve, Note, Spot, spot_of, still
+from pullback_dashboards.charts.palette import LineStyle, line_style_of
+from pullback_dashboards.charts.static_chart import BESIDE_OTHERS, Axes, Curve, CurvePoint, Note, spot_of, still
 from pullback_dashboards.choices import Question
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.incident_marks import KINDS
@@ -52,7 +52,7 @@ class Menu:
 
 
 @dataclass(frozen=True)
-class DrawnSeries:
+class ChartSeries:
     """A series and its points, oldest commit first, and the incidents that changed it."""
 
     stored: StoredSeries
@@ -131,11 +131,11 @@ class ExploreView:
         return bool(self.words) or any(menu.narrows for menu in self.menus)
 
 
-def charts_of(found: Sequence[DrawnSeries], *, split: str, relative: bool) -> tuple[Chart, ...]:
+def charts_of(series: Sequence[ChartSeries], *, split: str, relative: bool) -> tuple[Chart, ...]:
     """Small multiples: one for each value of the split and each metric, for metrics share no axis."""
-    places = _places(found)
-    groups: dict[tuple[str, str], list[DrawnSeries]] = {}
-    for each in found:
+    places = _places(series)
+    groups: dict[tuple[str, str], list[ChartSeries]] = {}
+    for each in series:
         groups.setdefault((_value(each.stored, split), each.stored.series.metric), []).append(each)
     return tuple(
         replace(
@@ -160,13 +160,13 @@ def _alone(split: str, value: str, metric: str) -> tuple[tuple[str, str], ...] |
     return (("metric", metric),) if split in {"", "metric"} else (("metric", metric), (split, value))
 
 
-def rows_of(found: Sequence[DrawnSeries], project: str) -> tuple[SeriesRow, ...]:
+def rows_of(series: Sequence[ChartSeries], project: str) -> tuple[SeriesRow, ...]:
     """The table: each series at its newest commit."""
-    return tuple(_row(each, project) for each in found)
+    return tuple(_row(each, project) for each in series)
 
 
 def _chart(
-    value: str, metric: str, group: Sequence[DrawnSeries], places: Mapping[str, int], *, relative: bool
+    value: str, metric: str, group: Sequence[ChartSeries], places: Mapping[str, int], *, relative: bool
 ) -> Chart:
     is_relative = relative and any(map(_has_ratio, group))
     drawable = [each for each in group if not is_relative or _has_ratio(each)]
@@ -180,7 +180,7 @@ def _chart(
     names = _names(drawn)
     strangers = tuple(dict.fromkeys(names))
     curves = tuple(
-        Curve(name, _look(each, name, strangers, names), tuple(_spots(each, places, scale, relative=is_relative)))
+        Curve(name, _line_style(each, name, strangers, names), tuple(_spots(each, places, scale, relative=is_relative)))
         for each, name in zip(drawn, names, strict=True)
     )
     title = metric_label(metric) if value in {"", metric} else f"{value}: {metric_label(metric)}"
@@ -200,47 +200,47 @@ def _chart(
     return Chart(title, curves, axes, len(drawable) - len(drawn), incidents=tuple(told))
 
 
-def _incidents(drawn: Sequence[DrawnSeries], places: Mapping[str, int]) -> list[tuple[int, ChartIncident]]:
+def _incidents(drawn: Sequence[ChartSeries], places: Mapping[str, int]) -> list[tuple[int, ChartIncident]]:
     """The incidents of the curves, each at the place of its commit there."""
-    found = {}
+    results = {}
     for one in sorted({one._replace(series_id=0) for each in drawn for one in each.incidents}):
         if one.sha in places:
             tone, sign = TONES.get(one.kind, WRONG)
-            told = ChartIncident(one.id, tone, sign, f"incident {one.id}: {KINDS[one.kind]}, {one.state}")
-            found[places[one.sha], one.id] = told
-    return [(place, told) for (place, _), told in found.items()]
+            mark = ChartIncident(one.id, tone, sign, f"incident {one.id}: {KINDS[one.kind]}, {one.state}")
+            results[places[one.sha], one.id] = mark
+    return [(place, mark) for (place, _), mark in results.items()]
 
 
-def _has_ratio(each: DrawnSeries) -> bool:
+def _has_ratio(each: ChartSeries) -> bool:
     return any(reading.ratio.log_ratio is not None for reading, _ in each.points)
 
 
-def _look(each: DrawnSeries, name: str, strangers: tuple[str, ...], names: Sequence[str]) -> Look:
+def _line_style(each: ChartSeries, name: str, strangers: tuple[str, ...], names: Sequence[str]) -> LineStyle:
     """A variant's own look where only variants differ, else the looks in turn."""
     variant = each.stored.series.variant
     if name == variant or len(set(names)) == 1:
-        return look_of(variant)
-    return look_of(f"\0{name}", tuple(f"\0{stranger}" for stranger in strangers))
+        return line_style_of(variant)
+    return line_style_of(f"\0{name}", tuple(f"\0{stranger}" for stranger in strangers))
 
 
 def _spots(
-    each: DrawnSeries, places: Mapping[str, int], scale: units.Scale, *, relative: bool
-) -> Iterator[Spot | None]:
+    each: ChartSeries, places: Mapping[str, int], scale: units.Scale, *, relative: bool
+) -> Iterator[CurvePoint | None]:
     for reading, commit in each.points:
         hollow = reading.outcome == "ambiguous" and relative
         if not relative:
-            yield Spot(places[commit], reading.value / scale.divisor)
+            yield CurvePoint(places[commit], reading.value / scale.divisor)
         elif reading.ratio.log_ratio is not None:
             yield spot_of(places[commit], reading.ratio.log_ratio, reading.ratio, hollow=hollow)
 
 
-def _places(found: Sequence[DrawnSeries]) -> dict[str, int]:
+def _places(series: Sequence[ChartSeries]) -> dict[str, int]:
     """All commits of all series in the order of history."""
-    order = {commit: reading for each in found for reading, commit in each.points}
+    order = {commit: reading for each in series for reading, commit in each.points}
     return {commit: number for number, commit in enumerate(sorted(order, key=lambda commit: order[commit].place))}
 
 
-def _names(group: Sequence[DrawnSeries]) -> list[str]:
+def _names(group: Sequence[ChartSeries]) -> list[str]:
     """The names of a chart's series, as short as they can be: the variant, parameters that differ, the machine."""
     told = [_told(each.stored) for each in group]
     keys = list(dict.fromkeys(key for one in told for key in one))
@@ -277,7 +277,7 @@ def written(value: object) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _row(each: DrawnSeries, project: str) -> SeriesRow:
+def _row(each: ChartSeries, project: str) -> SeriesRow:
     series, case, machine = each.stored.series, each.stored.case, each.stored.machine
     last, commit = each.points[-1] if each.points else (None, "")
     ratio, outcome = (last.ratio, last.outcome) if last else (NO_RATIO, None)

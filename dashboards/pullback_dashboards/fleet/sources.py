@@ -22,9 +22,9 @@ from pullback_dashboards.fleet.view import (
 )
 from pullback_dashboards.history import case_order
 from pullback_service import statements
-from pullback_service.agents.queries import FleetCounts, SeenAgent, count_fleet, list_agents
+from pullback_service.agents.queries import AgentStatus, FleetCounts, count_fleet, list_agents
 from pullback_service.ids import MachineId
-from pullback_service.jobs.forecasting import labels_in_words
+from pullback_service.jobs.forecast import labels_in_words
 from pullback_service.jobs.queries import ACTIVE, JobChoice, StoredJob, list_jobs, newest_attempts
 from pullback_service.machines.noise_cache import NoiseMemory, WindowNoise
 from pullback_service.machines.queries import list_machines, machine_names
@@ -87,7 +87,7 @@ def _job_line(stored: StoredJob, newest: Attempt | None, names: Mapping[MachineI
     )
 
 
-def agent_line(seen: SeenAgent) -> AgentLine:
+def agent_line(seen: AgentStatus) -> AgentLine:
     """An agent as pages show it. One that is at work speaks by its heartbeats and counts as present."""
     agent = seen.agent
     return filled(
@@ -101,7 +101,7 @@ def agent_line(seen: SeenAgent) -> AgentLine:
     )
 
 
-def _progress(seen: SeenAgent) -> Progress | None:
+def _progress(seen: AgentStatus) -> Progress | None:
     return progress_of(seen.progress) if seen.job_id is not None else None
 
 
@@ -113,13 +113,13 @@ async def machine_lines(session: AsyncSession, memory: NoiseMemory) -> tuple[Mac
         line = agent_line(seen)
         agents.setdefault(line.machine_id, []).append(line)
     ids = [MachineId(machine.id) for machine in machines]
-    heard = await memory.of(session, ids, days=NOISE_DAYS)
+    noise = await memory.of(session, ids, days=NOISE_DAYS)
     results = await newest_of_machines(session, ids, limit=RESULTS)
     lines = [
         machine_line(
             machine,
             agents.get(id_, ()),
-            heard[id_],
+            noise[id_],
             [(each.report.quality, each.report.failures) for each in results.get(id_, ())],
         )
         for id_, machine in zip(ids, machines, strict=True)
@@ -128,7 +128,7 @@ async def machine_lines(session: AsyncSession, memory: NoiseMemory) -> tuple[Mac
 
 
 def machine_line(
-    machine: Machine, agents: Sequence[AgentLine], heard: WindowNoise, results: Sequence[tuple[str, int]]
+    machine: Machine, agents: Sequence[AgentLine], noise: WindowNoise, results: Sequence[tuple[str, int]]
 ) -> MachineLine:
     """A machine out of what was asked of it."""
     return MachineLine(
@@ -138,20 +138,20 @@ def machine_line(
         href=links.machine(machine.id),
         state=state_of(agents),
         agents=tuple(agents),
-        noise=noise_of_machine(heard),
+        noise=noise_of_machine(noise),
         quality=quality_of(results),
         accepts_untrusted=machine.accepts == "untrusted",
         last_seen_at=max([machine.last_seen_at, *(agent.last_seen_at for agent in agents)]),
     )
 
 
-def noise_of_machine(heard: WindowNoise) -> NoiseLine:
+def noise_of_machine(noise: WindowNoise) -> NoiseLine:
     """The noise of a machine in one metric."""
-    figures = heard.noise.all
+    figures = noise.noise.all
     return noise_line(
         figures.floor,
         provisional=figures.provisional,
         comparisons=figures.comparisons,
         false_alarms=figures.false_alarms,
-        history=[(day, each.floor, each.provisional) for day, each in heard.noise.history],
+        history=[(day, each.floor, each.provisional) for day, each in noise.noise.history],
     )

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from fastapi import Request, Response
 
 from pullback_dashboards.charts.badge import badge
-from pullback_dashboards.charts.palette import look_of
+from pullback_dashboards.charts.palette import line_style_of
 from pullback_dashboards.charts.sparkline import Tick, sparkline
-from pullback_dashboards.charts.static_chart import Axes, Curve, Spot, still
+from pullback_dashboards.charts.static_chart import Axes, Curve, CurvePoint, still
 from pullback_dashboards.charts.strip import Groups, strip
 from pullback_dashboards.current_project import ComingFrom
 from pullback_dashboards.rendering import json_response, page
@@ -72,7 +72,7 @@ def examples() -> Examples:
     spots = tuple(
         None
         if factor is None
-        else Spot(place, factor, (factor * (1 - _DOUBT), factor * (1 + _DOUBT)), hollow=place == _OPEN)
+        else CurvePoint(place, factor, (factor * (1 - _DOUBT), factor * (1 + _DOUBT)), hollow=place == _OPEN)
         for place, factor in enumerate(_FACTORS)
     )
     axes = Axes(
@@ -81,7 +81,7 @@ def examples() -> Examples:
     now = Groups(_GROUPS, Ratio(low=math.log(0.437), high=math.log(0.443)))
     return Examples(
         sparkline=sparkline(ticks, tone="better", against_baseline=True),
-        chart=still((Curve("fused", look_of("fused"), spots),), axes),
+        chart=still((Curve("fused", line_style_of("fused"), spots),), axes),
         strip=strip(now, Groups(_BEFORE), tone="better"),
         badge=badge("dense_bias_act native", "2.4× faster than unfused", "better"),
     )

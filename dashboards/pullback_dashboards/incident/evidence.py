@@ -108,7 +108,7 @@ class ChangeRow(factors.RatioNumbers):
 
 
 @dataclass(frozen=True)
-class Objection(factors.RatioNumbers):
+class Counterevidence(factors.RatioNumbers):
     """A measurement that does not show the change, or shows that something else did it."""
 
     case: str
@@ -197,7 +197,7 @@ def _row(project: str, named: NamedChange, groups: tuple[float, ...]) -> ChangeR
     )
 
 
-def forest_of(rows: Sequence[ChangeRow], objections: Sequence[Objection]) -> Forest:
+def forest_of(rows: Sequence[ChangeRow], objections: Sequence[Counterevidence]) -> Forest:
     """The scale of all ratios."""
     groups = [Ratio(one) for row in rows for one in row.group_log_ratios]
     groups += [Ratio(one) for objection in objections for one in objection.group_log_ratios]
@@ -206,12 +206,12 @@ def forest_of(rows: Sequence[ChangeRow], objections: Sequence[Objection]) -> For
 
 def objections_of(
     detail: Detail, compared: Sequence[PairedComparison], unmoved: Sequence[UnchangedSeries]
-) -> tuple[Objection, ...]:
+) -> tuple[Counterevidence, ...]:
     """Objections to an incident: measured in turns it is not there, an unaffected case moved, other series did not."""
     claimed = {_key_of_change(each) for each in detail.changes if each.change.evidence == "paired"}
     changed = {(each.case, each.change.variant, each.metric, each.machine) for each in detail.changes}
 
-    def found() -> Iterator[Objection]:
+    def found() -> Iterator[Counterevidence]:
         for one in compared:
             if one.is_affected and _key_of(one) not in claimed:
                 word = {
@@ -229,8 +229,8 @@ def objections_of(
     return tuple(found())
 
 
-def _objection(one: PairedComparison | UnchangedSeries, says: str, groups: tuple[float, ...] = ()) -> Objection:
-    return Objection(
+def _objection(one: PairedComparison | UnchangedSeries, says: str, groups: tuple[float, ...] = ()) -> Counterevidence:
+    return Counterevidence(
         case=one.case,
         variant=one.variant,
         metric=metric_label(one.metric),
@@ -321,8 +321,8 @@ def _irregular(
     readings = [
         TrunkReading(one.commit_id, one.value, *one.ratio[:3], (one.ratio.log_ratio is not None,)) for one in observed
     ]
-    for found in irregularities_of(readings):
-        yield found, line_of(project, each.change.variant or "", each.metric or "", found, shas)
+    for irregularity in irregularities_of(readings):
+        yield irregularity, line_of(project, each.change.variant or "", each.metric or "", irregularity, shas)
 
 
 def _dot(one: Observation, place: int, *, by_ratio: bool) -> Dot:

@@ -29,7 +29,7 @@ from pullback_dashboards.incidents.view import line_of
 from pullback_dashboards.projection_notice import note_unprojected
 from pullback_dashboards.rendering import add_formats, csv_response, page
 from pullback_dashboards.routers import page_router
-from pullback_dashboards.routing import WholeNames
+from pullback_dashboards.routing import RawNamesRoute
 from pullback_dashboards.wording import factors
 from pullback_service import statements
 from pullback_service.access.authentication import KnownCaller
@@ -56,7 +56,7 @@ from pullback_service.reports.case_reports import StoredCase, case_called, place
 from pullback_service.series.queries import is_measured_here
 from pullback_service.sessions import ReadSession, WriteSession
 
-router = page_router(note_unprojected, route_class=WholeNames)
+router = page_router(note_unprojected, route_class=RawNamesRoute)
 
 MOST_MESSAGES = 20
 COLUMNS = (
@@ -131,10 +131,10 @@ async def _differing(
     """Differences in the case that speaks for all, as far as files still tell."""
     try:
         place = await place_of_case(session, project_id, case, commit, machine=lead.machine)
-        found = await case_at(session, project_id, project, place, machine=lead.machine)
+        result = await case_at(session, project_id, project, place, machine=lead.machine)
     except (NotFoundError, GoneError):
         return None
-    return differing_of(found, lead.change.variant or "")
+    return differing_of(result, lead.change.variant or "")
 
 
 RequestedView = Annotated[IncidentView, Depends(_read)]
@@ -155,11 +155,11 @@ async def judge_incident(
 ) -> Response:
     """Record or revoke a verdict on an incident, and show it again."""
     await _known(session, project, incident_id)
-    said = verdict_of(await Form.of(request))
-    if said is None:
+    verdict = verdict_of(await Form.of(request))
+    if verdict is None:
         await endpoints.revoke_verdict(session, caller, incident_id)
     else:
-        await endpoints.give_verdict(said, session, caller, incident_id)
+        await endpoints.give_verdict(verdict, session, caller, incident_id)
     return _back(project, incident_id)
 
 
@@ -171,8 +171,8 @@ async def assign_incident(
     await _known(session, project, incident_id)
     form = await Form.of(request)
     form.needs("assignee")
-    wanted = checked(AssigneeRequest, {"assignee": form.text("assignee") or None})
-    await endpoints.assign_incident(wanted, session, caller, incident_id)
+    requested = checked(AssigneeRequest, {"assignee": form.text("assignee") or None})
+    await endpoints.assign_incident(requested, session, caller, incident_id)
     return _back(project, incident_id)
 
 

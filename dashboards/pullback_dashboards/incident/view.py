@@ -9,7 +9,7 @@ from pullback_dashboards.case.provenance import MeasuredFact
 from pullback_dashboards.case.view import CaseView, PlanChange
 from pullback_dashboards.charts.forest import Forest
 from pullback_dashboards.incident.event_text import EventLine
-from pullback_dashboards.incident.evidence import ChangeRow, Objection, SeriesChart, forest_of
+from pullback_dashboards.incident.evidence import ChangeRow, Counterevidence, SeriesChart, forest_of
 from pullback_dashboards.incidents.triage import Triage
 from pullback_dashboards.incidents.view import IncidentLine
 from pullback_dashboards.wording import factors
@@ -114,7 +114,7 @@ class IncidentView:
     charts: tuple[SeriesChart, ...]
     changes: tuple[ChangeRow, ...]
     left_out: int
-    against: tuple[Objection, ...]
+    against: tuple[Counterevidence, ...]
     """Objections to it."""
     differing: CaseDifferences | None
     """Differences in program and software; None if no file tells of it any more."""
@@ -183,17 +183,17 @@ def differing_of(case: CaseView | None, variant: str) -> CaseDifferences | None:
     )
 
 
-def bisected_of(project: str, found: NamedBisection | None) -> BisectionResult | None:
+def bisected_of(project: str, result: NamedBisection | None) -> BisectionResult | None:
     """The search for the commit of an incident."""
-    if found is None:
+    if result is None:
         return None
     return BisectionResult(
-        state=found.state,
-        jobs=found.jobs,
-        commit=found.culprit,
-        commit_href=None if found.culprit is None else links.commit(project, found.culprit),
-        share=found.share,
-        job_href=None if found.job_id is None else links.job(found.job_id),
+        state=result.state,
+        jobs=result.jobs,
+        commit=result.culprit,
+        commit_href=None if result.culprit is None else links.commit(project, result.culprit),
+        share=result.share,
+        job_href=None if result.job_id is None else links.job(result.job_id),
     )
 
 

@@ -21,7 +21,7 @@ from pullback_dashboards.project_redirects import redirect_to_project
 from pullback_dashboards.projection_notice import note_unprojected
 from pullback_dashboards.rendering import add_formats, csv_response, page, svg_response
 from pullback_dashboards.routers import page_router
-from pullback_dashboards.routing import WholeNames
+from pullback_dashboards.routing import RawNamesRoute
 from pullback_dashboards.wording.plurals import noun
 from pullback_service.access.authentication import KnownCaller
 from pullback_service.audit.trail import note
@@ -33,7 +33,7 @@ from pullback_service.incidents.schemas import IncidentKind, IncidentState
 from pullback_service.projects.queries import project_by_name
 from pullback_service.sessions import ReadSession, WriteSession
 
-router = page_router(note_unprojected, route_class=WholeNames)
+router = page_router(note_unprojected, route_class=RawNamesRoute)
 
 ON_A_PAGE = 25
 COLUMNS = ("id", "state", "kind", "cause", "sentence", "commit", "cases", "machines", "found_at", "verdict", "href")
@@ -61,9 +61,9 @@ class State(IncidentFilters):
 
     def href(self, project: str, **changes: str | int | None) -> str:
         """The address of this state with some of it changed, at the first page."""
-        told = {**asdict(self), "page": None, **changes}
+        parameters = {**asdict(self), "page": None, **changes}
         usual = {"show": "open", "sort": "cost"}
-        return links.incidents(project, **{name: v for name, v in told.items() if v != usual.get(name)})
+        return links.incidents(project, **{name: v for name, v in parameters.items() if v != usual.get(name)})
 
     def chosen(self, project: str, caller: Caller) -> IncidentChoice:
         """The incidents of this state."""
@@ -75,33 +75,33 @@ class State(IncidentFilters):
 RequestedState = Annotated[State, Depends()]
 
 
-async def _read(project: str, session: ReadSession, caller: KnownCaller, asked: RequestedState) -> IncidentsView:
+async def _read(project: str, session: ReadSession, caller: KnownCaller, state: RequestedState) -> IncidentsView:
     await project_by_name(session, project)
-    choice, skip = asked.chosen(project, caller), (asked.page - 1) * ON_A_PAGE
-    by_cost = asked.sort == "cost"
-    found = await costly_incidents(session, choice, by_cost=by_cost, skip=skip, limit=ON_A_PAGE + 1)
-    if not found and asked.page > 1:
+    choice, skip = state.chosen(project, caller), (state.page - 1) * ON_A_PAGE
+    by_cost = state.sort == "cost"
+    listed = await costly_incidents(session, choice, by_cost=by_cost, skip=skip, limit=ON_A_PAGE + 1)
+    if not listed and state.page > 1:
         raise NotFoundError(
-            f"There is no page {asked.page}: go to an earlier page.", missing=MissingObject("page", str(asked.page))
+            f"There is no page {state.page}: go to an earlier page.", missing=MissingObject("page", str(state.page))
         )
-    earlier = asked.page - 1 if asked.page > 2 else None
+    earlier = state.page - 1 if state.page > 2 else None
     return IncidentsView(
         project=project,
-        lines=tuple(map(line_of, found[:ON_A_PAGE])),
+        lines=tuple(map(line_of, listed[:ON_A_PAGE])),
         questions=(
-            question("show", _shows(project, asked)),
-            question("kind", _kinds(project, asked)),
-            question("sort", _sorts(project, asked)),
-            *(question(name, _narrowed(project, asked, name)) for name in NARROWED if asked.narrowed[name] is not None),
+            question("show", _shows(project, state)),
+            question("kind", _kinds(project, state)),
+            question("sort", _sorts(project, state)),
+            *(question(name, _narrowed(project, state, name)) for name in NARROWED if state.narrowed[name] is not None),
         ),
-        action=asked.href(project, page=None if asked.page == 1 else asked.page),
+        action=state.href(project, page=None if state.page == 1 else state.page),
         triage=triage_for(caller),
-        here_href=links.incidents(project, **asked.narrowed),
-        feed_href=links.feed(project, **asked.narrowed),
-        badge_href=links.incidents_badge(project, **asked.narrowed),
-        newer_href=asked.href(project, page=earlier) if asked.page > 1 else None,
-        older_href=asked.href(project, page=asked.page + 1) if len(found) > ON_A_PAGE else None,
-        empty=None if found else _nothing(project, asked, caller),
+        here_href=links.incidents(project, **state.narrowed),
+        feed_href=links.feed(project, **state.narrowed),
+        badge_href=links.incidents_badge(project, **state.narrowed),
+        newer_href=state.href(project, page=earlier) if state.page > 1 else None,
+        older_href=state.href(project, page=state.page + 1) if len(listed) > ON_A_PAGE else None,
+        empty=None if listed else _nothing(project, state, caller),
     )
 
 
@@ -128,42 +128,46 @@ async def incidents_csv(view: RequestedView) -> Response:
 
 @router.get(_PATH + ".badge.svg")
 async def incidents_badge_svg(
-    project: str, session: ReadSession, asked: Annotated[IncidentFilters, Depends()]
+    project: str, session: ReadSession, filters: Annotated[IncidentFilters, Depends()]
 ) -> Response:
     """The number of open incidents, as a badge; suspicions and improvements are not counted, unless the address asks for those."""
     known = await project_by_name(session, project)
-    counts = await count_incidents(session, asked.open(project))
-    if asked.kind is None:
+    counts = await count_incidents(session, filters.open(project))
+    if filters.kind is None:
         counts = {(kind, state): count for (kind, state), count in counts.items() if kind != "better"}
-    subject = asked.subject or project
+    subject = filters.subject or project
     return svg_response(partial(incidents_badge, subject, counts, is_watched=known.watched is not None))
 
 
 @router.post(_PATH)
 async def judge_incidents(
-    request: Request, project: str, session: WriteSession, caller: KnownCaller, asked: RequestedState
+    request: Request, project: str, session: WriteSession, caller: KnownCaller, state: RequestedState
 ) -> Response:
     """Give the incidents that are ticked one verdict, all of them or none, and show the list again."""
     form = await Form.of(request)
-    chosen, said = chosen_in(form.fields), verdict_of(form)
+    chosen, verdict = chosen_in(form.fields), verdict_of(form)
     known = await project_by_name(session, project)
     changed = []
     for incident_id in sorted(chosen):  # as detection locks them
         incident, is_new = (
             await triage.revoke_verdict(session, incident_id, by=caller.name)
-            if said is None
+            if verdict is None
             else await triage.give_verdict(
-                session, incident_id, said.verdict, note=said.note, link=said.link, by=caller.name
+                session, incident_id, verdict.verdict, note=verdict.note, link=verdict.link, by=caller.name
             )
         )
         incident_of(known, incident)
         changed += [incident_id] if is_new else []
     subject = f"{noun(len(changed), 'incident')} {', '.join(map(str, changed))}"
     note(
-        session, changed=bool(changed), subject=subject, project=project, verdict=None if said is None else said.verdict
+        session,
+        changed=bool(changed),
+        subject=subject,
+        project=project,
+        verdict=None if verdict is None else verdict.verdict,
     )
-    page_again = None if asked.page == 1 else asked.page
-    return RedirectResponse(asked.href(project, page=page_again), status_code=SEE_OTHER)
+    page_again = None if state.page == 1 else state.page
+    return RedirectResponse(state.href(project, page=page_again), status_code=SEE_OTHER)
 
 
 @router.get(_PATH)
@@ -184,42 +188,42 @@ async def incidents_page(request: Request, view: RequestedView) -> Response:
     )
 
 
-def _shows(project: str, asked: State) -> Iterator[tuple[str, str, bool]]:
+def _shows(project: str, state: State) -> Iterator[tuple[str, str, bool]]:
     for show in get_args(Show):
         text = "announced" if show == "told" else show
-        yield text, asked.href(project, show=show, state=None), asked.state is None and asked.show == show
-    if asked.state is not None:
-        yield asked.state, asked.href(project), True
+        yield text, state.href(project, show=show, state=None), state.state is None and state.show == show
+    if state.state is not None:
+        yield state.state, state.href(project), True
 
 
-def _sorts(project: str, asked: State) -> Iterator[tuple[str, str, bool]]:
+def _sorts(project: str, state: State) -> Iterator[tuple[str, str, bool]]:
     for sort, text in (("cost", "cost"), ("newest", "newest first")):
-        yield text, asked.href(project, sort=sort), asked.sort == sort
+        yield text, state.href(project, sort=sort), state.sort == sort
 
 
-def _narrowed(project: str, asked: State, name: str) -> Iterator[tuple[str, str, bool]]:
+def _narrowed(project: str, state: State, name: str) -> Iterator[tuple[str, str, bool]]:
     """The choice that the address names, and the way back to all."""
-    yield "any", asked.href(project, **{name: None}), False
-    yield str(asked.narrowed[name]), asked.href(project), True
+    yield "any", state.href(project, **{name: None}), False
+    yield str(state.narrowed[name]), state.href(project), True
 
 
-def _kinds(project: str, asked: State) -> Iterator[tuple[str, str, bool]]:
-    yield "any", asked.href(project, kind=None), asked.kind is None
+def _kinds(project: str, state: State) -> Iterator[tuple[str, str, bool]]:
+    yield "any", state.href(project, kind=None), state.kind is None
     for kind in get_args(IncidentKind):
-        yield KINDS[kind], asked.href(project, kind=kind), asked.kind == kind
+        yield KINDS[kind], state.href(project, kind=kind), state.kind == kind
 
 
-def _nothing(project: str, asked: State, caller: Caller) -> EmptyPage:
-    if asked.kind or asked.state or asked.subject:
+def _nothing(project: str, state: State, caller: Caller) -> EmptyPage:
+    if state.kind or state.state or state.subject:
         return EmptyPage("No such incidents", ("Choose another state, kind or place.",))
-    if asked.show == "mine":
+    if state.show == "mine":
         return EmptyPage(f"Nothing is open for {caller.name}", ("Assign incidents to yourself on their pages.",))
-    if asked.show == "told":
+    if state.show == "told":
         return EmptyPage("Nothing was announced", ("A change is announced once it is confirmed or likely.",))
-    if asked.show == "closed":
+    if state.show == "closed":
         return EmptyPage("Nothing is over", ("Incidents that are resolved, refuted or unconfirmed appear here.",))
     return EmptyPage(
-        "No incidents" if asked.show == "all" else "Nothing is open",
+        "No incidents" if state.show == "all" else "Nothing is open",
         (
             (
                 "Of all that was measured on the trunk, no commit is known to have made a gradient slower, use more memory, "

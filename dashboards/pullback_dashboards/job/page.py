@@ -122,8 +122,8 @@ async def _expected(session: AsyncSession, line: JobLine) -> tuple[str | None, s
     if line.state in ACTIVE:
         ends = ends_in_words(seen.remaining_s.get(line.id))
         return ends if ends == NO_ESTIMATE else f"ends {ends}", None
-    told = waiting_line(line, seen.waiting.get(line.id))
-    return None if told.stuck else told.forecast, told.why
+    waiting = waiting_line(line, seen.waiting.get(line.id))
+    return None if waiting.stuck else waiting.forecast, waiting.why
 
 
 async def _attempts(session: AsyncSession, attempts: Sequence[Attempt], *, shown: int) -> tuple[AttemptLine, ...]:
@@ -150,11 +150,11 @@ async def _attempts(session: AsyncSession, attempts: Sequence[Attempt], *, shown
     )
 
 
-async def _log(session: AsyncSession, line: JobLine, attempts: Sequence[Attempt], wanted: int | None) -> LogView:
+async def _log(session: AsyncSession, line: JobLine, attempts: Sequence[Attempt], number: int | None) -> LogView:
     """The end of a log, cut at a line. A stream goes on behind it while the job has not ended."""
     newest = attempts[-1].number if attempts else 0
-    size = next((each.log_bytes for each in attempts if each.number == (wanted or newest)), 0)
-    piece = await attempt_logs.read(session, JobId(line.id), max(0, size - LOG_SHOWN_BYTES), number=wanted)
+    size = next((each.log_bytes for each in attempts if each.number == (number or newest)), 0)
+    piece = await attempt_logs.read(session, JobId(line.id), max(0, size - LOG_SHOWN_BYTES), number=number)
     start = from_a_line_on(piece.content) if piece.offset else 0
     text, read = whole_characters(piece.content[start:], more_follows=not piece.complete)
     query = f"?attempt={piece.attempt}" if piece.attempt else ""

@@ -56,7 +56,7 @@ class LogView:
 
 
 @dataclass(frozen=True)
-class Decisions:
+class JobActions:
     """The decisions possible on the job as it is, by its reader; `explained` tells why something is not."""
 
     cancel: bool = False
@@ -77,7 +77,7 @@ class JobView:
     timeout_s: float
     attempts: tuple[AttemptLine, ...]
     report_href: str | None
-    decisions: Decisions
+    decisions: JobActions
     log: LogView
 
 
@@ -99,7 +99,7 @@ def steps_of(state: str, phase: str | None) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def decisions_for(job: JobLine, caller: Caller) -> Decisions:
+def decisions_for(job: JobLine, caller: Caller) -> JobActions:
     """The decisions open to a reader, and a sentence for those that the job allows and the reader's token does not."""
     can_cancel = job.state in UNFINISHED and not job.cancel_requested
     can_retry = job.state in ENDED_BADLY
@@ -110,7 +110,7 @@ def decisions_for(job: JobLine, caller: Caller) -> Decisions:
     if job.awaits_approval and not administers:
         missing.append("approving needs the scope admin" if missing else "Approving needs a token with the scope admin")
     who = "you are not signed in" if caller.anonymous else f"you are signed in as {caller.name}"
-    return Decisions(
+    return JobActions(
         cancel=can_cancel and steers,
         cancel_loses="The results measured so far are discarded." if job.state in ACTIVE else None,
         retry=can_retry and steers,

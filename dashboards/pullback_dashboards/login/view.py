@@ -13,13 +13,13 @@ class LoginView:
     in_place: bool = False
 
 
-def login_view(wanted: str | None, *, needed: bool, refusal: str | None = None, in_place: bool = False) -> LoginView:
+def login_view(address: str | None, *, needed: bool, refusal: str | None = None, in_place: bool = False) -> LoginView:
     """The view of the form."""
-    return LoginView(own_address(wanted), needed, refusal, in_place)
+    return LoginView(own_address(address), needed, refusal, in_place)
 
 
-def own_address(wanted: str | None) -> str:
+def own_address(address: str | None) -> str:
     """An address of ours to go on to: another site's, however disguised, becomes the overview."""
-    if wanted is None or not wanted.startswith("/") or wanted[1:2] in {"/", "\\"} or not wanted.isprintable():
+    if address is None or not address.startswith("/") or address[1:2] in {"/", "\\"} or not address.isprintable():
         return "/"
-    return "/" if wanted.startswith(("/login", "/logout")) else wanted
+    return "/" if address.startswith(("/login", "/logout")) else address

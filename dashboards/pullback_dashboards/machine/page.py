@@ -41,14 +41,14 @@ async def _read(
     machine = await machine_by_id(session, known)
     agents = [agent_line(seen) for seen in await agents_on(session, known)]
     counts = await self_counts(session, known, days=days)
-    heard = (await memory.of(session, [known], days=days, metric=_NOISY))[known]
+    noise = (await memory.of(session, [known], days=days, metric=_NOISY))[known]
     reports = (await newest_of_machines(session, [known], limit=_MOST_REPORTS)).get(known, ())
     jobs = await list_jobs(session, before_id=None, limit=_MOST_JOBS, choice=JobChoice(machine_id=machine_id))
     results = [(each.report.quality, each.report.failures) for each in reports[:RESULTS]]
     return machine_view(
-        machine_line(machine, agents, heard, results),
+        machine_line(machine, agents, noise, results),
         machine,
-        heard=heard,
+        window_noise=noise,
         counts=counts,
         days=days,
         coming_from=coming_from,

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from pullback_dashboards import links
 from pullback_dashboards.case.differences import Difference, differing_facts
-from pullback_dashboards.charts.palette import Look
-from pullback_dashboards.charts.static_chart import Axes, Curve, Spot, still
+from pullback_dashboards.charts.palette import LineStyle
+from pullback_dashboards.charts.static_chart import Axes, Curve, CurvePoint, still
 from pullback_dashboards.choices import Question, question
 from pullback_dashboards.fleet.view import JobLine, MachineLine, percent
 from pullback_dashboards.history import metric_label
@@ -104,7 +104,7 @@ def machine_view(
     line: MachineLine,
     machine: Machine,
     *,
-    heard: WindowNoise,
+    window_noise: WindowNoise,
     counts: Sequence[SelfCount],
     days: int,
     coming_from: str | None,
@@ -114,7 +114,7 @@ def machine_view(
     base: str,
 ) -> MachineView:
     """The view out of what was asked."""
-    noise = heard.noise
+    noise = window_noise.noise
     return MachineView(
         line=line,
         host=machine.host,
@@ -122,7 +122,7 @@ def machine_view(
         first_seen_at=machine.first_seen_at,
         facts=facts_of(machine.facts),
         days=days,
-        truncated=heard.truncated,
+        truncated=window_noise.truncated,
         questions=(
             question("window", ((_days(each), _window(line, each, coming_from), each == days) for each in _WINDOWS)),
         ),
@@ -152,7 +152,7 @@ def noise_chart(history: Sequence[tuple[str, NoiseFigures]]) -> str:
     if not days:
         return ""
     spots = tuple(
-        Spot(place, figures.floor * 100, hollow=figures.provisional) for place, (_, figures) in enumerate(days)
+        CurvePoint(place, figures.floor * 100, hollow=figures.provisional) for place, (_, figures) in enumerate(days)
     )
     axes = Axes(
         "noise floor of time (95 % of A/A groups stay within)",
@@ -163,7 +163,7 @@ def noise_chart(history: Sequence[tuple[str, NoiseFigures]]) -> str:
         PROVISIONAL_FLOOR * 100,
         "assumed",
     )
-    return still([Curve("floor", Look(1, "circle", "solid"), spots)], axes)
+    return still([Curve("floor", LineStyle(1, "circle", "solid"), spots)], axes)
 
 
 def facts_changes(changes: Sequence[FactsChange]) -> tuple[MachineChange, ...]:

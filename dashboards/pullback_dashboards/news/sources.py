@@ -17,7 +17,7 @@ from pullback_service.incidents.queries import incident_changes_at
 from pullback_service.series import overview_data
 from pullback_service.series.queries import CommitFacts, commits_called
 from pullback_service.statements import Query, QueryBatch
-from pullback_service.steps.queries import KnownStep, commits_referred_to, news_at
+from pullback_service.steps.queries import StepWithReadings, commits_referred_to, news_at
 
 LOOKED_AT = LATELY.commits + 1
 """Commits. As many for the news of one alone: of a case that a machine measures in turn with others, the reading before may
@@ -64,7 +64,7 @@ def changes_at(
     failures = ask(overview_data.failures_at(machine_id, ()).where(commits=_AROUND))
     speaking = ask(overview_data.lines_at((), ()).where(series="ARRAY (SELECT id FROM speaking)", commits=_AROUND))
 
-    said = ask(incident_changes_at(project_id, machine_id, ()).where(commits=_RECENT))
+    incident_changes = ask(incident_changes_at(project_id, machine_id, ()).where(commits=_RECENT))
 
     def read() -> History:
         steps = news.value
@@ -79,7 +79,8 @@ def changes_at(
             follows=follows,
         )
         return replace(
-            sources.with_steps(history, steps), incident_changes=tuple(said_in(said.value, places, len(commits)))
+            sources.with_steps(history, steps),
+            incident_changes=tuple(said_in(incident_changes.value, places, len(commits))),
         )
 
     return read
@@ -89,7 +90,7 @@ def _with_those_before(
     commits: Sequence[CommitFacts],
     followed: Mapping[int, NearestAncestor],
     before: Sequence[CommitFacts],
-    steps: Sequence[KnownStep],
+    steps: Sequence[StepWithReadings],
 ) -> tuple[Sequence[CommitFacts], Mapping[int, int]]:
     """Commits with those that they were made from, and by place which one that is where it is not the one before it."""
     if not commits:

@@ -25,7 +25,7 @@ _FIRST_METRICS = ("array_allocs", "array_bytes", "time")
 
 
 @dataclass(frozen=True)
-class Extent:
+class NewsLimits:
     """The extent of the news: of how many of the newest commits, in how many items, with how many cases each."""
 
     commits: int
@@ -33,9 +33,9 @@ class Extent:
     cases: int
 
 
-LATELY = Extent(commits=5, items=12, cases=3)
-RECENTLY = Extent(commits=10, items=12, cases=3)
-AT_A_COMMIT = Extent(commits=1, items=50, cases=12)
+LATELY = NewsLimits(commits=5, items=12, cases=3)
+RECENTLY = NewsLimits(commits=10, items=12, cases=3)
+AT_A_COMMIT = NewsLimits(commits=1, items=50, cases=12)
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class NewsList:
     left_out: int = 0
 
 
-def tell(history: History, extent: Extent, *, project: str, machine: str | None) -> NewsList:
+def collect_news(history: History, extent: NewsLimits, *, project: str, machine: str | None) -> NewsList:
     """The changes at the newest commits of a history, each against the one measured before it."""
     together: dict[tuple[int, str], list[_Change]] = {}
     for change in _all_changes(history, extent.commits):
@@ -112,7 +112,7 @@ def _of_one_kind(changes: list["_Change"]) -> Iterator[list["_Change"]]:
 
 
 @dataclass(frozen=True)
-class Move:
+class CellChange:
     """A change of one series at a commit, as a cell shows it; `amount` is by how much, empty of what failed.
 
     `stated` is the log ratio of what values at both commits need not show: of a comparison in the same groups, or of an incident.
@@ -131,11 +131,11 @@ class Move:
     of_ratios: bool = False
 
 
-def moves(history: History, commits: int) -> Iterator[Move]:
+def moves(history: History, commits: int) -> Iterator[CellChange]:
     """The changes at the newest commits, each by itself, oldest first."""
     for change in sorted(_all_changes(history, commits), key=lambda change: change.place):
         words = f"{change.text} at {history.commits[change.place].short}"
-        yield Move(
+        yield CellChange(
             change.case,
             change.variant,
             change.metric,
@@ -149,7 +149,7 @@ def moves(history: History, commits: int) -> Iterator[Move]:
         )
 
 
-def changed_cases(history: History, extent: Extent) -> frozenset[str]:
+def changed_cases(history: History, extent: NewsLimits) -> frozenset[str]:
     """Cases of which there is news."""
     return frozenset(change.case for change in _all_changes(history, extent.commits))
 
@@ -161,31 +161,40 @@ def _all_changes(history: History, commits: int) -> list["_Change"]:
         return changes
     at = {name: place for place, commit in enumerate(history.commits) for name in (commit.short, commit.sha)}
     known = [(change, _said_of(change, history.incident_changes, at)) for change in changes]
-    held = {_series_of(said) for _, said in known if said is not None}
+    series = {_series_of(incident_change) for _, incident_change in known if incident_change is not None}
     first = len(history.commits) - commits
-    found = [change if said is None else _as_said(change, said) for change, said in known if said is None or said.tone]
+    results = [
+        change if incident_change is None else _as_said(change, incident_change)
+        for change, incident_change in known
+        if incident_change is None or incident_change.tone
+    ]
     alone: dict[tuple[object, ...], IncidentChange] = {}
-    for said in sorted(history.incident_changes, key=lambda each: (each.last - each.first, each.last)):
+    for incident_change in sorted(history.incident_changes, key=lambda each: (each.last - each.first, each.last)):
         if (
-            _series_of(said) not in held
-            and said.tone not in {"", "plain"}
-            and first <= said.last < len(history.commits)
+            _series_of(incident_change) not in series
+            and incident_change.tone not in {"", "plain"}
+            and first <= incident_change.last < len(history.commits)
         ):
-            alone.setdefault(_series_of(said), said)
-    return [*found, *(_only_said(said) for said in alone.values() if said.log_ratio is not None)]
+            alone.setdefault(_series_of(incident_change), incident_change)
+    return [
+        *results,
+        *(_only_said(incident_change) for incident_change in alone.values() if incident_change.log_ratio is not None),
+    ]
 
 
-def _series_of(said: IncidentChange) -> tuple[object, ...]:
+def _series_of(incident_change: IncidentChange) -> tuple[object, ...]:
     """The series of a change, of which an incident may have several: a count and a comparison, or ranges that became narrower."""
-    return said.incident, said.case, said.variant, said.metric.name
+    return incident_change.incident, incident_change.case, incident_change.variant, incident_change.metric.name
 
 
-def _said_of(change: "_Change", said: Iterable[IncidentChange], at: Mapping[str, int]) -> IncidentChange | None:
+def _said_of(
+    change: "_Change", incident_changes: Iterable[IncidentChange], at: Mapping[str, int]
+) -> IncidentChange | None:
     """The change of the newest incident of the same series and direction whose range meets a change, or that this one takes back."""
     before = min(at.get(change.open_against or change.against, change.place), change.place - 1)
     of_series = [
         each
-        for each in said
+        for each in incident_changes
         if (each.case, each.variant, each.metric.name) == (change.case, change.variant, change.metric)
     ]
     met = [
@@ -201,33 +210,37 @@ def _said_of(change: "_Change", said: Iterable[IncidentChange], at: Mapping[str,
     return met[-1] if met else None
 
 
-def _as_said(change: "_Change", said: IncidentChange) -> "_Change":
+def _as_said(change: "_Change", incident_change: IncidentChange) -> "_Change":
     """A change with the tone that its incident has; what is confirmed is no longer likely, and what is suspected not yet."""
-    is_likely = said.state == "likely"
+    is_likely = incident_change.state == "likely"
     text = change.text if is_likely else change.text.removeprefix("likely ")
-    note = change.note if said.state == "confirmed" and not change.is_likely else _note(said, change.note)
+    note = (
+        change.note
+        if incident_change.state == "confirmed" and not change.is_likely
+        else _note(incident_change, change.note)
+    )
     return replace(
-        change, tone=said.tone, text=text, note=note, is_likely=change.is_likely and is_likely,
-        told_with=f"{change.told_with} {said.incident} {said.state}",
+        change, tone=incident_change.tone, text=text, note=note, is_likely=change.is_likely and is_likely,
+        told_with=f"{change.told_with} {incident_change.incident} {incident_change.state}",
     )  # fmt: skip
 
 
-def _only_said(said: IncidentChange) -> "_Change":
+def _only_said(incident_change: IncidentChange) -> "_Change":
     """A change that no step at its commit shows: it lies in levels of many readings."""
-    size, metric = said.log_ratio or 0.0, said.metric
+    size, metric = incident_change.log_ratio or 0.0, incident_change.metric
     outcome = "likely_slower" if (size > 0) != metric.bigger_is_better else "likely_faster"
     text = factors.likely(outcome, size, metric=metric.name, label=metric.label)
     return _Change(
-        said.last, abs(size), said.case, said.variant, said.tone,
-        text if said.state == "likely" else text.removeprefix("likely "),
-        _note(said, "" if said.state == "confirmed" else "seen in later uploads, not measured in turns"), metric=metric.name,
-        told_with=f"{said.variant} {metric.name} {said.incident} {said.state}", amount=factors.shift(size), worse=said.worse,
+        incident_change.last, abs(size), incident_change.case, incident_change.variant, incident_change.tone,
+        text if incident_change.state == "likely" else text.removeprefix("likely "),
+        _note(incident_change, "" if incident_change.state == "confirmed" else "seen in later uploads, not measured in turns"), metric=metric.name,
+        told_with=f"{incident_change.variant} {metric.name} {incident_change.incident} {incident_change.state}", amount=factors.shift(size), worse=incident_change.worse,
         stated=size,
     )  # fmt: skip
 
 
-def _note(said: IncidentChange, note: str) -> str:
-    return f"{note}{', ' if note else ''}{said.state}: incident {said.incident}"
+def _note(incident_change: IncidentChange, note: str) -> str:
+    return f"{note}{', ' if note else ''}{incident_change.state}: incident {incident_change.incident}"
 
 
 def _judged_changes(history: History, commits: int) -> list["_Change"]:
@@ -432,12 +445,12 @@ def _size(before: float, now: float) -> float:
 def _moved(place: int, before: Reading, now: Reading, line: Line, reference: str, judged: Judgement) -> _Change:
     """A value, or its ratio to the baseline, that is likely another than before; with how that is known."""
     metric, change = line.metric, judged.ratio.log_ratio or 0.0
-    said = factors.likely(judged.outcome, change, metric=metric.name, label=metric.label)
+    likely = factors.likely(judged.outcome, change, metric=metric.name, label=metric.label)
     if judged.evidence == "ratios":
-        text = f"{said}: {metric.label} against {now.against} {_factors(before, now)}"
+        text = f"{likely}: {metric.label} against {now.against} {_factors(before, now)}"
         note = "ratios of two runs, not measured in turns"
     else:
-        text = f"{said}: {' → '.join(units.quantities([before.value, now.value], metric.unit))}"
+        text = f"{likely}: {' → '.join(units.quantities([before.value, now.value], metric.unit))}"
         note = "values of two runs, not measured in turns"
     if before.is_busy or now.is_busy:
         note += ", on a busy machine"

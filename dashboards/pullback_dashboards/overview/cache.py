@@ -25,8 +25,8 @@ class TimedCache(Generic[T]):
 
     async def get(self, key: Hashable, read: Callable[[], Awaitable[T]]) -> T:
         """The answer for a key: as kept, or as read now."""
-        found = self.kept(key)
-        return self.keep(key, await read()) if found is None else found
+        result = self.kept(key)
+        return self.keep(key, await read()) if result is None else result
 
     def kept(self, key: Hashable) -> T | None:
         """The answer for a key, if it is kept."""

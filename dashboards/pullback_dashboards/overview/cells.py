@@ -2,7 +2,7 @@
 
 from markupsafe import Markup, escape
 
-from pullback_dashboards.overview.view import Cell, CellMove, HeatMap, Row
+from pullback_dashboards.overview.view import Cell, HeatMap, LatestChange, Row
 from pullback_dashboards.rendering import unbroken
 from pullback_dashboards.wording import factors
 from pullback_service.visible_text import visible
@@ -32,7 +32,7 @@ def _cell(name: str, cell: Cell) -> str:
     )
 
 
-def _changed_at(move: CellMove) -> str:
+def _changed_at(move: LatestChange) -> str:
     return (
         f'<a class="kink sha" href="{_text(move.href)}" title="the commit that changed it">'
         f'<span class="hidden">changed at </span>{_text(move.sha[:7])}</a>'

@@ -16,13 +16,13 @@ _KEPT: TimedCache[tuple[IncidentLine, ...]] = TimedCache(64)
 """Details of incidents kept between requests: which are open is read every time."""
 
 
-async def lines_of(session: AsyncSession, found: Sequence[Incident]) -> tuple[IncidentLine, ...]:
+async def lines_of(session: AsyncSession, items: Sequence[Incident]) -> tuple[IncidentLine, ...]:
     """Incidents as lists show them. Index: as `details_of`."""
-    if not found:
+    if not items:
         return ()
-    key = tuple((each.id, each.kind, each.state, each.reference_id, each.commit_id, each.changed_at) for each in found)
+    key = tuple((each.id, each.kind, each.state, each.reference_id, each.commit_id, each.changed_at) for each in items)
 
     async def read() -> tuple[IncidentLine, ...]:
-        return tuple(map(line_of, await details_of(session, found)))
+        return tuple(map(line_of, await details_of(session, items)))
 
     return await _KEPT.get(key, read)

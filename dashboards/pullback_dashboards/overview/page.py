@@ -15,7 +15,7 @@ from pullback_dashboards.fleet.sources import fleet_now, fleet_of
 from pullback_dashboards.fleet.view import Fleet
 from pullback_dashboards.history import Commit, Metric, better_above, in_reading_order
 from pullback_dashboards.incidents.view import IncidentLine
-from pullback_dashboards.news.view import RECENTLY, News, moves, tell
+from pullback_dashboards.news.view import RECENTLY, News, collect_news, moves
 from pullback_dashboards.overview.cache import TimedCache
 from pullback_dashboards.overview.cells import cells
 from pullback_dashboards.overview.incidents import COUNTED, lines_of
@@ -32,7 +32,7 @@ from pullback_dashboards.overview.view import Cell, HeatMap, Row, heat_map
 from pullback_dashboards.projection_notice import note_unprojected_of_listed, notice_of
 from pullback_dashboards.rendering import add_formats, csv_response, page
 from pullback_dashboards.routers import page_router
-from pullback_dashboards.routing import WholeNames
+from pullback_dashboards.routing import RawNamesRoute
 from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.plurals import counted
 from pullback_service import statements
@@ -46,7 +46,7 @@ from pullback_service.series.queries import machines_of
 from pullback_service.sessions import ReadSession
 
 router = page_router(note_unprojected_of_listed)
-named = page_router(route_class=WholeNames)
+named = page_router(route_class=RawNamesRoute)
 """Mounted behind the pages of projects: names may hold slashes."""
 
 COLUMNS = (
@@ -155,40 +155,40 @@ class _Places:
 
 async def _shown(session: AsyncSession, present: NewestMeasurements, places: _Places, state: State) -> OverviewView:
     """All of the view but the fleet and incidents."""
-    found = await find(session, present, state)
-    told = tell(found.lately, RECENTLY, project=places.project, machine=state.machine)
+    data = await find(session, present, state)
+    news = collect_news(data.lately, RECENTLY, project=places.project, machine=state.machine)
     return OverviewView(
         Fleet(),
         project=places.project,
         machine=places.machine,
-        commit=found.commits[-1],
-        commits=len(found.commits),
-        heat=await in_background(_heat, found, replace(state, project=places.project)),
-        news=told.news,
-        news_left_out=told.left_out,
+        commit=data.commits[-1],
+        commits=len(data.commits),
+        heat=await in_background(_heat, data, replace(state, project=places.project)),
+        news=news.news,
+        news_left_out=news.left_out,
         questions=questions(_which_project(places.project, places.projects)),
-        filters=_filters(state, found, places.machine, places.machines),
-        paging=found.paging,
-        pages=_pages(state, found.paging),
-        open_all=_open_all(state, found),
-        is_measured_here=found.is_measured_here,
+        filters=_filters(state, data, places.machine, places.machines),
+        paging=data.paging,
+        pages=_pages(state, data.paging),
+        open_all=_open_all(state, data),
+        is_measured_here=data.is_measured_here,
     )
 
 
-def _heat(found: OverviewData, state: State) -> HeatMap:
+def _heat(data: OverviewData, state: State) -> HeatMap:
     return heat_map(
-        found.workloads,
-        found.standings,
-        found.commits,
-        found.curves,
-        variants=in_reading_order({variant for _, variant in found.standings}),
-        metric=found.metric,
-        means=found.means,
-        opened=found.opened,
-        moves=tuple(moves(found.lately, RECENTLY.commits)),
+        data.workloads,
+        data.standings,
+        data.commits,
+        data.curves,
+        variants=in_reading_order({variant for _, variant in data.standings}),
+        metric=data.metric,
+        means=data.means,
+        opened=data.opened,
+        moves=tuple(moves(data.lately, RECENTLY.commits)),
         state=state,
         most_cases=CASES_OF_A_WORKLOAD,
-        toggles=not found.all_open,
+        toggles=not data.all_open,
     )
 
 
@@ -275,33 +275,33 @@ def _as_they_are(values: Sequence[str]) -> tuple[tuple[str, str], ...]:
     return tuple((value, value) for value in values)
 
 
-def _metrics(found: OverviewData) -> tuple[tuple[str, str], ...]:
+def _metrics(data: OverviewData) -> tuple[tuple[str, str], ...]:
     """The metrics by their names in addresses; the first is what an address without one means."""
-    return tuple(("" if m is found.metrics[0] else m.name, m.label) for m in found.metrics)
+    return tuple(("" if m is data.metrics[0] else m.name, m.label) for m in data.metrics)
 
 
-def _orders(found: OverviewData) -> tuple[tuple[str, str], ...]:
-    if found.paging.of < 2 or not any(mean.cases for mean in found.means):  # without ratios nothing is worse
+def _orders(data: OverviewData) -> tuple[tuple[str, str], ...]:
+    if data.paging.of < 2 or not any(mean.cases for mean in data.means):  # without ratios nothing is worse
         return ()
     return tuple(("" if sort == SORTS[0] else sort, _SORTED[sort]) for sort in SORTS)
 
 
-def _filters(state: State, found: OverviewData, machine: str, machines: Sequence[str]) -> Filters | None:
+def _filters(state: State, data: OverviewData, machine: str, machines: Sequence[str]) -> Filters | None:
     """The form; None where there is nothing to choose between."""
     menus = tuple(
         menu
         for menu in (
-            Select("metric", "metric", _metrics(found), "" if found.metric == found.metrics[0] else found.metric.name)
-            if found.metrics
+            Select("metric", "metric", _metrics(data), "" if data.metric == data.metrics[0] else data.metric.name)
+            if data.metrics
             else Select("metric", "metric", (), None),
-            Select("suite", "suite", _as_they_are(found.suites), state.suite, any="all suites"),
-            Select("device", "device", _as_they_are(found.devices), state.device, any="all devices"),
+            Select("suite", "suite", _as_they_are(data.suites), state.suite, any="all suites"),
+            Select("device", "device", _as_they_are(data.devices), state.device, any="all devices"),
             Select("machine", "machine", _as_they_are(machines), machine),
-            Select("sort", "order", _orders(found), "" if state.sort == SORTS[0] else state.sort),
+            Select("sort", "order", _orders(data), "" if state.sort == SORTS[0] else state.sort),
         )
         if len(menu.options) > 1 or (menu.any and menu.chosen)
     )
-    if not menus and not state.narrows and found.paging.cases < 2:
+    if not menus and not state.narrows and data.paging.cases < 2:
         return None
     own = {"q", "changed", "page", *(menu.name for menu in menus)}
     kept = tuple(
@@ -320,19 +320,19 @@ def _pages(state: State, paging: WorkloadPages) -> tuple[tuple[int | None, str |
         return ()
     near = {1, 2, paging.pages - 1, paging.pages, paging.page - 1, paging.page, paging.page + 1}
     numbers = sorted(number for number in near if 1 <= number <= paging.pages)
-    told: list[tuple[int | None, str | None]] = []
+    pages: list[tuple[int | None, str | None]] = []
     for before, number in zip([0, *numbers], numbers, strict=False):
         if number - before > 1:
-            told.append((None, None))
-        told.append((number, state.address(page=number)))
-    return tuple(told)
+            pages.append((None, None))
+        pages.append((number, state.address(page=number)))
+    return tuple(pages)
 
 
-def _open_all(state: State, found: OverviewData) -> str | None:
+def _open_all(state: State, data: OverviewData) -> str | None:
     """The address with all workloads of the page open, or closed where any is."""
-    if found.all_open:
+    if data.all_open:
         return None
-    several = [one.workload for one in found.workloads if len(one.cases) > 1]
+    several = [one.workload for one in data.workloads if len(one.cases) > 1]
     return state.address(open=() if state.open else tuple(several)) if several else None
 
 

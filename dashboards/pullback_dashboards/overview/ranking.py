@@ -16,9 +16,9 @@ from pullback_dashboards.history import (
 )
 from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.plurals import counted
-from pullback_service.claims import BASELINE, LEAST_CLAIM
 from pullback_service.ratio import NO_RATIO, Ratio
 from pullback_service.readings.reading import Reading
+from pullback_service.uploaded_claims import BASELINE, LEAST_CLAIM
 
 _BEYOND = 1e6  # in log ratio: counts with zero or less on one side lie beyond all that have a ratio
 
@@ -137,13 +137,13 @@ class Mean:
 
 
 def against_baseline(
-    found: Iterable[VariantResult], metric: Metric, earlier: Mapping[tuple[str, int], float]
+    items: Iterable[VariantResult], metric: Metric, earlier: Mapping[tuple[str, int], float]
 ) -> tuple[VariantResult, ...]:
     """Counts get their ratio to the baseline of the same commit; times come with theirs.
 
     `earlier` has the counts of baselines at commits at which they do not stand any more, by case and commit.
     """
-    known = tuple(found)
+    known = tuple(items)
     if not metric.exact:
         return known
     now = {(one.case, one.commit_id): one.reading.value for one in known if one.is_baseline and one.reading}
@@ -151,18 +151,18 @@ def against_baseline(
     return tuple(_compared(one, bases.get((one.case, one.commit_id))) for one in known)
 
 
-def _compared(standing: VariantResult, base: float | None) -> VariantResult:
-    if standing.is_baseline or standing.reading is None or base is None:
-        return standing
-    return replace(standing, reading=against_count(standing.reading, base, standing.baseline), base=base)
+def _compared(result: VariantResult, base: float | None) -> VariantResult:
+    if result.is_baseline or result.reading is None or base is None:
+        return result
+    return replace(result, reading=against_count(result.reading, base, result.baseline), base=base)
 
 
 def ranked(
-    workloads: Mapping[str, Sequence[str]], found: Iterable[VariantResult], metric: Metric
+    workloads: Mapping[str, Sequence[str]], items: Iterable[VariantResult], metric: Metric
 ) -> tuple[RankedWorkload, ...]:
     """Every workload that has a number or a failure, in the order given."""
     by_case: dict[str, list[VariantResult]] = {}
-    for one in found:
+    for one in items:
         by_case.setdefault(one.case, []).append(one)
     return tuple(
         RankedWorkload(
@@ -185,17 +185,17 @@ def in_order(workloads: Sequence[RankedWorkload], order: str) -> tuple[RankedWor
     return tuple(workloads)
 
 
-def means(found: Iterable[VariantResult], metric: Metric) -> tuple[Mean, ...]:
+def means(items: Iterable[VariantResult], metric: Metric) -> tuple[Mean, ...]:
     """The mean of every variant over all cases that are chosen, on whichever page they are."""
     by_variant: dict[str, list[VariantResult]] = {}
-    for one in found:
+    for one in items:
         by_variant.setdefault(one.variant, []).append(one)
     return tuple(_mean(variant, by_variant[variant], metric) for variant in in_reading_order(by_variant))
 
 
-def _extremes(found: Iterable[VariantResult], metric: Metric) -> dict[str, Extremes]:
+def _extremes(items: Iterable[VariantResult], metric: Metric) -> dict[str, Extremes]:
     by_variant: dict[str, list[VariantResult]] = {}
-    for one in found:
+    for one in items:
         by_variant.setdefault(one.variant, []).append(one)
     return {variant: _extreme(group, metric) for variant, group in by_variant.items()}
 
@@ -219,7 +219,7 @@ def _mean(variant: str, group: Sequence[VariantResult], metric: Metric) -> Mean:
     sound = [one for one in group if one.reading]
     logs = [one.ratio.log_ratio for one in sound if one.ratio.log_ratio is not None]
     baseline = baseline_in_words(one.baseline for one in group)
-    apart = Counter(said for one in sound if (said := _apart(one, baseline)))
+    apart = Counter(reason for one in sound if (reason := _apart(one, baseline)))
     if apart:
         return _told(variant, sound, apart, logs, metric, baseline)
     if not logs:
@@ -248,9 +248,9 @@ def _disturbed(sound: Sequence[VariantResult], metric: Metric) -> int:
     )
 
 
-def _apart(standing: VariantResult, baseline: str) -> str:
+def _apart(result: VariantResult, baseline: str) -> str:
     """The difference of a count without a ratio from that of the baseline; empty where it has one, or has no baseline."""
-    reading, base = standing.reading, standing.base
+    reading, base = result.reading, result.base
     if (
         reading is None
         or base is None

@@ -39,7 +39,6 @@ from pullback_dashboards.overview.ranking import (
 from pullback_dashboards.overview.view import SPARK_COMMITS
 from pullback_dashboards.wording.plurals import counted
 from pullback_service import statements
-from pullback_service.claims import BASELINE
 from pullback_service.errors import MissingObject, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.incidents.queries import SeriesChange, incident_changes_at
@@ -49,6 +48,7 @@ from pullback_service.readings.reading import Mark, Place
 from pullback_service.series import overview_data
 from pullback_service.series.overview_data import CaseChoice, KnownCase, NewestReading
 from pullback_service.series.queries import CommitFacts, FailedCase, commits_called, is_measured_here
+from pullback_service.uploaded_claims import BASELINE
 
 _Standings: TypeAlias = dict[tuple[str, str], tuple[Place, VariantResult]]
 """By case and variant, with the place of the commit."""
@@ -136,9 +136,11 @@ async def present_of(
     commits = overview_data.newest_commits(project_id, machine_id, limit=SPARK_COMMITS)
     async with statements.together(session, newest=commits) as ask:
         newest = ask(commits.given_as("newest"))
-        said = ask(incident_changes_at(project_id, machine_id, ()).where(commits=_RECENT))
+        incident_changes = ask(incident_changes_at(project_id, machine_id, ()).where(commits=_RECENT))
     found = newest.value
-    return NewestMeasurements(project_id, machine_id, tuple(found.commits), found.upload, notice, tuple(said.value))
+    return NewestMeasurements(
+        project_id, machine_id, tuple(found.commits), found.upload, notice, tuple(incident_changes.value)
+    )
 
 
 async def find(session: AsyncSession, present: NewestMeasurements, state: State) -> OverviewData:
@@ -171,22 +173,22 @@ async def find(session: AsyncSession, present: NewestMeasurements, state: State)
     every = known if choice == CaseChoice() else None
     everything = await _STOOD.get((now, metric), lambda: _standings(session, present, every, metric, failures))
     chosen = {case.label for case in cases}
-    stood = tuple(standing for label, standing in everything if label in chosen)
+    stood = tuple(result for label, result in everything if label in chosen)
     by_workload: dict[str, list[str]] = {}
     for case in cases:
         by_workload.setdefault(case.workload, []).append(case.label)
     workloads = in_order(ranked(by_workload, stood, metric), state.sort)
-    shown, paging = _page(workloads, state.page)
+    visible, paging = _page(workloads, state.page)
     all_open = paging.cases <= OPEN_BY_THEMSELVES
-    opened = frozenset(one.workload for one in shown) if all_open else frozenset(state.open)
+    opened = frozenset(one.workload for one in visible) if all_open else frozenset(state.open)
     return OverviewData(
         commits=tuple(map(sources.commit_of, commits)),
-        curves=await _curves(session, commits, _drawn(shown, opened, stood), metric, failures),
+        curves=await _curves(session, commits, _drawn(visible, opened, stood), metric, failures),
         lately=lately,
         metric=metric,
         metrics=metrics,
-        workloads=shown,
-        standings={(standing.case, standing.variant): standing for standing in stood},
+        workloads=visible,
+        standings={(result.case, result.variant): result for result in stood},
         opened=opened,
         means=means(stood, metric),
         paging=paging,
@@ -207,12 +209,10 @@ async def _curves(
     """The curves of sparklines: ratios with their intervals, and what failed."""
     places = {commit.id: place for place, commit in enumerate(commits)}
     curves: dict[tuple[str, str], list[Mark | Failure | None]] = {
-        (standing.case, standing.variant): [None] * len(commits) for standing in drawn
+        (result.case, result.variant): [None] * len(commits) for result in drawn
     }
     of_series = {
-        standing.series_id: curves[standing.case, standing.variant]
-        for standing in drawn
-        if standing.series_id is not None
+        result.series_id: curves[result.case, result.variant] for result in drawn if result.series_id is not None
     }
     oldest = (commits[0].ordered_at, commits[0].id) if commits else None
     marks = marks_since(list(of_series), oldest, most=MOST_MARKS) if oldest and of_series else None
@@ -230,10 +230,10 @@ async def _curves(
                 curve = curves[failure.case.label, variant]
                 curve[place] = curve[place] or Failure(failure.message)
     if metric.exact:
-        for standing in drawn:
-            base = curves.get((standing.case, standing.baseline))
-            if base is not None and not standing.is_baseline:
-                _count_against(curves[standing.case, standing.variant], base)
+        for result in drawn:
+            base = curves.get((result.case, result.baseline))
+            if base is not None and not result.is_baseline:
+                _count_against(curves[result.case, result.variant], base)
     return curves
 
 
@@ -278,8 +278,8 @@ async def _standings(
     earlier = await _earlier_baselines(session, points, baselines) if metric.exact else {}
     for case_id, variant, newest in points:
         label, baseline = labels[case_id], baselines.get(case_id, BASELINE)
-        standing = VariantResult(label, variant, newest.commit_id, newest, newest.series_id, baseline)
-        found[label, variant] = newest.place, standing
+        result = VariantResult(label, variant, newest.commit_id, newest, newest.series_id, baseline)
+        found[label, variant] = newest.place, result
         variants.setdefault(label, []).append(variant)
     unnamed = variant_of_failures({variant for _, variant in found})
     for failure in failures:  # oldest first
@@ -292,7 +292,7 @@ async def _standings(
             known = found.get((struck, variant))
             is_wrong = failure.kind == WRONG_GRADIENT  # whatever another report of the commit measured
             if known is None or known[0] < place or (is_wrong and known[0] == place):
-                standing = VariantResult(
+                result = VariantResult(
                     struck,
                     variant,
                     failure.commit.id,
@@ -301,10 +301,10 @@ async def _standings(
                     baseline=baselines.get(failure.case.id, BASELINE),
                     failure=failure.message,
                 )
-                found[struck, variant] = place, standing
+                found[struck, variant] = place, result
     base = {(labels[case_id], commit_id): value for (case_id, commit_id), value in earlier.items()}
     stood = against_baseline((one for _, one in found.values()), metric, base)
-    return tuple((standing.case, standing) for standing in stood)
+    return tuple((result.case, result) for result in stood)
 
 
 def _place(stood: NewestReading) -> Place:
@@ -316,12 +316,12 @@ async def _earlier_baselines(
 ) -> Mapping[tuple[int, int], float]:
     """The baseline's counts at older commits than its newest, by case and commit: where another variant stands at one."""
     newest = {case_id: reading for case_id, variant, reading in stood if variant == baselines.get(case_id, BASELINE)}
-    asked = {
+    values = {
         (base.series_id, reading.commit_id): (case_id, reading.commit_id)
         for case_id, _, reading in stood
         if (base := newest.get(case_id)) is not None and base.commit_id != reading.commit_id
     }
-    return {asked[pair]: reading.value for pair, reading in (await readings_at(session, asked)).items()}
+    return {values[pair]: reading.value for pair, reading in (await readings_at(session, values)).items()}
 
 
 def _page(workloads: Sequence[RankedWorkload], page: int) -> tuple[tuple[RankedWorkload, ...], WorkloadPages]:
@@ -334,20 +334,20 @@ def _page(workloads: Sequence[RankedWorkload], page: int) -> tuple[tuple[RankedW
             f"There is no page {page}: {counted(len(workloads), 'workload')} chosen, which fit on {counted(pages, 'page')} of {size}: choose a page up to {pages}.",
             missing=MissingObject("page", str(page)),
         )
-    shown = tuple(workloads[skip : skip + size])
+    visible = tuple(workloads[skip : skip + size])
     cases = sum(len(one.cases) for one in workloads)
-    return shown, WorkloadPages(skip + 1, skip + len(shown), len(workloads), cases, page, size)
+    return visible, WorkloadPages(skip + 1, skip + len(visible), len(workloads), cases, page, size)
 
 
 def _drawn(
-    shown: Sequence[RankedWorkload], opened: frozenset[str], stood: Sequence[VariantResult]
+    visible: Sequence[RankedWorkload], opened: frozenset[str], stood: Sequence[VariantResult]
 ) -> list[VariantResult]:
     """Standings whose lines are drawn: all cases of open workloads, of closed ones the worst, with their baselines."""
     by_case: dict[str, dict[str, VariantResult]] = {}
-    for standing in stood:
-        by_case.setdefault(standing.case, {})[standing.variant] = standing
+    for result in stood:
+        by_case.setdefault(result.case, {})[result.variant] = result
     drawn: dict[tuple[str, str], VariantResult] = {}
-    for one in shown:
+    for one in visible:
         if len(one.cases) == 1 or one.workload in opened:
             chosen = [s for case in one.cases[:CASES_OF_A_WORKLOAD] for s in by_case[case].values()]
         else:

@@ -10,15 +10,15 @@ from pullback_dashboards import links
 from pullback_dashboards.charts.sparkline import Tick, sparkline
 from pullback_dashboards.charts.squares import squares
 from pullback_dashboards.history import Commit, Curve, Failure, Metric, baseline_in_words, short_of
-from pullback_dashboards.news.view import RECENTLY, Move
+from pullback_dashboards.news.view import RECENTLY, CellChange
 from pullback_dashboards.overview.parameters import State
 from pullback_dashboards.overview.ranking import Extremes, Mean, RankedWorkload, VariantResult
 from pullback_dashboards.rerun_commands import EXTERNAL
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.plurals import counted
-from pullback_service.claims import BASELINE
 from pullback_service.ratio import Ratio
 from pullback_service.readings.reading import Mark, Reading
+from pullback_service.uploaded_claims import BASELINE
 
 SPARK_COMMITS = 30
 STALE_AFTER = 5  # commits; a machine that measures parts of a suite in turn is not stale for that
@@ -30,7 +30,7 @@ FEW_GROUPS = 12  # with fewer the floor is provisional
 
 
 @dataclass(frozen=True)
-class CellMove:
+class LatestChange:
     """The gravest change of a cell at the newest commits, where it is the same as before nothing."""
 
     tone: str
@@ -67,7 +67,7 @@ class Cell(factors.RatioNumbers):
     outdated: bool = False
     ticks: tuple[Tick, ...] = ()
     against_baseline: bool = True
-    move: CellMove | None = None
+    move: LatestChange | None = None
     drift: str = ""
     recent: tuple[str, ...] = ()
     """The newest commits, oldest first: the tone of what changed at each, `plain` where nothing did, empty where not measured."""
@@ -221,14 +221,14 @@ def heat_map(
     state: State,
     most_cases: int,
     toggles: bool,
-    moves: Sequence[Move] = (),
+    moves: Sequence[CellChange] = (),
 ) -> HeatMap:
     """The heat map of a metric. `opened` workloads show their cases, `toggles` says whether readers may close them."""
     drawing = _Drawing(commits, curves, standings, metric, tuple(variants), state, _by_series(moves, metric))
     groups = tuple(
         drawing.group(one, opened=one.workload in opened, most=most_cases, toggles=toggles) for one in workloads
     )
-    baseline = baseline_in_words(standing.baseline for standing in standings.values())
+    baseline = baseline_in_words(result.baseline for result in standings.values())
     changes = tuple(map(drawing.tally, variants))
     recent = min(RECENTLY.commits, len(commits))
     return HeatMap(metric, tuple(variants), groups, tuple(means), baseline, changes, recent)
@@ -244,21 +244,21 @@ class _Drawing:
     metric: Metric
     variants: tuple[str, ...]
     state: State
-    moves: Mapping[tuple[str, str], Sequence[Move]]
+    moves: Mapping[tuple[str, str], Sequence[CellChange]]
 
     def group(self, one: RankedWorkload, *, opened: bool, most: int, toggles: bool) -> Group:
         project = self.state.project or ""
         href = links.workload(project, one.workload, machine=self.state.machine)
         several = len(one.cases) > 1
-        shown = one.cases[:most] if opened or not several else ()
+        visible_cases = one.cases[:most] if opened or not several else ()
         return Group(
             workload=one.workload,
             href=href,
             summary=self._summary(one, href) if several and toggles else None,
-            rows=tuple(self._row(one.workload, case) for case in shown),
+            rows=tuple(self._row(one.workload, case) for case in visible_cases),
             opened=opened and several,
             toggle=self.state.toggled(one.workload) if several and toggles else None,
-            more=len(one.cases) - len(shown) if opened else 0,
+            more=len(one.cases) - len(visible_cases) if opened else 0,
         )
 
     def _href(self, workload: str, case: str) -> str:
@@ -293,25 +293,25 @@ class _Drawing:
         return Row(f"{len(one.cases)} cases", href, tuple(cells), cases=len(one.cases), stale=self._stale(newest))
 
     def _cell(self, case: str, variant: str, href: str, *, outdated: bool) -> Cell:
-        standing = self.standings.get((case, variant))
-        if standing is None:
+        result = self.standings.get((case, variant))
+        if result is None:
             return _unmeasured(variant, href)
         curve = self.curves.get((case, variant), ())
-        sha = self._sha(self._place(standing))
+        sha = self._sha(self._place(result))
         moves, lasting = self.moves.get((case, variant), ()), self._lasting(case, variant)
         cell = _cell(
-            standing, curve, self.metric, href, outdated=outdated, sha=sha, ticks=_ticks(curve),
+            result, curve, self.metric, href, outdated=outdated, sha=sha, ticks=_ticks(curve),
             move=self._move(lasting),
             recent=self._recent(curve, moves),
-            drift="" if standing.is_baseline else _drift(curve),
+            drift="" if result.is_baseline else _drift(curve),
         )  # fmt: skip
         over = [short_of(move.sha) for move in moves if move not in lasting]
         return replace(cell, words=f"{cell.words}; failed at {over[-1]} and works again") if over else cell
 
-    def _lasting(self, case: str, variant: str) -> Sequence[Move]:
+    def _lasting(self, case: str, variant: str) -> Sequence[CellChange]:
         """The changes of a series that hold at its newest commit: a failure does not once it works again."""
-        standing = self.standings.get((case, variant))
-        fails = standing is not None and standing.reading is None
+        result = self.standings.get((case, variant))
+        fails = result is not None and result.reading is None
         return [move for move in self.moves.get((case, variant), ()) if fails or move.tone != "failed"]
 
     def tally(self, variant: str) -> Tally:
@@ -326,7 +326,7 @@ class _Drawing:
             failed=sum("failed" in one for one in tones),
         )
 
-    def _move(self, moves: Sequence[Move]) -> CellMove | None:
+    def _move(self, moves: Sequence[CellChange]) -> LatestChange | None:
         """The gravest of some changes, of equal ones the newest."""
         known = [move for move in moves if move.tone != "plain"]
         if not known:
@@ -335,9 +335,9 @@ class _Drawing:
         # A change that is claimed is seen at once, however small.
         depth = 0 if move.tone == "unsure" else min(5, factors.depth(min(move.size, _FAR)) + 2)
         href = links.commit(self.state.project or "", move.sha, machine=self.state.machine)
-        return CellMove(move.tone, depth, move.amount, move.sha, href, move.words)
+        return LatestChange(move.tone, depth, move.amount, move.sha, href, move.words)
 
-    def _recent(self, curve: Curve, moves: Sequence[Move]) -> tuple[str, ...]:
+    def _recent(self, curve: Curve, moves: Sequence[CellChange]) -> tuple[str, ...]:
         commits = self.commits[-RECENTLY.commits :]
         results = curve[-RECENTLY.commits :] or [None] * len(commits)
         by_sha: dict[str, str] = {}
@@ -351,9 +351,9 @@ class _Drawing:
     def _range(self, one: RankedWorkload, variant: str, href: str, *, is_baseline: bool) -> Cell:
         """The baseline of several cases, or what has none: from the smallest to the largest value."""
         values = sorted(
-            standing.reading.value
+            result.reading.value
             for case in one.cases
-            if (standing := self.standings.get((case, variant))) and standing.reading
+            if (result := self.standings.get((case, variant))) and result.reading
         )
         if not values:
             return _unmeasured(variant, href)
@@ -364,9 +364,9 @@ class _Drawing:
         says = f"{span} over {len(values)} cases{': the baseline' if role else ''}"
         return Cell(variant, "plain", 0, "", first, says, doubt, href)
 
-    def _place(self, standing: VariantResult | None) -> int:
+    def _place(self, result: VariantResult | None) -> int:
         """The place of a standing's commit; -1 for one that is older than all of the history."""
-        return -1 if standing is None else self._places.get(standing.commit_id, -1)
+        return -1 if result is None else self._places.get(result.commit_id, -1)
 
     @cached_property
     def _places(self) -> Mapping[int, int]:
@@ -383,9 +383,9 @@ class _Drawing:
         return "" if behind < STALE_AFTER else f"{behind} commits old"
 
 
-def _by_series(moves: Sequence[Move], metric: Metric) -> Mapping[tuple[str, str], Sequence[Move]]:
+def _by_series(moves: Sequence[CellChange], metric: Metric) -> Mapping[tuple[str, str], Sequence[CellChange]]:
     """The changes of a metric, and failures, by case and variant."""
-    known: dict[tuple[str, str], list[Move]] = {}
+    known: dict[tuple[str, str], list[CellChange]] = {}
     for move in moves:
         if move.metric == metric.name or move.tone == "failed":
             known.setdefault((move.case, move.variant), []).append(move)
@@ -409,16 +409,16 @@ def _unmeasured(variant: str, href: str) -> Cell:
     return Cell(variant, "nothing", 0, "", "–", "not measured", "", href)
 
 
-def _cell(standing: VariantResult, curve: Curve, metric: Metric, href: str, *, outdated: bool, **history: Any) -> Cell:
+def _cell(result: VariantResult, curve: Curve, metric: Metric, href: str, *, outdated: bool, **history: Any) -> Cell:
     """The cell of a result, with what its `history` says: `sha`, `ticks`, `move`, `recent` and `drift`."""
-    variant, reading = standing.variant, standing.reading
+    variant, reading = result.variant, result.reading
     if reading is None:
-        failure = standing.failure or ""
+        failure = result.failure or ""
         return Cell(
             variant, "failed", 0, factors.sign("failed"), "failed", failure, failure, href,
             outcome="failed", **history,
         )  # fmt: skip
-    if standing.is_baseline:
+    if result.is_baseline:
         text = units.quantity(reading.value, metric.unit)
         says = f"{units.exact(reading.value, metric.unit)}: the baseline"
         return Cell(
@@ -431,8 +431,8 @@ def _cell(standing: VariantResult, curve: Curve, metric: Metric, href: str, *, o
         depth=0 if reading.outcome == "ambiguous" else _depth(reading),
         mark=factors.mark(reading.outcome, bigger_is_better=metric.bigger_is_better),
         value=_value(reading, metric, beside_interval=not outdated),
-        words=_words(reading, standing.base, metric),
-        doubt=_doubt(reading, standing.base, metric, outdated=outdated),
+        words=_words(reading, result.base, metric),
+        doubt=_doubt(reading, result.base, metric, outdated=outdated),
         href=href,
         outcome=reading.outcome,
         measured=reading.value,
@@ -446,18 +446,18 @@ def _cell(standing: VariantResult, curve: Curve, metric: Metric, href: str, *, o
 def _summarised(cell: Cell, extremes: Extremes, metric: Metric, workload: str) -> Cell:
     """The cell of the worst case, with what there is to say of the others."""
     best, worst = extremes.best.reading, extremes.worst.reading
-    said = []
+    parts = []
     if extremes.failed:
-        said.append(f"{extremes.failed} of {extremes.cases} failed")
+        parts.append(f"{extremes.failed} of {extremes.cases} failed")
     if best and extremes.best is not extremes.worst:
-        said.append(f"best {_value(best, metric)}")
-    if said and worst and worst.is_busy and not metric.exact:
-        said.append(_BUSY)
+        parts.append(f"best {_value(best, metric)}")
+    if parts and worst and worst.is_busy and not metric.exact:
+        parts.append(_BUSY)
     where = bracket(extremes.worst.case, workload)
     cell = replace(cell, words=f"worst of {extremes.cases}, {where}: {cell.words}")
     # What is said of the others takes the place of its interval, and the decimals that stood beside that go with it.
     alone = _value(worst, metric) if worst else cell.value
-    return replace(cell, doubt=", ".join(said), value=alone) if said else cell
+    return replace(cell, doubt=", ".join(parts), value=alone) if parts else cell
 
 
 def _depth(reading: Reading) -> int:
@@ -496,14 +496,14 @@ def _doubt(reading: Reading, base: float | None, metric: Metric, *, outdated: bo
     interval, groups = factors.bounds(reading.ratio), reading.ratio.n
     if not interval:
         return "" if reading.ratio.log_ratio is None else "no interval"
-    said = [interval]
+    parts = [interval]
     if reading.is_busy:
-        said.append(_BUSY)
+        parts.append(_BUSY)
     elif reading.outcome == "ambiguous":
-        said.append("ambiguous")
+        parts.append("ambiguous")
     elif groups is not None and groups < FEW_GROUPS:
-        said.append(counted(groups, "group"))
-    return ", ".join(said)
+        parts.append(counted(groups, "group"))
+    return ", ".join(parts)
 
 
 def _has_ratio(curve: Curve) -> bool:
@@ -516,7 +516,7 @@ def _ticks(curve: Curve) -> tuple[Tick, ...]:
     Where any of these values is zero or less there is no such ratio: then each lies as far from the newest as they differ,
     as a share of the largest, which is nearly the same where they differ little.
     """
-    shown = curve[-SPARK_COMMITS:]
+    visible = curve[-SPARK_COMMITS:]
     if _has_ratio(curve):
         return tuple(
             [
@@ -525,16 +525,16 @@ def _ticks(curve: Curve) -> tuple[Tick, ...]:
                 else _NO_TICK
                 if one is None
                 else _FAILED
-                for one in shown
+                for one in visible
             ]
         )
-    values = [one.value for one in shown if isinstance(one, Mark)]
+    values = [one.value for one in visible if isinstance(one, Mark)]
     newest, least, largest = (values[-1], min(values), max(map(abs, values)) or 1.0) if values else (0.0, 0.0, 1.0)
     return tuple(
         Tick(Ratio(math.log(one.value / newest) if least > 0 else (one.value - newest) / largest))
         if isinstance(one, Mark)
         else Tick(failed=one is not None)
-        for one in shown
+        for one in visible
     )
 
 

@@ -13,7 +13,7 @@ from pullback_dashboards.choices import FIRST_REPORT, FIRST_STEPS
 from pullback_dashboards.history import History
 from pullback_dashboards.incidents.view import IncidentLine
 from pullback_dashboards.news.sources import lately
-from pullback_dashboards.news.view import Extent, News, tell
+from pullback_dashboards.news.view import News, NewsLimits, collect_news
 from pullback_dashboards.overview.cache import TimedCache
 from pullback_dashboards.overview.incidents import COUNTED, lines_of
 from pullback_dashboards.overview.sources import present_of
@@ -30,7 +30,7 @@ from pullback_service.sessions import ReadSession
 
 router = page_router(note_unprojected)
 
-TOLD = Extent(commits=5, items=2, cases=1)
+TOLD = NewsLimits(commits=5, items=2, cases=1)
 MOST_TOLD = 25
 """Of how many projects changes are told: those that were uploaded to last."""
 COLUMNS = (
@@ -90,12 +90,12 @@ async def _row(session: AsyncSession, project: Project, notice: str) -> ProjectR
     machine = machines[0]
     present = await present_of(session, project_id, machine.id, notice=notice)
     history = await _LATELY.get(present.key, lambda: lately(session, project_id, machine.id))
-    told = tell(history, TOLD, project=project.name, machine=None)
-    found = await statements.answer(session, open_incidents(project_id, limit=COUNTED))
+    news = collect_news(history, TOLD, project=project.name, machine=None)
+    listed = await statements.answer(session, open_incidents(project_id, limit=COUNTED))
     return replace(
-        _plain(project, told.news, told.left_out),
-        incidents=await lines_of(session, found[: TOLD.items]),
-        incidents_left_out=max(0, len(found) - TOLD.items),
+        _plain(project, news.news, news.left_out),
+        incidents=await lines_of(session, listed[: TOLD.items]),
+        incidents_left_out=max(0, len(listed) - TOLD.items),
     )
 
 

@@ -64,59 +64,59 @@ class State:
 RequestedState = Annotated[State, Depends()]
 
 
-async def _read(request: Request, session: ReadSession, asked: RequestedState) -> QueueView:
+async def _read(request: Request, session: ReadSession, state: RequestedState) -> QueueView:
     machines = await list_machines(session, after_id=None, limit=MOST_MACHINES)
     ids = {machine.name: machine.id for machine in machines}
-    if asked.machine is not None and asked.machine not in ids:
+    if state.machine is not None and state.machine not in ids:
         raise NotFoundError(
-            f"There is no machine {asked.machine!r}: GET /api/v1/machines lists them.",
-            missing=MissingObject("machine", asked.machine),
+            f"There is no machine {state.machine!r}: GET /api/v1/machines lists them.",
+            missing=MissingObject("machine", state.machine),
         )
     fleet = await fleet_now(session)
     choice = JobChoice(
-        project=asked.project,
-        suite=asked.suite,
-        origin=asked.origin,
-        machine_id=None if asked.machine is None else ids[asked.machine],
+        project=state.project,
+        suite=state.suite,
+        origin=state.origin,
+        machine_id=None if state.machine is None else ids[state.machine],
     )
     counts = await count_jobs(session, choice)
     seen = await outlook(session)
-    running = await _running(session, choice) if asked.state in {None, "running"} else ()
-    skip = (asked.page - 1) * WAITING_ON_A_PAGE
+    running = await _running(session, choice) if state.state in {None, "running"} else ()
+    skip = (state.page - 1) * WAITING_ON_A_PAGE
     waiting: tuple[JobLine, ...] = ()
-    if asked.state in {None, "queued"} and asked.before is None:
-        found = await waiting_jobs(session, choice, seen.waiting, skip=skip, limit=WAITING_ON_A_PAGE)
-        if not found and asked.page > 1:
+    if state.state in {None, "queued"} and state.before is None:
+        listed = await waiting_jobs(session, choice, seen.waiting, skip=skip, limit=WAITING_ON_A_PAGE)
+        if not listed and state.page > 1:
             raise NotFoundError(
-                f"There is no page {asked.page}: {counted(counts.get('queued', 0), 'job')} waiting; go to an earlier page.",
-                missing=MissingObject("page", str(asked.page)),
+                f"There is no page {state.page}: {counted(counts.get('queued', 0), 'job')} waiting; go to an earlier page.",
+                missing=MissingObject("page", str(state.page)),
             )
-        waiting = await job_lines(session, found)
-    ended, older = await _ended(session, choice, asked) if asked.state not in {"queued", "running"} else ((), None)
+        waiting = await job_lines(session, listed)
+    ended, older = await _ended(session, choice, state) if state.state not in {"queued", "running"} else ((), None)
     waiting_count = counts.get("queued", 0)
     last = skip + len(waiting)
     return QueueView(
         fleet=fleet,
         filters=Filters(
-            asked.state,
-            asked.project,
-            asked.suite,
-            asked.machine,
-            asked.origin,
+            state.state,
+            state.project,
+            state.suite,
+            state.machine,
+            state.origin,
             tuple(project.name for project in await list_projects(session)),
             tuple(sorted(ids)),
         ),
-        questions=(question("state", _states(asked, counts)),),
+        questions=(question("state", _states(state, counts)),),
         running=running_lines(running, seen),
         waiting=waiting_lines(waiting, seen),
         waiting_count=waiting_count,
         first=skip + 1,
         ended=ended,
-        earlier_href=asked.href(page=asked.page - 1) if asked.page > 1 else None,
-        later_href=asked.href(page=asked.page + 1) if waiting and last < waiting_count else None,
-        older_href=None if older is None else asked.href(before=older),
-        clear_href=links.jobs(state=asked.state, via=asked.via),
-        empty=None if running or waiting or ended else _nothing(asked, base_of(request)),
+        earlier_href=state.href(page=state.page - 1) if state.page > 1 else None,
+        later_href=state.href(page=state.page + 1) if waiting and last < waiting_count else None,
+        older_href=None if older is None else state.href(before=older),
+        clear_href=links.jobs(state=state.state, via=state.via),
+        empty=None if running or waiting or ended else _nothing(state, base_of(request)),
     )
 
 
@@ -139,27 +139,27 @@ async def jobs_page(request: Request, session: ReadSession, view: RequestedView)
 
 
 async def _running(session: AsyncSession, choice: JobChoice) -> tuple[JobLine, ...]:
-    found = await list_jobs(session, before_id=None, limit=_MOST_RUNNING, choice=replace(choice, states=ACTIVE))
-    return await job_lines(session, sorted(found, key=lambda stored: stored.job.id))
+    listed = await list_jobs(session, before_id=None, limit=_MOST_RUNNING, choice=replace(choice, states=ACTIVE))
+    return await job_lines(session, sorted(listed, key=lambda stored: stored.job.id))
 
 
-async def _ended(session: AsyncSession, choice: JobChoice, asked: State) -> tuple[tuple[JobLine, ...], int | None]:
+async def _ended(session: AsyncSession, choice: JobChoice, state: State) -> tuple[tuple[JobLine, ...], int | None]:
     """A page of jobs that have ended, newest first, and the last of them where older ones follow."""
-    states = ENDED if asked.state is None else (asked.state,)
-    found = await list_jobs(
-        session, before_id=asked.before, limit=ENDED_ON_A_PAGE + 1, choice=replace(choice, states=states)
+    states = ENDED if state.state is None else (state.state,)
+    listed = await list_jobs(
+        session, before_id=state.before, limit=ENDED_ON_A_PAGE + 1, choice=replace(choice, states=states)
     )
-    shown = await job_lines(session, found[:ENDED_ON_A_PAGE])
-    return shown, shown[-1].id if len(found) > ENDED_ON_A_PAGE else None
+    visible_rows = await job_lines(session, listed[:ENDED_ON_A_PAGE])
+    return visible_rows, visible_rows[-1].id if len(listed) > ENDED_ON_A_PAGE else None
 
 
-def _states(asked: State, counts: Any) -> Iterator[tuple[str, str, bool]]:
+def _states(current: State, counts: Any) -> Iterator[tuple[str, str, bool]]:
     """The states as links, each with how many jobs there are; those that nobody is in are left out unless chosen."""
-    yield "all", asked.href(state=None), asked.state is None
+    yield "all", current.href(state=None), current.state is None
     for name in ("queued", "running", *ENDED):
         count = sum(counts.get(state, 0) for state in (ACTIVE if name == "running" else (name,)))
-        if count or name in {"queued", "running", asked.state}:
-            yield f"{name} {count}", asked.href(state=name), asked.state == name
+        if count or name in {"queued", "running", current.state}:
+            yield f"{name} {count}", current.href(state=name), current.state == name
 
 
 def _table(view: QueueView) -> Iterator[dict[str, Any]]:
@@ -176,12 +176,12 @@ def _row(job: JobLine) -> dict[str, Any]:
     return {name: getattr(job, name) for name in COLUMNS if hasattr(job, name)}
 
 
-def _nothing(asked: State, base: str) -> EmptyPage:
-    if any((asked.project, asked.suite, asked.machine, asked.origin)):
+def _nothing(state: State, base: str) -> EmptyPage:
+    if any((state.project, state.suite, state.machine, state.origin)):
         return EmptyPage("No jobs match", ("Remove a filter.",))
-    if asked.state is not None:
+    if state.state is not None:
         words = {"queued": "No jobs waiting", "running": "No jobs running"}
-        return EmptyPage(words.get(asked.state, f"No jobs {asked.state}"), ("Choose another state.",))
+        return EmptyPage(words.get(state.state, f"No jobs {state.state}"), ("Choose another state.",))
     return EmptyPage(
         "No jobs yet",
         ("`pullback up` creates jobs by itself. To create one by hand, in a checkout of the project:",),

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pullback_dashboards.choices import EmptyPage, Question
 from pullback_dashboards.fleet.view import Fleet, JobLine
 from pullback_dashboards.wording.moments import duration
+from pullback_service.jobs.forecast import Forecast
 from pullback_service.jobs.forecast_inputs import QueueForecast
-from pullback_service.jobs.forecasting import Forecast
 from pullback_service.rows_to_models import filled
 
 NO_ESTIMATE = "no estimate"
@@ -100,17 +100,17 @@ def waiting_lines(jobs: Sequence[JobLine], outlook: QueueForecast) -> tuple[Wait
     return tuple(waiting_line(job, outlook.waiting.get(job.id)) for job in jobs)
 
 
-def waiting_line(job: JobLine, told: Forecast | None) -> WaitingLine:
+def waiting_line(job: JobLine, forecast: Forecast | None) -> WaitingLine:
     """A waiting job in words."""
-    if told is None:
+    if forecast is None:
         return WaitingLine(job, "turn", "Far behind in the queue.", NO_ESTIMATE, NO_ESTIMATE)
     return filled(
         WaitingLine,
-        told,
+        forecast,
         job=job,
-        starts=_starts(told),
-        takes=NO_ESTIMATE if told.takes_s is None else f"about {duration(told.takes_s)}",
-        where=told.machine,
+        starts=_starts(forecast),
+        takes=NO_ESTIMATE if forecast.takes_s is None else f"about {duration(forecast.takes_s)}",
+        where=forecast.machine,
     )
 
 
@@ -129,9 +129,9 @@ def ends_in_words(remaining_s: float | None) -> str:
     return "soon" if remaining_s < 1 else f"in about {duration(remaining_s)}"
 
 
-def _starts(told: Forecast) -> str:
-    if told.reason not in MOVING:
+def _starts(forecast: Forecast) -> str:
+    if forecast.reason not in MOVING:
         return "not yet"
-    if told.starts_in_s is None:
+    if forecast.starts_in_s is None:
         return NO_ESTIMATE
-    return "now" if told.starts_in_s < 1 else f"in about {duration(told.starts_in_s)}"
+    return "now" if forecast.starts_in_s < 1 else f"in about {duration(forecast.starts_in_s)}"

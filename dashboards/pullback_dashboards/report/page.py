@@ -145,8 +145,8 @@ def report_view(
     entries = document["cases"]
     stated = document.get("comparisons", [])
     first = (page - 1) * CASES_OF_A_PAGE
-    shown = slice(first, first + CASES_OF_A_PAGE)
-    told = entries[shown] if of_commit is None else pooled_entries(entries[shown], of_commit)
+    visible = slice(first, first + CASES_OF_A_PAGE)
+    told = entries[visible] if of_commit is None else pooled_entries(entries[visible], of_commit)
     blocks = tuple(case_blocks(told, project=stored.project))
     failures = list(failures_of(entries, cases_of_a_page=CASES_OF_A_PAGE)) if report.failures else []
     commit = commit_of(document["commit"])
@@ -182,7 +182,7 @@ def report_view(
                 quality=report.quality,
                 dirty=report.dirty,
             )
-            for raw in stated[shown]
+            for raw in stated[visible]
         ),
         # The options that cases of a suite ask for are those of its first ones.
         reproduce=reproduce_command({**document, "cases": list(entries[:CASES_OF_A_PAGE])}, commit),

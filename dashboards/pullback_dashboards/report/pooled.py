@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pullback_dashboards.report.view import label_of
-from pullback_service.claims import kind_of_metric
 from pullback_service.readings.commit_readings import CaseReadings, SeriesReading
+from pullback_service.uploaded_claims import kind_of_metric
 
 
 def pooled_entry(entry: Mapping[str, Any], readings: Iterable[SeriesReading]) -> Mapping[str, Any]:

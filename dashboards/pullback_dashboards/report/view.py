@@ -13,7 +13,6 @@ from pullback_dashboards.wording.plurals import counted
 from pullback_service.exports.comma_separated import tame
 from pullback_service.ratio import NO_RATIO, Ratio
 from pullback_service.reports.comparisons import compared_in
-from pullback_service.reports.outlining import COUNTS
 from pullback_service.reports.ratios import (
     PairedRatio,
     UploadedMetric,
@@ -23,6 +22,7 @@ from pullback_service.reports.ratios import (
     uploaded_metrics,
     uploaded_value,
 )
+from pullback_service.reports.report_outline import COUNTS
 from pullback_service.reports.stored_files import numbered_if_failed
 from pullback_service.series.case_identity import label
 
@@ -207,7 +207,7 @@ def case_blocks(entries: Iterable[Mapping[str, Any]], *, project: str) -> Iterat
         workload = entry["case"]["workload"]
         error = entry.get("error")
         gradient = gradient_of(entry)
-        kept = stored_ratios(entry)
+        ratios = stored_ratios(entry)
         baseline = baseline_of(entry)
         variants = {v["variant"]: v for v in entry.get("variants", [])}
         yield CaseBlock(
@@ -226,7 +226,7 @@ def case_blocks(entries: Iterable[Mapping[str, Any]], *, project: str) -> Iterat
             ),
             variants=tuple(
                 _variant(
-                    variants[name], {metric: kept[of, metric].paired for of, metric in kept if of == name}, baseline
+                    variants[name], {metric: ratios[of, metric].paired for of, metric in ratios if of == name}, baseline
                 )
                 for name in in_reading_order(variants)
             ),
@@ -238,7 +238,7 @@ def table_of(entries: Iterable[Mapping[str, Any]]) -> Iterator[Sequence[object]]
     """One row of `TABLE` for each metric of each variant of each case; a failure is a row without a number."""
     for entry in entries:
         case = tame(label_of(entry["case"]))
-        kept = stored_ratios(entry)
+        ratios = stored_ratios(entry)
         variants = {v["variant"]: v for v in entry.get("variants", [])}
         for name in in_reading_order(variants):
             variant = variants[name]
@@ -253,7 +253,7 @@ def table_of(entries: Iterable[Mapping[str, Any]]) -> Iterator[Sequence[object]]
                 if value is None and is_time:
                     continue
                 unit, method = told.get("unit", "s" if is_time else ""), None if is_time else told.get("method")
-                paired = kept[name, metric].paired if (name, metric) in kept else None
+                paired = ratios[name, metric].paired if (name, metric) in ratios else None
                 ratio, outcome = (NO_RATIO, None) if paired is None else (paired.ratio, paired.outcome)
                 factor = factors.columns_of(ratio).values()
                 yield *about, tame(metric), value, tame(unit), *factor, ratio.n, outcome, method and tame(method), None
@@ -357,8 +357,8 @@ def _words(ratio: Ratio, outcome: str | None, baseline: str) -> str:
 
 def _amount(name: str, metric: Mapping[str, Any], paired: PairedRatio | None) -> Amount:
     numbers = _numbers(metric, paired, unit=metric.get("unit", ""))
-    shown, exact = (write(numbers.value, numbers.unit) for write in (units.quantity, units.exact))
-    return Amount(name, shown, exact, metric.get("method"), numbers)
+    text, exact = (write(numbers.value, numbers.unit) for write in (units.quantity, units.exact))
+    return Amount(name, text, exact, metric.get("method"), numbers)
 
 
 def _numbers(metric: Mapping[str, Any], paired: PairedRatio | None, *, unit: str) -> Numbers:

@@ -19,7 +19,7 @@ from pullback_dashboards.current_project import ComingFrom, coming_from, onward
 from pullback_dashboards.forms import SEE_OTHER, Form, checked
 from pullback_dashboards.rendering import csv_response, page, page_at
 from pullback_dashboards.routers import page_router
-from pullback_dashboards.routing import WholeNames
+from pullback_dashboards.routing import RawNamesRoute
 from pullback_dashboards.settings.view import (
     ALLOWED,
     AuditView,
@@ -54,7 +54,7 @@ from pullback_service.tokens import issuance
 from pullback_service.tokens import queries as tokens
 from pullback_service.tokens.schemas import CodeRequest, TokenRequest
 
-router = page_router(route_class=WholeNames)
+router = page_router(route_class=RawNamesRoute)
 
 _MOST_MACHINES = 200
 _MESSAGES = 3  # of a channel
@@ -105,9 +105,9 @@ RequestedTokens = Annotated[TokensView, Depends(_read_tokens)]
 async def _read_audit(
     session: ReadSession, project: Name | None = None, before: Annotated[KnownId | None, Query()] = None
 ) -> AuditView:
-    found = await list_lines(session, project=project, before_id=before, limit=_LINES + 1)
-    lines = tuple(audit_row(line) for line in found[:_LINES])
-    more = links.settings("audit", project=project, before=str(lines[-1].id)) if len(found) > _LINES else None
+    listed = await list_lines(session, project=project, before_id=before, limit=_LINES + 1)
+    lines = tuple(audit_row(line) for line in listed[:_LINES])
+    more = links.settings("audit", project=project, before=str(lines[-1].id)) if len(listed) > _LINES else None
     return AuditView(project, tuple(known.name for known in await projects.list_projects(session)), lines, more)
 
 
@@ -124,10 +124,10 @@ async def settings_page(request: Request, view: RequestedSettings, kept: ComingF
 async def make_project(request: Request, session: WriteSession) -> Response:
     """Make a project before its first upload."""
     form = await Form.of(request)
-    wanted = checked(ProjectRequest, {"name": form.text("name"), "public_read": form.ticked("public_read")})
-    await projects.create_project(session, wanted.name, public_read=wanted.public_read)
-    note(session, subject=f"project {wanted.name}", project=wanted.name, public_read=wanted.public_read)
-    return RedirectResponse(links.settings("projects", wanted.name), status_code=SEE_OTHER)
+    requested = checked(ProjectRequest, {"name": form.text("name"), "public_read": form.ticked("public_read")})
+    await projects.create_project(session, requested.name, public_read=requested.public_read)
+    note(session, subject=f"project {requested.name}", project=requested.name, public_read=requested.public_read)
+    return RedirectResponse(links.settings("projects", requested.name), status_code=SEE_OTHER)
 
 
 @page_at(router, "/settings/projects/{project:path}", RequestedProject, also=(".html",))
@@ -151,16 +151,16 @@ async def change_project_settings(project: str, request: Request, session: Write
     """Change the settings of a project."""
     form = await Form.of(request)
     form.needs("raw_days", "body_days", "suite")
-    wanted: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "public_read": form.ticked("public_read"),
         "raw_days": form.number("raw_days"),
         "body_days": form.number("body_days"),
         "backfill": _backfill(form) if form.text("suite") else None,
     }
     known = await projects.project_by_name(session, project)
-    if wanted["backfill"] is not None and known.backfill is not None:
-        wanted["backfill"] = known.backfill | wanted["backfill"]  # what the form does not ask for stays
-    _, changed = await projects.change_project(session, project, checked(ProjectChange, wanted))
+    if fields["backfill"] is not None and known.backfill is not None:
+        fields["backfill"] = known.backfill | fields["backfill"]  # what the form does not ask for stays
+    _, changed = await projects.change_project(session, project, checked(ProjectChange, fields))
     note(session, subject=f"project {project}", project=project, **changed)
     return RedirectResponse(links.settings("projects", project, saved="true"), status_code=SEE_OTHER)
 
@@ -191,7 +191,7 @@ async def tokens_page(request: Request, view: RequestedTokens, kept: ComingFrom)
 async def make_token(request: Request, session: WriteSession, caller: KnownCaller) -> Response:
     """Make a token, and show its secret in the answer to the form: nothing can show it again."""
     form = await Form.of(request)
-    wanted = checked(
+    requested = checked(
         TokenRequest,
         {
             "name": form.text("name"),
@@ -200,8 +200,8 @@ async def make_token(request: Request, session: WriteSession, caller: KnownCalle
             "expires_in_days": form.number("days"),
         },
     )
-    _, shown = await issuance.make_token(session, caller, wanted)
-    made = Secret("token", wanted.name, shown.secret, shown.expires_at, f"Authorization: Bearer {shown.secret}")
+    _, secret = await issuance.make_token(session, caller, requested)
+    made = Secret("token", requested.name, secret.secret, secret.expires_at, f"Authorization: Bearer {secret.secret}")
     return await _shown_once(request, session, caller, made)
 
 
@@ -217,12 +217,12 @@ async def make_code(request: Request, session: WriteSession, caller: KnownCaller
     """Make a code with which one agent introduces itself once, and show it this once."""
     form = await Form.of(request)
     told = {"project": form.text("project") or None, "expires_in_minutes": form.number("minutes")}
-    wanted = checked(CodeRequest, {name: value for name, value in told.items() if value is not None})
-    shown = await issuance.make_code(session, caller, wanted)
+    requested = checked(CodeRequest, {name: value for name, value in told.items() if value is not None})
+    secret = await issuance.make_code(session, caller, requested)
     base = base_of(request)
     command = f"pullback agent --server {base} --token-file code"
     return await _shown_once(
-        request, session, caller, Secret("code", "one agent", shown.secret, shown.expires_at, command)
+        request, session, caller, Secret("code", "one agent", secret.secret, secret.expires_at, command)
     )
 
 
@@ -234,13 +234,13 @@ async def audit_page(request: Request, view: RequestedAudit, kept: ComingFrom) -
 
 
 async def _tokens(session: AsyncSession, caller: KnownCaller, after: int | None) -> TokensView:
-    found = await tokens.list_tokens(session, after_id=after, limit=_TOKENS + 1)
+    listed = await tokens.list_tokens(session, after_id=after, limit=_TOKENS + 1)
     now = datetime.now(UTC)
     return TokensView(
         reader=reader_of(caller),
-        tokens=tuple(token_row(stored, now) for stored in found[:_TOKENS]),
+        tokens=tuple(token_row(stored, now) for stored in listed[:_TOKENS]),
         projects=tuple(project.name for project in await projects.list_projects(session)),
-        next_href=links.settings("tokens", after=str(found[_TOKENS - 1].token.id)) if len(found) > _TOKENS else None,
+        next_href=links.settings("tokens", after=str(listed[_TOKENS - 1].token.id)) if len(listed) > _TOKENS else None,
         allowed=ALLOWED,
     )
 
@@ -254,7 +254,7 @@ async def _shown_once(request: Request, session: AsyncSession, caller: KnownCall
 
 
 def _backfill(form: Form) -> dict[str, Any]:
-    wanted: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "suite": form.text("suite"),
         "branch": form.text("branch") or "main",
         "order": form.text("order") or "newest",
@@ -262,7 +262,7 @@ def _backfill(form: Form) -> dict[str, Any]:
     }
     text = form.text("requires")
     try:
-        return wanted | {"requires": orjson.loads(text) if text else {}}
+        return fields | {"requires": orjson.loads(text) if text else {}}
     except orjson.JSONDecodeError:
         refuse("requires", 'The required labels are not JSON: write them like {"device": "cpu"}.')
 

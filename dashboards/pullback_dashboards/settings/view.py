@@ -8,7 +8,6 @@ import orjson
 
 from pullback_dashboards import links
 from pullback_service.caller import LOCAL, Caller, Scope
-from pullback_service.claims import LEAST_CLAIM, USUAL_MARGIN
 from pullback_service.jobs.leases import ATTEMPTS
 from pullback_service.machines.noise import PROVISIONAL_FLOOR
 from pullback_service.models.audit import Audit
@@ -19,6 +18,7 @@ from pullback_service.notifications.schemas import ChannelSummary
 from pullback_service.rows_to_models import filled
 from pullback_service.settings import Settings
 from pullback_service.tokens.queries import StoredToken
+from pullback_service.uploaded_claims import LEAST_CLAIM, USUAL_MARGIN
 
 # Addresses and secrets are nobody's business, not even an administrator's in a browser.
 _UNITS = {"s": "s", "hours": "h"}
@@ -257,18 +257,18 @@ def project_view(
 
 def channel_row(stored: StoredChannel, newest: Mapping[int, Sequence[StoredDelivery]]) -> ChannelRow:
     """A channel in the list, without its secrets."""
-    told = ChannelSummary.of(stored)
+    summary = ChannelSummary.of(stored)
     return filled(
         ChannelRow,
-        told,
-        events="usual" if told.events is None else ", ".join(told.events),
-        since=told.switched_off_at or told.failing_since,
-        because=told.switched_off_because or "",
+        summary,
+        events="usual" if summary.events is None else ", ".join(summary.events),
+        since=summary.switched_off_at or summary.failing_since,
+        because=summary.switched_off_because or "",
         messages=tuple(
             MessageRow(
                 each.delivery.created_at, each.event, each.title or "", each.delivery.state, each.delivery.answer or ""
             )
-            for each in newest.get(told.id, ())
+            for each in newest.get(summary.id, ())
         ),
     )
 
@@ -288,8 +288,8 @@ def token_row(stored: StoredToken, now: datetime) -> TokenRow:
 
 def audit_row(line: Audit) -> AuditRow:
     """A write in words: what was said of it as name and value."""
-    said = (f"{name}: {_short(value)}" for name, value in line.details.items())
-    return filled(AuditRow, line, details=", ".join(said))
+    parts = (f"{name}: {_short(value)}" for name, value in line.details.items())
+    return filled(AuditRow, line, details=", ".join(parts))
 
 
 def rules_of(settings: Settings) -> tuple[Rule, ...]:

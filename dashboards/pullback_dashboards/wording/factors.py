@@ -121,12 +121,12 @@ def without_ratio(value: float | None, base: float | None, *, unit: str, baselin
     """Words for a count and that of the baseline, of which there is no ratio since one of them is zero or less."""
     if value is None or base is None:
         return f"no ratio to {baseline}"
-    said = apart(value, base, baseline=baseline)
+    text = apart(value, base, baseline=baseline)
     if value == 0 < base:
-        return f"{said}, unlike {baseline}"
+        return f"{text}, unlike {baseline}"
     if value > 0 == base:
-        return said
-    return f"{said}: {units.quantity(value, unit)} against {units.quantity(base, unit)}"
+        return text
+    return f"{text}: {units.quantity(value, unit)} against {units.quantity(base, unit)}"
 
 
 def apart(value: float, base: float, *, baseline: str) -> str:

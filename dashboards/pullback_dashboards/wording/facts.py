@@ -144,10 +144,10 @@ def read(path: Path, value: object) -> ReadableFact:
 
 def in_groups(facts: Iterable[ReadableFact]) -> tuple[tuple[str, tuple[ReadableFact, ...]], ...]:
     """Facts by where they belong: what a machine is, what runs on it, how it was, what it tells in documents, the rest."""
-    found: dict[str, list[ReadableFact]] = {}
+    groups: dict[str, list[ReadableFact]] = {}
     for fact in sorted(facts, key=lambda fact: fact.order):
-        found.setdefault(fact.group, []).append(fact)
-    return tuple((group, tuple(listed)) for group, listed in found.items())
+        groups.setdefault(fact.group, []).append(fact)
+    return tuple((group, tuple(listed)) for group, listed in groups.items())
 
 
 def raw(value: object) -> str:

@@ -44,8 +44,8 @@ def quantity(value: float | None, unit: str) -> str:
     if value == 0:
         return f"0{_NO_BREAK}{unit}"
     scale = scale_for([value], unit)
-    shown = value / scale.divisor
-    digits = whole(shown) if unit == "B" and shown == int(shown) else significant(shown)
+    value_shown = value / scale.divisor
+    digits = whole(value_shown) if unit == "B" and value_shown == int(value_shown) else significant(value_shown)
     return f"{digits}{_NO_BREAK}{scale.unit}"
 
 
@@ -66,10 +66,10 @@ def change(difference: float, unit: str) -> str:
 def quantities(values: Sequence[float], unit: str) -> tuple[str, ...]:
     """Values that stand beside each other, in one unit and with one number of decimals: 0.99 ms, 1.20 ms."""
     scale = scale_for(values, unit)
-    shown = [value / scale.divisor for value in values]
-    count = 0 if all(value == int(value) for value in shown) else decimals(min(shown), max(shown))
+    scaled = [value / scale.divisor for value in values]
+    count = 0 if all(value == int(value) for value in scaled) else decimals(min(scaled), max(scaled))
     behind = f"{_NO_BREAK}{scale.unit}" if scale.unit else ""
-    return tuple(f"{value:,.{count}f}".replace(",", _NO_BREAK) + behind for value in shown)
+    return tuple(f"{value:,.{count}f}".replace(",", _NO_BREAK) + behind for value in scaled)
 
 
 def decimals(low: float, high: float) -> int:

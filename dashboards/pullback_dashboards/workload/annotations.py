@@ -12,7 +12,7 @@ from pullback_dashboards.incident_marks import KINDS
 from pullback_dashboards.incidents.view import TONES, WRONG
 from pullback_dashboards.wording import factors, units
 from pullback_service.incidents.evidence import CaseIncident
-from pullback_service.measured.code_identity import other_level
+from pullback_service.measured_code.code_identity import other_level
 
 Lane = Literal["counts", "comparisons", "levels", "incidents"]
 LANES: tuple[Lane, ...] = ("incidents", "levels", "comparisons", "counts")  # from the top
@@ -61,9 +61,9 @@ def events(
     counts: Iterable[CountChange], claims: Iterable[Claim], others: Iterable[EventSentence] = ()
 ) -> tuple[Event, ...]:
     """The events of a case, oldest first."""
-    told = [*map(_counted, counts), *map(_claimed, claims), *others]
+    sentences = [*map(_counted, counts), *map(_claimed, claims), *others]
     together: dict[tuple[int, Lane], list[EventSentence]] = {}
-    for one in told:
+    for one in sentences:
         together.setdefault((one.place, one.lane), []).append(one)
     return tuple(_event(together[key]) for key in sorted(together, key=lambda key: (key[0], LANES.index(key[1]))))
 
@@ -72,9 +72,9 @@ def incident_marks(incidents: Iterable[CaseIncident], places: Mapping[int, int])
     """Commits at which incidents of a case begin, or ended, among those that are shown."""
     for one in incidents:
         tone = TONES.get(one.kind, WRONG)[0]
-        said = f"{KINDS[one.kind]}, {one.state}{', announced' if one.told else ''}"
+        text = f"{KINDS[one.kind]}, {one.state}{', announced' if one.told else ''}"
         if one.commit_id in places:
-            yield EventSentence(places[one.commit_id], "incidents", tone, f"incident {one.id}: {said}")
+            yield EventSentence(places[one.commit_id], "incidents", tone, f"incident {one.id}: {text}")
         if one.ended_id is not None and one.ended_id in places:
             yield EventSentence(places[one.ended_id], "incidents", "plain", f"incident {one.id}: the level is back")
 
@@ -90,14 +90,14 @@ def other_levels(history: History, lines: Iterable[Line]) -> Iterator[EventSente
                 yield EventSentence(place, "levels", "unsure", reason)
 
 
-def _event(told: Sequence[EventSentence]) -> Event:
-    tone = min((one.tone for one in told), key=_GRAVITY.index)
-    ordered = sorted(told, key=lambda one: _GRAVITY.index(one.tone))
+def _event(sentences: Sequence[EventSentence]) -> Event:
+    tone = min((one.tone for one in sentences), key=_GRAVITY.index)
+    ordered = sorted(sentences, key=lambda one: _GRAVITY.index(one.tone))
     tones: dict[str, str] = {}
     for one in ordered:
         for sentence in filter(None, (one.reason, one.text)):
             tones.setdefault(sentence, one.tone)
-    return Event(told[0].place, told[0].lane, tone, factors.sign(tone), tuple(tones), tuple(tones.values()))
+    return Event(sentences[0].place, sentences[0].lane, tone, factors.sign(tone), tuple(tones), tuple(tones.values()))
 
 
 def _counted(change: CountChange) -> EventSentence:

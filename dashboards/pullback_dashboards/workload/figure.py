@@ -15,7 +15,7 @@ from itertools import accumulate, groupby
 from pullback_dashboards import links
 from pullback_dashboards.charts.escaping import shortened
 from pullback_dashboards.charts.layout import CONFIG, Figure, shared_layout
-from pullback_dashboards.charts.palette import Look, look_of
+from pullback_dashboards.charts.palette import LineStyle, line_style_of
 from pullback_dashboards.history import TIERS, Commit, Metric
 from pullback_dashboards.workload.annotations import LANES, Event, Lane
 from pullback_dashboards.workload.view import Mark, Plot, State, TableRow, Track, WorkloadView, relative_height
@@ -152,10 +152,10 @@ class _Row:
             marks = [mark for mark in track.marks if self._height(mark) is not None]
             if not marks:
                 continue  # as of the baseline, which is the line at one
-            look = look_of(track.variant, self.strangers)
+            style = line_style_of(track.variant, self.strangers)
             if self.state.y == "relative" and any(mark.low != mark.high for mark in marks):
-                yield self._band(track, look)
-            yield self._line(track.variant, marks, track, look)
+                yield self._band(track, style)
+            yield self._line(track.variant, marks, track, style)
 
     def _height(self, mark: Mark) -> float | None:
         if mark.failure:
@@ -166,7 +166,7 @@ class _Row:
             return self.view.change_of(mark)
         return None if mark.value is None else mark.value / self.plot.scale.divisor
 
-    def _line(self, variant: str, marks: Sequence[Mark], track: Track, look: Look) -> Figure:
+    def _line(self, variant: str, marks: Sequence[Mark], track: Track, style: LineStyle) -> Figure:
         drawn = self._with_breaks(track)
         heights = [None if mark is None else _rounded(self._height(mark)) for mark in drawn]
         return {
@@ -180,18 +180,18 @@ class _Row:
             "x": [self.places[(mark or marks[0]).place] for mark in drawn],
             "y": heights,
             "connectgaps": False,
-            "line": {"color": look.colour, "width": 2, "dash": look.dash},
+            "line": {"color": style.colour, "width": 2, "dash": style.dash},
             "marker": {
-                "color": look.colour,
+                "color": style.colour,
                 "size": 7 if len(drawn) <= 40 else 4,
-                "symbol": [_symbol(mark, look) for mark in drawn],
-                "line": {"color": look.colour, "width": 1.5},
+                "symbol": [_symbol(mark, style) for mark in drawn],
+                "line": {"color": style.colour, "width": 1.5},
             },
             "customdata": [None if mark is None else self._hover(mark) for mark in drawn],
             "hovertemplate": "%{customdata[0]}<extra></extra>",
         }
 
-    def _band(self, track: Track, look: Look) -> Figure:
+    def _band(self, track: Track, style: LineStyle) -> Figure:
         """One closed outline per stretch without a failure."""
         x: list[float | str | None] = []
         y: list[float | None] = []
@@ -207,7 +207,7 @@ class _Row:
             x += [*([None] if x else []), *(place for place, _ in outline)]
             y += [*([None] if y else []), *(height for _, height in outline)]
         return {
-            "type": "scatter", "mode": "lines", "fill": "toself", "fillcolor": look.band, "line": {"width": 0},
+            "type": "scatter", "mode": "lines", "fill": "toself", "fillcolor": style.band, "line": {"width": 0},
             "hoverinfo": "skip", "showlegend": False, "legendgroup": track.variant, "name": track.variant,
             "xaxis": self.x, "yaxis": self.y, "x": x, "y": y,
         }  # fmt: skip
@@ -272,10 +272,12 @@ def _domains(view: WorkloadView, lanes: int) -> list[list[float]]:
     """The share of the height that each plot has, from the top, and then the lanes together."""
     whole, room = max(1, _inside(view, lanes)), _room(view)
     tops = [top + number * _GAP for number, top in enumerate(accumulate(room, initial=0))]
-    found = [
+    results = [
         [round(1 - (top + own) / whole, 4), round(1 - top / whole, 4)] for top, own in zip(tops, room, strict=False)
     ]
-    return [[max(0.0, low), high] for low, high in found] + ([[0.0, round(lanes * _LANE / whole, 4)]] if lanes else [])
+    return [[max(0.0, low), high] for low, high in results] + (
+        [[0.0, round(lanes * _LANE / whole, 4)]] if lanes else []
+    )
 
 
 def _lanes(view: WorkloadView) -> list[Lane]:
@@ -367,9 +369,9 @@ def _failed_variants(row: TableRow) -> dict[str, str]:
     return {mark.variant: mark.failure for mark in row.marks.values() if mark.failure}
 
 
-def _symbol(mark: Mark | None, look: Look) -> str:
-    hollow = mark is not None and mark.outcome == "ambiguous" and not look.symbol.endswith("-open")
-    return f"{look.symbol}-open" if hollow else look.symbol
+def _symbol(mark: Mark | None, style: LineStyle) -> str:
+    hollow = mark is not None and mark.outcome == "ambiguous" and not style.symbol.endswith("-open")
+    return f"{style.symbol}-open" if hollow else style.symbol
 
 
 def _amount(mark: Mark, metric: Metric) -> str:

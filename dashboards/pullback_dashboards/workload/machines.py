@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pullback_dashboards import links
-from pullback_dashboards.charts.palette import look_of
+from pullback_dashboards.charts.palette import line_style_of
 from pullback_dashboards.charts.small_multiples import SharedScale, SmallCurve, small
 from pullback_dashboards.history import TIERS, Metric, in_reading_order
 from pullback_dashboards.wording import factors, units
@@ -65,7 +65,7 @@ def side_by_side(
     for sketch in sorted(sketches, key=lambda sketch: variants.index(sketch.variant)):
         places, values = _drawn(sketch, scale, relative=relative)
         if values:
-            curve = SmallCurve(sketch.variant, look_of(sketch.variant, strangers), places, values)
+            curve = SmallCurve(sketch.variant, line_style_of(sketch.variant, strangers), places, values)
             of_machine[sketch.machine_id].append(curve)
     heights = [curve.heights for curves in of_machine.values() for curve in curves]
     log = is_log(state.scale, [*heights, [1.0]] if relative else heights)
@@ -105,4 +105,4 @@ def _newest(curves: Sequence[SmallCurve], unit: str) -> Iterator[VariantLine]:
     for curve in curves:
         last = curve.heights[-1]
         text = factors.factor(math.log(last)) if unit == "×" and last > 0 else f"{units.significant(last)}{unit}"
-        yield VariantLine(curve.name, text, curve.look.slot)
+        yield VariantLine(curve.name, text, curve.style.slot)

@@ -18,7 +18,7 @@ from pullback_dashboards.overview.view import bracket
 from pullback_dashboards.projection_notice import note_unprojected
 from pullback_dashboards.rendering import Width, csv_response, json_response, page, page_at, png_response, svg_response
 from pullback_dashboards.routers import page_router
-from pullback_dashboards.routing import WholeNames
+from pullback_dashboards.routing import RawNamesRoute
 from pullback_dashboards.wording import factors
 from pullback_dashboards.workload.cells import cell
 from pullback_dashboards.workload.figure import heights, workload_figure
@@ -32,7 +32,7 @@ from pullback_service.ids import ProjectId
 from pullback_service.projects.queries import project_by_name
 from pullback_service.sessions import ReadSession
 
-router = page_router(note_unprojected, route_class=WholeNames)
+router = page_router(note_unprojected, route_class=RawNamesRoute)
 
 COLUMNS = (
     "commit", "authored_at", "author", "title", "case", "variant", "metric", "factor", "low", "high", "groups",
@@ -66,24 +66,24 @@ async def _view(
     curves_alone: bool = False,
 ) -> tuple[WorkloadView, WorkloadData]:
     project_id = ProjectId((await project_by_name(session, project)).id)
-    found = await find(session, project_id, project, workload, state, curves_alone=curves_alone)
+    data = await find(session, project_id, project, workload, state, curves_alone=curves_alone)
     view = await in_background.after(
         session,
         workload_view,
-        found.history,
+        data.history,
         project=project,
         workload=workload,
-        state=found.state,
-        counts=found.counts,
-        others=found.told,
-        thinned=found.thinned,
+        state=data.state,
+        counts=data.counts,
+        others=data.told,
+        thinned=data.thinned,
     )
     if state.page > view.pages:
         raise NotFoundError(
             f"There is no page {state.page}: the table has {view.pages}, choose one of them.",
             missing=MissingObject("page", str(state.page)),
         )
-    return view, found
+    return view, data
 
 
 async def _read_curves(
@@ -97,16 +97,16 @@ async def _read(project: str, workload: str, session: ReadSession, state: Annota
     return _asked(*await _view(session, project, workload, state), state)
 
 
-def _asked(view: WorkloadView, found: WorkloadData, state: State) -> WorkloadPage:
+def _asked(view: WorkloadView, data: WorkloadData, state: State) -> WorkloadPage:
     def numbered(number: int) -> str:
         return links.workload(view.project, view.workload, **state.parameters(page=number)) + "#table-title"
 
     return WorkloadPage(
         view,
-        found.machine,
-        _questions(state, found, view),
-        found.side_by_side,
-        lacking=found.lacking,
+        data.machine,
+        _questions(state, data, view),
+        data.side_by_side,
+        lacking=data.lacking,
         earlier=numbered(state.page + 1) if state.page < view.pages else None,
         later=numbered(state.page - 1) if state.page > 1 else None,
     )
@@ -118,36 +118,36 @@ _PATH = "/projects/{project:path}/workloads/{workload:path}"
 
 
 @router.get(_PATH + ".figure.json")
-async def workload_figure_json(asked: RequestedPage) -> Response:
+async def workload_figure_json(requested: RequestedPage) -> Response:
     """The figure that the page's script draws."""
-    return json_response(await in_background(workload_figure, asked.view))
+    return json_response(await in_background(workload_figure, requested.view))
 
 
 @router.get(_PATH + ".badge.svg")
-async def workload_badge_svg(asked: RequestedCurves, variant: str | None = None) -> Response:
+async def workload_badge_svg(curves: RequestedCurves, variant: str | None = None) -> Response:
     """The newest commit's result of a variant, as a badge."""
-    return svg_response(partial(workload_badge, asked, variant or spoken_of(asked)))
+    return svg_response(partial(workload_badge, curves, variant or spoken_of(curves)))
 
 
 @router.get(_PATH + ".card.png")
-async def workload_card(asked: RequestedPage) -> Response:
+async def workload_card(requested: RequestedPage) -> Response:
     """The picture that sites show beside a link to the page."""
-    view = asked.view
-    words = "; ".join(f"{said.variant}: {said.words}" for said in view.lede) or "Across commits, as measured."
+    view = requested.view
+    words = "; ".join(f"{each.variant}: {each.words}" for each in view.lede) or "Across commits, as measured."
     draw = partial(card, view.case or view.workload, words, lambda width: chart(view, width=width), of=view.project)
     return png_response(draw, CARD_WIDTH)
 
 
 @router.get(_PATH + ".png")
-async def workload_png(asked: RequestedCurves, plot: str | None = None, width: Width = WIDTH) -> Response:
+async def workload_png(curves: RequestedCurves, plot: str | None = None, width: Width = WIDTH) -> Response:
     """The same chart as `.svg`, for readers that show none of those."""
-    return png_response(partial(chart, asked, plot, width), 2 * width)
+    return png_response(partial(chart, curves, plot, width), 2 * width)
 
 
 @router.get(_PATH + ".svg")
-async def workload_svg(asked: RequestedCurves, plot: str | None = None, width: Width = WIDTH) -> Response:
+async def workload_svg(curves: RequestedCurves, plot: str | None = None, width: Width = WIDTH) -> Response:
     """A metric against the baseline across commits, as a chart for a README or a board: time, unless `plot` names another."""
-    return svg_response(partial(chart, asked, plot, width))
+    return svg_response(partial(chart, curves, plot, width))
 
 
 @page_at(
@@ -157,25 +157,25 @@ async def workload_svg(asked: RequestedCurves, plot: str | None = None, width: W
     csv=lambda view: csv_response(f"{view.view.workload}", _table(view.view), COLUMNS),
     also=(links.PAGE,),
 )
-async def workload_page(request: Request, asked: RequestedPage) -> Response:
+async def workload_page(request: Request, requested: RequestedPage) -> Response:
     """The page."""
     return page(
         request,
         "workload.html",
-        title=asked.view.workload,
-        project=asked.view.project,
-        **vars(asked),
-        cell=partial(cell, asked.view),
-        pins=_pins(asked.view, asked.machine),
-        badge_of=spoken_of(asked.view),
-        against_baseline=asked.view.compares,
-        baseline=asked.view.baseline,
-        above_is_better=better_above((plot.metric for plot in asked.view.plots), asked.view.baseline)
-        if asked.view.compares
+        title=requested.view.workload,
+        project=requested.view.project,
+        **vars(requested),
+        cell=partial(cell, requested.view),
+        pins=_pins(requested.view, requested.machine),
+        badge_of=spoken_of(requested.view),
+        against_baseline=requested.view.compares,
+        baseline=requested.view.baseline,
+        above_is_better=better_above((plot.metric for plot in requested.view.plots), requested.view.baseline)
+        if requested.view.compares
         else "",
         scripts=("copy.js",),
-        figure=heights(asked.view) if asked.view.commits else None,
-        stills=partial(stills, asked.view) if asked.view.commits else tuple,
+        figure=heights(requested.view) if requested.view.commits else None,
+        stills=partial(stills, requested.view) if requested.view.commits else tuple,
         formats=("json", "csv", "md", "svg", "png", "card.png", "badge.svg"),
     )
 
@@ -200,12 +200,12 @@ def _pins(view: WorkloadView, machine: str) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _questions(asked: State, found: WorkloadData, view: WorkloadView) -> tuple[Question, ...]:
+def _questions(current: State, data: WorkloadData, view: WorkloadView) -> tuple[Question, ...]:
     def ask(label: str, key: str, answers: Sequence[tuple[str, str]], chosen: str | None) -> Question:
         def address(value: str) -> str:
-            keeps = key != "machine" or value in found.with_case
-            state = replace(asked, page=1, case=asked.case if keeps else None)
-            return links.workload(found.project, found.workload, **state.parameters(**{key: value}))
+            keeps = key != "machine" or value in data.with_case
+            state = replace(current, page=1, case=current.case if keeps else None)
+            return links.workload(data.project, data.workload, **state.parameters(**{key: value}))
 
         return question(label, ((text, address(value), value == chosen) for value, text in answers))
 
@@ -215,13 +215,13 @@ def _questions(asked: State, found: WorkloadData, view: WorkloadView) -> tuple[Q
         return ask(label, key, [(value, words.get(value, value)) for value in values], getattr(view.state, key))
 
     return questions(
-        ask("case", "case", [(case, bracket(case, found.workload)) for case in found.cases], found.state.case),
-        ask("machine", "machine", [(name, name) for name in found.machines], found.machine),
+        ask("case", "case", [(case, bracket(case, data.workload)) for case in data.cases], data.state.case),
+        ask("machine", "machine", [(name, name) for name in data.machines], data.machine),
         ask(
-            beside_time(found.memory),
+            beside_time(data.memory),
             "memory",
-            [(metric.name, metric.label) for metric in found.memory],
-            found.state.memory,
+            [(metric.name, metric.label) for metric in data.memory],
+            data.state.memory,
         ),
         among("values", "y"),
         among("along", "x"),

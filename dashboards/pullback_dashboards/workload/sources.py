@@ -35,7 +35,7 @@ from pullback_service.series.overview_data import KnownCase
 from pullback_service.series.queries import MeasuringMachine, machines_of
 from pullback_service.series.sketches import Sketch, sketches_of
 from pullback_service.statements import Query
-from pullback_service.steps.queries import KnownStep, news_of
+from pullback_service.steps.queries import StepWithReadings, news_of
 
 MOST_MACHINES = 12  # drawn side by side; the others are links
 SKETCHED_COMMITS = 100
@@ -107,23 +107,21 @@ async def find(
         sketches = None if beside is None else ask(beside.query)
         known_incidents = None if curves_alone else ask(incidents_of_case(project_id, case.id, machine.id))
     news_since = partial(news_of, [one.id for one in series])
-    found, told = await queries.case_history(
-        session, project_id, series, newest(), None if curves_alone else news_since
-    )
+    data, told = await queries.case_history(session, project_id, series, newest(), None if curves_alone else news_since)
     news = told or ()
-    history = _as_history(found, case, series)
+    history = _as_history(data, case, series)
     if told is not None:
         history = sources.with_steps(history, news)
-    places = {commit.id: place for place, commit in enumerate(found.commits)}
+    places = {commit.id: place for place, commit in enumerate(data.commits)}
     return WorkloadData(
         project=project,
         workload=workload,
         state=full,
         machine=machine.name,
         history=history,
-        counts=tuple(_counted(one, places[one.step.commit_id]) for one in _changes(news, found, places)),
+        counts=tuple(_counted(one, places[one.step.commit_id]) for one in _changes(news, data, places)),
         told=() if known_incidents is None else tuple(incident_marks(known_incidents.value, places)),
-        thinned=found.thinned,
+        thinned=data.thinned,
         cases=tuple(one.label for one in known),
         machines=tuple(one.name for one in here),
         with_case=frozenset(one.name for one in with_case),
@@ -145,9 +143,11 @@ async def find(
     )
 
 
-def _changes(news: Iterable[KnownStep], found: CaseHistory, places: Mapping[int, int]) -> Iterator[KnownStep]:
+def _changes(
+    news: Iterable[StepWithReadings], data: CaseHistory, places: Mapping[int, int]
+) -> Iterator[StepWithReadings]:
     """Counts that differ from those of the commit that was followed, oldest first; what failed counted nothing."""
-    failed = {(failure.commit.id, failure.variant) for failure in found.failures if failure.kind == WRONG_GRADIENT}
+    failed = {(failure.commit.id, failure.variant) for failure in data.failures if failure.kind == WRONG_GRADIENT}
     for one in sorted(news, key=lambda one: (one.place, -one.step.series_id)):
         at = one.step.commit_id
         is_wrong = bool(failed & {(at, None), (at, one.series.variant)})
@@ -155,11 +155,11 @@ def _changes(news: Iterable[KnownStep], found: CaseHistory, places: Mapping[int,
             yield one
 
 
-def _differs(one: KnownStep) -> bool:
+def _differs(one: StepWithReadings) -> bool:
     return one.before is not None and one.now is not None and one.before.value != one.now.value
 
 
-def _counted(one: KnownStep, place: int) -> CountChange:
+def _counted(one: StepWithReadings, place: int) -> CountChange:
     assert one.before is not None and one.now is not None  # noqa: S101, PT018 - its counts differ
     series = one.series
     metric = Metric(series.metric, series.unit, series.exact, series.direction == "bigger")
@@ -197,20 +197,20 @@ def machine_for(
     )
 
 
-def _as_history(found: CaseHistory, case: KnownCase, series: Sequence[CaseSeries]) -> History:
-    places = {commit.id: place for place, commit in enumerate(found.commits)}
+def _as_history(data: CaseHistory, case: KnownCase, series: Sequence[CaseSeries]) -> History:
+    places = {commit.id: place for place, commit in enumerate(data.commits)}
     drawn = {one.id: one for one in series}
     lines = [
-        (case.id, _line(found, case, drawn[id_], readings, places))
-        for id_, readings in groupby(found.readings, key=attrgetter("series_id"))
+        (case.id, _line(data, case, drawn[id_], readings, places))
+        for id_, readings in groupby(data.readings, key=attrgetter("series_id"))
     ]
-    told = sources.with_failures(lines, found.failures, places)
-    commits = tuple(map(sources.commit_of, found.commits))
-    return with_exact_ratios(History(commits, tuple(told), follows=found.follows, measured=found.measured))
+    told = sources.with_failures(lines, data.failures, places)
+    commits = tuple(map(sources.commit_of, data.commits))
+    return with_exact_ratios(History(commits, tuple(told), follows=data.follows, measured=data.measured))
 
 
 def _line(
-    found: CaseHistory, case: KnownCase, series: CaseSeries, readings: Iterable[Reading], places: Mapping[int, int]
+    data: CaseHistory, case: KnownCase, series: CaseSeries, readings: Iterable[Reading], places: Mapping[int, int]
 ) -> Line:
     """The line of a series; that of a thinned history knows what its readings followed.
 
@@ -221,12 +221,12 @@ def _line(
     for reading in readings:
         place = places[reading.commit_id]
         results[place] = reading
-        if not found.thinned:
+        if not data.thinned:
             continue
-        if reading.commit_id in found.parted:
+        if reading.commit_id in data.parted:
             previous[place] = None
-        elif (pair := (reading.series_id, reading.commit_id)) in found.before:
-            previous[place] = found.before[pair]
+        elif (pair := (reading.series_id, reading.commit_id)) in data.before:
+            previous[place] = data.before[pair]
     return Line(case.workload, case.label, series.variant, _metric(series), tuple(results), previous=previous)
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from pullback_dashboards.charts.badge import badge
-from pullback_dashboards.charts.palette import look_of
-from pullback_dashboards.charts.static_chart import WIDTH, Axes, Curve, Note, Spot, standalone, still
+from pullback_dashboards.charts.palette import line_style_of
+from pullback_dashboards.charts.static_chart import WIDTH, Axes, Curve, CurvePoint, Note, standalone, still
 from pullback_dashboards.history import TIERS, Failure, Result
 from pullback_dashboards.workload.figure import lower_height, upper_height
 from pullback_dashboards.workload.view import (
@@ -88,13 +88,17 @@ def _curves(view: WorkloadView, plot: Plot) -> tuple[Curve, ...]:
     relative = view.state.y == "relative"
     divisor = plot.scale.divisor if view.state.y == "absolute" else 1.0
     return tuple(
-        Curve(track.variant, look_of(track.variant, strangers), tuple(_spots(view, track.marks, divisor, log=plot.log)))
+        Curve(
+            track.variant,
+            line_style_of(track.variant, strangers),
+            tuple(_spots(view, track.marks, divisor, log=plot.log)),
+        )
         for track in plot.tracks
         if not (track.variant == view.baseline and (relative or (view.compares and view.against)))
     )
 
 
-def _spots(view: WorkloadView, marks: tuple[Mark, ...], divisor: float, *, log: bool) -> Iterator[Spot | None]:
+def _spots(view: WorkloadView, marks: tuple[Mark, ...], divisor: float, *, log: bool) -> Iterator[CurvePoint | None]:
     """The marks of a curve, of many of them those that are not to be seen apart left out; None breaks the line."""
     is_absolute, against = view.state.y == "absolute", view.against
     for mark in sparse(marks):
@@ -102,14 +106,14 @@ def _spots(view: WorkloadView, marks: tuple[Mark, ...], divisor: float, *, log: 
             yield None
         elif is_absolute:
             if not (log and mark.result.value <= 0):
-                yield Spot(mark.place, mark.result.value / divisor)
+                yield CurvePoint(mark.place, mark.result.value / divisor)
         elif against:
             change = view.change_of(mark)
-            yield None if change is None else Spot(mark.place, change, hollow=mark.outcome == "ambiguous")
+            yield None if change is None else CurvePoint(mark.place, change, hollow=mark.outcome == "ambiguous")
         elif (height := relative_height(mark, log=log)) is not None:
             low, high = lower_height(mark), upper_height(mark)
             ends = None if low is None or high is None else (low, high)
-            yield Spot(mark.place, height, ends, hollow=mark.outcome == "ambiguous")
+            yield CurvePoint(mark.place, height, ends, hollow=mark.outcome == "ambiguous")
         else:
             yield None
 
@@ -119,15 +123,15 @@ def sparse(marks: Sequence[Mark]) -> list[Mark]:
     if len(marks) <= _MOST_DRAWN:
         return list(marks)
     heights = [_height(mark.result) for mark in marks]
-    kept = {at for at, height in enumerate(heights) if height is None}
+    gaps = {at for at, height in enumerate(heights) if height is None}
     buckets = _MOST_DRAWN // 3
     for number in range(buckets):
         begin, end = number * len(marks) // buckets, (number + 1) * len(marks) // buckets
         part = [height for height in heights[begin:end] if height is not None]
         if part:
             last = next(at for at in reversed(range(begin, end)) if heights[at] is not None)
-            kept |= {heights.index(min(part), begin, end), heights.index(max(part), begin, end), last}
-    return [marks[at] for at in sorted(kept)]
+            gaps |= {heights.index(min(part), begin, end), heights.index(max(part), begin, end), last}
+    return [marks[at] for at in sorted(gaps)]
 
 
 def _height(result: Result) -> float | None:

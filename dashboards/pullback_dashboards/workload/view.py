@@ -27,7 +27,7 @@ from pullback_dashboards.wording.busyness import BUSY
 from pullback_dashboards.workload.annotations import CountChange, Event, EventSentence, events, other_levels
 from pullback_dashboards.workload.scales import Scale, is_log
 from pullback_service.comparisons.judging import Judgement
-from pullback_service.measured.code_identity import CodeIdentity, may_differ_by_the_commit, other_level
+from pullback_service.measured_code.code_identity import CodeIdentity, may_differ_by_the_commit, other_level
 from pullback_service.ratio import NO_RATIO, Ratio
 from pullback_service.readings.reading import Reading
 
@@ -538,12 +538,12 @@ def _disturbed(now: Reading, before: Reading | None, metric: Metric) -> str:
 
 def _remark(reading: Reading) -> str:
     """Remarks that a reader needs beside a reading."""
-    said = []
+    parts = []
     if reading.is_busy:
-        said.append("busy machine: other processes ran while it was timed")
+        parts.append("busy machine: other processes ran while it was timed")
     if reading.dirty:
-        said.append("with uncommitted changes")
-    return ", ".join(said)
+        parts.append("with uncommitted changes")
+    return ", ".join(parts)
 
 
 def _words(mark: Mark) -> str:

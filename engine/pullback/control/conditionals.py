@@ -10,7 +10,7 @@ from pullback import trees
 from pullback.control import switch_rule
 from pullback.control.body import Body, keeps_form, record_body
 from pullback.control.leaves import as_type, in_words, joined, leaf_type
-from pullback.control.looping import integer, require_number, truth
+from pullback.control.loops import integer, require_number, truth
 from pullback.core.types import ArrayType
 from pullback.errors import ControlFlowError
 from pullback.ir.graph import Graph, Var

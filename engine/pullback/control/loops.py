@@ -12,7 +12,7 @@ from pullback.control import while_rule
 from pullback.control.body import Body, keeps_form, record_body
 from pullback.control.carry import Carry
 from pullback.control.leaves import leaf_type
-from pullback.control.scanning import scan
+from pullback.control.scans import scan
 from pullback.core.primitive import TracedValue
 from pullback.errors import ControlFlowError
 from pullback.ir.graph import Var

@@ -10,7 +10,7 @@ from pullback import trees
 from pullback.control import scan_rule
 from pullback.control.body import record_body
 from pullback.control.carry import Carry, common_length, places, stacked
-from pullback.control.checkpointing import checkpoint
+from pullback.control.checkpoints import checkpoint
 from pullback.control.leaves import leaf_type
 from pullback.core.primitive import innermost_recorder
 from pullback.core.types import ArrayType

@@ -6,7 +6,7 @@ from typing import Any
 from pullback.core.kinds import DeclaredPrimitive
 
 
-class Flat(DeclaredPrimitive):
+class ZeroDerivative(DeclaredPrimitive):
     """A function of any operands and parameters that no operand moves.
 
     That is a fact about the function and not a missing rule; elementwise ones are a `Scalar` without maps. `batch(x,

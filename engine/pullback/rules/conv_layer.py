@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.buffering import rows_in_place
 from pullback.core.cases import away_from, cases, normal
 from pullback.core.kinds import Scalar
 from pullback.core.types import type_of
+from pullback.core.ufunc_buffers import rows_in_place
 from pullback.rules import activations
 from pullback.rules.bias_act import BilinearLayer, activating
 from pullback.rules.convolution import conv, convolve

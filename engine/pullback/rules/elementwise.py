@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.bit_masks import write_masked
 from pullback.core.cases import away_from, cases, normal, positive, tested_in
 from pullback.core.kinds import Scalar
-from pullback.core.masking import write_masked
 from pullback.core.types import dtype_of
 from pullback.errors import DifferentiationError
 

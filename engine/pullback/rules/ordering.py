@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.flat import Flat
 from pullback.core.types import ArrayType
+from pullback.core.zero_derivatives import ZeroDerivative
 
 _POSITION = np.dtype(np.intp)
 
@@ -30,7 +30,7 @@ def _position_into(find: Any, out: Any, x: Any, axis: int, *, keepdims: bool, sc
     find(x, axis=-1, out=np.squeeze(out, axis) if keepdims else out)
 
 
-argmax: Flat = Flat(
+argmax: ZeroDerivative = ZeroDerivative(
     "argmax",
     lambda x, axis, keepdims: np.argmax(x, axis=axis, keepdims=keepdims),
     lambda type_, axis, keepdims: _position_type(type_, axis, keepdims=keepdims),
@@ -38,7 +38,7 @@ argmax: Flat = Flat(
     into=partial(_position_into, np.argmax),
     scratch=_in_front,
 )
-argmin: Flat = Flat(
+argmin: ZeroDerivative = ZeroDerivative(
     "argmin",
     lambda x, axis, keepdims: np.argmin(x, axis=axis, keepdims=keepdims),
     lambda type_, axis, keepdims: _position_type(type_, axis, keepdims=keepdims),
@@ -58,25 +58,25 @@ def _running_position(extremum: Any, x: Any, axis: int) -> Any:
     return np.moveaxis(found, 0, axis)
 
 
-running_argmax: Flat = Flat(
+running_argmax: ZeroDerivative = ZeroDerivative(
     "running_argmax",
     partial(_running_position, np.maximum),
     lambda type_, axis: ArrayType(type_.shape, _POSITION),
     batch=lambda x, axis: running_argmax(x, axis=axis + 1),
 )
-running_argmin: Flat = Flat(
+running_argmin: ZeroDerivative = ZeroDerivative(
     "running_argmin",
     partial(_running_position, np.minimum),
     lambda type_, axis: ArrayType(type_.shape, _POSITION),
     batch=lambda x, axis: running_argmin(x, axis=axis + 1),
 )
-argsort: Flat = Flat(
+argsort: ZeroDerivative = ZeroDerivative(
     "argsort",
     lambda x, axis: np.argsort(x, axis=axis, kind="stable"),
     lambda type_, axis: ArrayType(type_.shape, _POSITION),
     batch=lambda x, axis: argsort(x, axis=axis + 1),
 )
-argpartition: Flat = Flat(
+argpartition: ZeroDerivative = ZeroDerivative(
     "argpartition",
     lambda x, kth, axis: np.argpartition(x, kth, axis=axis),
     lambda type_, kth, axis: ArrayType(type_.shape, _POSITION),
@@ -88,13 +88,13 @@ def _lexsort(*keys: Any, axis: int) -> Any:
     return np.lexsort(keys, axis=axis)
 
 
-lexsort = Flat("lexsort", _lexsort, lambda *types, axis: ArrayType(types[0].shape, _POSITION))
-searchsorted = Flat(
+lexsort = ZeroDerivative("lexsort", _lexsort, lambda *types, axis: ArrayType(types[0].shape, _POSITION))
+searchsorted = ZeroDerivative(
     "searchsorted",
     lambda a, v, side: np.searchsorted(a, v, side=side),
     lambda a, v, side: ArrayType(v.shape, _POSITION),
 )
-histogram = Flat(
+histogram = ZeroDerivative(
     "histogram",
     lambda x, edges: np.histogram(x, edges)[0],
     lambda x, edges: ArrayType((edges.shape[0] - 1,), _POSITION),

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.bit_masks import write_masked
 from pullback.core.cases import cases, normal, tested_in
 from pullback.core.constant_arrays import number
 from pullback.core.kinds import Linear, all_batched
-from pullback.core.masking import write_masked
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType, Shape
 from pullback.rules.example_order import following, is_lined, laid

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from pullback.core.cases import cases, normal
-from pullback.core.flat import Flat
 from pullback.core.kinds import Linear, unbroadcast
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType, Shape, dtype_of
+from pullback.core.zero_derivatives import ZeroDerivative
 from pullback.rules.cumulative import products_after, products_before
 from pullback.rules.elementwise import with_nan_of
 
@@ -145,14 +145,14 @@ class _Prod(Primitive):
 
 prod = _Prod("prod")
 
-all_: Flat = Flat(
+all_: ZeroDerivative = ZeroDerivative(
     "all",
     lambda x, axes, keepdims: np.logical_and.reduce(x, axis=axes, keepdims=keepdims),
     lambda type_, axes, keepdims: ArrayType(reduced_shape(type_.shape, axes, keepdims=keepdims), np.dtype(bool)),
     batch=lambda x, axes, keepdims: all_(x, axes=behind_the_batch(axes), keepdims=keepdims),
     into=lambda out, x, axes, keepdims: np.logical_and.reduce(x, axis=axes, out=out, keepdims=keepdims),
 )
-any_: Flat = Flat(
+any_: ZeroDerivative = ZeroDerivative(
     "any",
     lambda x, axes, keepdims: np.logical_or.reduce(x, axis=axes, keepdims=keepdims),
     lambda type_, axes, keepdims: ArrayType(reduced_shape(type_.shape, axes, keepdims=keepdims), np.dtype(bool)),

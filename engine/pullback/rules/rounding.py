@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from pullback.core.cases import cases, normal, positive, tested_in
-from pullback.core.flat import Flat
 from pullback.core.kinds import Scalar
 from pullback.core.types import ArrayType
+from pullback.core.zero_derivatives import ZeroDerivative
 
 sign = Scalar("sign", np.sign, None)
 floor = Scalar("floor", np.floor, None)
@@ -37,7 +37,7 @@ def _binary_exponent(x: Any) -> Any:
 
 binary_exponent = Scalar("binary_exponent", _binary_exponent, None)
 
-round_: Flat = Flat(
+round_: ZeroDerivative = ZeroDerivative(
     "round",
     np.round,
     lambda type_, decimals: ArrayType(type_.shape, np.round(np.zeros(1, type_.dtype), decimals).dtype),

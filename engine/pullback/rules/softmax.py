@@ -18,11 +18,11 @@ import numpy as np
 
 from pullback.core.cases import cases, normal, positive, whole
 from pullback.core.constant_arrays import number
-from pullback.core.flat import Flat
 from pullback.core.ignored_warnings import ignoring
 from pullback.core.kinds import Scalar, cast
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType
+from pullback.core.zero_derivatives import ZeroDerivative
 from pullback.rules.reductions import reduced_shape
 
 
@@ -154,7 +154,7 @@ def _write_class_numbers(out: Any, labels: Any, classes: int, scratch: Sequence[
 
 quiet_log = _QuietLog("quiet_log")
 #: Class numbers as they are, if they are; a rule, so that a plan looks at them on every call.
-class_numbers: Flat = Flat(
+class_numbers: ZeroDerivative = ZeroDerivative(
     "class_numbers",
     checked_classes,
     lambda type_, **_: type_,

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.buffering import rows_in_place
 from pullback.core.types import ArrayType, Shape
+from pullback.core.ufunc_buffers import rows_in_place
 from pullback.dataclass import dataclass
 from pullback.rules.example_order import examples_first, examples_last
 from pullback.rules.sliding import SlidingWindow

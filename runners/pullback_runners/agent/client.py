@@ -75,9 +75,9 @@ class ServiceClient:
         kinds: Sequence[str] = KINDS,
     ) -> Claim | None:
         """Wait for a job; None when there was none in `wait_s` seconds."""
-        asked = models.ClaimRequest(wait_s=wait_s, labels=dict(labels), kinds=list(kinds), spool=waiting)
+        request = models.ClaimRequest(wait_s=wait_s, labels=dict(labels), kinds=list(kinds), spool=waiting)
         with self._translated("claiming"):
-            claim = self._client.claim_job(agent_id, asked)
+            claim = self._client.claim_job(agent_id, request)
         if claim is None:
             return None
         job = claim.job
@@ -103,9 +103,9 @@ class ServiceClient:
 
     def decline(self, agent_id: int, *, labels: Mapping[str, str], waiting: SpoolStatement, reason: str) -> None:
         """Say that this agent is here and why it takes no job; it is given none."""
-        asked = models.ClaimRequest(wait_s=0, labels=dict(labels), kinds=[], spool=waiting, refuses=reason)
+        request = models.ClaimRequest(wait_s=0, labels=dict(labels), kinds=[], spool=waiting, refuses=reason)
         with self._translated("declining"):
-            self._client.claim_job(agent_id, asked)
+            self._client.claim_job(agent_id, request)
 
     def heartbeat(
         self, lease: Lease, progress: Progress, waiting: SpoolStatement | None = None

@@ -78,14 +78,14 @@ class Repositories:
             name = submodule_name(repository, sha, path) if entry[1:2] == [b"commit"] else None
             if name is None:
                 continue  # a part of another submodule, or none of this commit, which its build says
-            told = git(repository, "config", "--blob", f"{sha}:.gitmodules", "--get", f"submodule.{name}.url")
-            source = resolved(told.stdout.decode(errors="replace").strip(), address)
+            url = git(repository, "config", "--blob", f"{sha}:.gitmodules", "--get", f"submodule.{name}.url")
+            source = resolved(url.stdout.decode(errors="replace").strip(), address)
             if not self.is_allowed(source):
                 raise _elsewhere(f"start the agent with --allow {source}: submodule {path} comes from there")
             pinned = entry[2].decode()
-            kept = self._with(_bare(repository / "modules" / name), source, [pinned], f"that of submodule {path}")
+            commit = self._with(_bare(repository / "modules" / name), source, [pinned], f"that of submodule {path}")
             inside = [each.removeprefix(f"{path}/") for each in listed if each.startswith(f"{path}/")]
-            self._fetch_submodules(kept, source, pinned, inside)
+            self._fetch_submodules(commit, source, pinned, inside)
 
     def _with(
         self, repository: Path, source: str, shas: Sequence[str], called: str = "the repository that is measured"
@@ -101,8 +101,8 @@ class Repositories:
                 fetched = self._fetched(repository, called, *options, source, *wanted)
             lacking = [sha for sha in missing if not _holds(repository, sha)]
             if lacking:
-                said = f" (git says: {_without_places(last_line(fetched))})" if fetched.returncode else ""
-                raise _elsewhere(f"push commit {lacking[0][:10]} to {called}, from which it cannot be fetched{said}")
+                message = f" (git says: {_without_places(last_line(fetched))})" if fetched.returncode else ""
+                raise _elsewhere(f"push commit {lacking[0][:10]} to {called}, from which it cannot be fetched{message}")
         return repository
 
     def _fetched(self, repository: Path, called: str, *arguments: str) -> "subprocess.CompletedProcess[bytes]":

@@ -27,7 +27,7 @@ from pullback_runners.agent.job_log import JobLog
 from pullback_runners.agent.measurement import measure
 from pullback_runners.agent.signals import StopAgent, StopSignals
 from pullback_runners.agent.spool import Delivery, Spool
-from pullback_runners.agent.stored_token import keep_own_token, read_own_token
+from pullback_runners.agent.stored_token import read_own_token, store_token
 from pullback_runners.agent.upload import UploadLoop
 from pullback_runners.machine import HOST_VARIABLE, cpu_to_pin, describe_machine
 from pullback_runners.progress import Progress
@@ -36,7 +36,7 @@ from pullback_runners.sandbox.proxy import BuildNetwork
 from pullback_runners.sandbox.store import remove_tree
 
 if TYPE_CHECKING:
-    from pullback_runners.agent.device import AgentDevice, DeviceOfJob
+    from pullback_runners.agent.device import AgentDevice, JobDevice
 
 _log = structlog.get_logger()
 
@@ -162,18 +162,18 @@ class _Agent:
         machine = describe_machine(beside=self._options.data, device=device)
         os.environ[HOST_VARIABLE] = machine["host"] or ""  # for the measuring processes, whatever else they are told
         name = self._options.name or str(machine["name"])
-        kept = read_own_token(self._options.data)
-        if kept is not None:
-            self._client.use_token(kept)
+        stored = read_own_token(self._options.data)
+        if stored is not None:
+            self._client.use_token(stored)
         try:
             enrolment = self._enroll_as(name, machine)
         except RefusedError as refusal:
-            if kept is None or self._options.token is None or refusal.status != httpx.codes.UNAUTHORIZED:
+            if stored is None or self._options.token is None or refusal.status != httpx.codes.UNAUTHORIZED:
                 raise
             self._client.use_token(self._options.token)  # ours was revoked, and there may be a new code for us
             enrolment = self._enroll_as(name, machine)
         if enrolment.secret is not None:
-            keep_own_token(self._options.data, enrolment.secret)
+            store_token(self._options.data, enrolment.secret)
             self._client.use_token(enrolment.secret)
         return enrolment
 
@@ -286,7 +286,7 @@ class _Agent:
             report = of_job.marked(report)
         return report_delivery(claim.lease, key, report)
 
-    def _held_device(self) -> "AbstractContextManager[DeviceOfJob | None]":
+    def _held_device(self) -> "AbstractContextManager[JobDevice | None]":
         return nullcontext() if self._device is None else self._device.held()
 
     def _deliver(self, delivery: Delivery, folder: JobFolder, *, wait_s: float) -> None:

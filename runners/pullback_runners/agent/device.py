@@ -20,7 +20,7 @@ from pullback_runners.peers.devices import why_no_device
 from pullback_runners.sandbox.readable_paths import device_nodes
 from pullback_runners.variants import refuse_unknown_device
 
-_LOOK_S = 5.0
+_CHECK_EVERY_S = 5.0
 
 
 class AgentDevice:
@@ -62,18 +62,18 @@ class AgentDevice:
             return str(error)
 
     @contextmanager
-    def held(self) -> Iterator["DeviceOfJob"]:
+    def held(self) -> Iterator["JobDevice"]:
         """Hold it for a job. Whatever a job failed of while the device was lost is nobody's failure."""
         try:
             with device_lock(self.device.uuid), nvml() as library:
-                of_job = DeviceOfJob(MeasuredDevice(library, self.device))
+                of_job = JobDevice(MeasuredDevice(library, self.device))
                 try:
                     yield of_job
                 except Exception:
                     of_job.measured.refuse_lost()
                     raise
                 of_job.measured.refuse_lost()
-                of_job.measured.look("after")
+                of_job.measured.record_other_processes("after")
         except LostDeviceError as error:
             self._lost = f"{error}, and then this agent"
             raise JobFailedError("infra", str(error), retryable=True) from error
@@ -81,13 +81,13 @@ class AgentDevice:
             raise JobFailedError("infra", str(error), retryable=True) from error
 
 
-class DeviceOfJob:
+class JobDevice:
     """The device while a job is measured on it."""
 
     def __init__(self, measured: MeasuredDevice) -> None:
         self.measured = measured
-        self._next_look = 0.0
-        measured.look("before")
+        self._next_check = 0.0
+        measured.record_other_processes("before")
 
     def nodes(self) -> list[Path]:
         """The device nodes that the job opens, and no others."""
@@ -97,10 +97,10 @@ class DeviceOfJob:
         """The same question, which is asked often, with a look at the device now and then; LostDeviceError ends the job."""
 
         def watched() -> str | None:
-            if time.monotonic() >= self._next_look:
-                self._next_look = time.monotonic() + _LOOK_S
+            if time.monotonic() >= self._next_check:
+                self._next_check = time.monotonic() + _CHECK_EVERY_S
                 self.measured.refuse_lost()
-                self.measured.look("between", beside_ours=True)
+                self.measured.record_other_processes("between", beside_ours=True)
             return stops()
 
         return watched

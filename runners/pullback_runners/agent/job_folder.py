@@ -121,9 +121,9 @@ def _read_written(path: Path, most_bytes: int, what: str, digest: str | None = N
             "workload", f"{path.name} of the job does not have the digest that the measuring process told"
         )
     try:
-        found = json.loads(content)
+        document = json.loads(content)
     except (ValueError, RecursionError) as error:  # of lists in lists in lists
         raise JobFailedError("workload", f"{path.name} of the job is no JSON") from error
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise JobFailedError("workload", f"{path.name} of the job is no JSON object")
-    return found
+    return document

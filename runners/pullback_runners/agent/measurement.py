@@ -21,7 +21,7 @@ from pullback_runners.agent.process_mark import ProcessMark, end_trees
 from pullback_runners.git import git
 from pullback_runners.machine import HOST_VARIABLE
 from pullback_runners.progress import Progress
-from pullback_runners.sandbox.bubblewrap import View
+from pullback_runners.sandbox.bubblewrap import SandboxView
 from pullback_runners.sandbox.isolation import ConfinedProcess, Isolation
 from pullback_runners.sandbox.proxy import INSIDE, BuildProxy
 from pullback_runners.sandbox.store import ENVIRONMENTS, Store, build_of, remove_tree
@@ -123,11 +123,11 @@ def measure(
         # A job writes its HOME: none of its processes takes modules of the user from there, nor git's settings.
         environment |= {"HOME": str(folder.work), "TMPDIR": str(folder.work), "PYTHONNOUSERSITE": "1"}
         environment |= {"GIT_CONFIG_GLOBAL": os.devnull}
-    view = View(folder.work, _places_of(repository), devices=() if device == "cpu" else nodes)
+    view = SandboxView(folder.work, _places_of(repository), devices=() if device == "cpu" else nodes)
     deadline = Deadline(time.monotonic() + job.timeout_s, job.timeout_s)
     with folder.log.open("wb") as log:
 
-        def run(step: Step | None, view: View) -> int:
+        def run(step: Step | None, view: SandboxView) -> int:
             way = str(INSIDE) if isolation.builds else None
             return _run(
                 {**order, "step": step, "proxy": way}, view, isolation, environment, log, folder, deadline, tell, stops
@@ -153,9 +153,9 @@ def _proxy_of(isolation: Isolation, folder: JobFolder) -> AbstractContextManager
 
 
 def _run_in_steps(
-    run: Callable[[Step | None, View], int],
+    run: Callable[[Step | None, SandboxView], int],
     store: Store,
-    view: View,
+    view: SandboxView,
     isolation: Isolation,
     folder: JobFolder,
     job: Job,
@@ -168,14 +168,14 @@ def _run_in_steps(
         del shas["reference"]
     steps = [Step(kind, name) for kind in ("environments", "build") for name in shas]
     for step in (*steps, None):
-        shown = store.shown(list(shas.values()))
+        paths = store.shown(list(shas.values()))
         isolation.give(folder.cache)
         way = [] if proxy is None or step is None else [(proxy.file, INSIDE)]
         try:
-            status = run(step, replace(view, writable={store.place: folder.cache}, kept=[*shown, *way]))
+            status = run(step, replace(view, writable={store.place: folder.cache}, kept=[*paths, *way]))
             if status == 0 and step is not None:
                 store.take(
-                    folder.cache, ENVIRONMENTS if step.kind == "environments" else build_of(shas[step.commit]), shown
+                    folder.cache, ENVIRONMENTS if step.kind == "environments" else build_of(shas[step.commit]), paths
                 )
         finally:
             remove_tree(folder.cache)
@@ -186,7 +186,7 @@ def _run_in_steps(
 
 def _run(
     order: Mapping[str, Any],
-    view: View,
+    view: SandboxView,
     isolation: Isolation,
     environment: Mapping[str, str],
     log: IO[bytes],
@@ -228,8 +228,8 @@ def _run(
 
 def _places_of(repository: Path) -> list[Path]:
     """A repository, and the one that keeps its commits if that is another: that of a second work tree."""
-    found = git(repository, "rev-parse", "--path-format=absolute", "--git-common-dir").stdout
-    return [repository, *([Path(found.decode(errors="surrogateescape").strip())] if found else [])]
+    output = git(repository, "rev-parse", "--path-format=absolute", "--git-common-dir").stdout
+    return [repository, *([Path(output.decode(errors="surrogateescape").strip())] if output else [])]
 
 
 def _follow(
@@ -286,8 +286,8 @@ def _progress(line: bytes) -> Progress:
 
 def _digest(line: bytes) -> str | None:
     """The digest in the line that tells of the report; None of another line."""
-    found = _REPORT_LINE.fullmatch(line)
-    return None if found is None else found[1].decode()
+    match = _REPORT_LINE.fullmatch(line)
+    return None if match is None else match[1].decode()
 
 
 def _result(status: int, folder: JobFolder) -> Mapping[str, Any]:

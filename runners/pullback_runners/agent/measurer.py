@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from pullback_runners.agent.job_folder import JobFolder
 from pullback_runners.agent.parent_death import die_with_parent, gain_no_privileges
 from pullback_runners.agent.synced_files import write_synced
-from pullback_runners.measurement.renewing import refuse_attaching
+from pullback_runners.measurement.renewal import refuse_attaching
 from pullback_runners.progress import Progress
 from pullback_runners.sandbox.limits import limit_this_process
 from pullback_runners.sandbox.proxy import forward_loopback
@@ -52,7 +52,7 @@ def main(folder: str, progress_fd: str, parent_pid: str) -> int:
 
     try:
         # Imported here, so that an import that fails becomes a failure with a reason instead of a silent death.
-        from pullback_runners.errors import BuildError, LoadError, NoRoomError, UsageError  # noqa: PLC0415
+        from pullback_runners.errors import BuildError, DeviceMemoryError, LoadError, UsageError  # noqa: PLC0415
 
         try:
             report = _measure(job, order, tell)
@@ -63,7 +63,7 @@ def main(folder: str, progress_fd: str, parent_pid: str) -> int:
                 print(error.log, flush=True)  # noqa: T201 - the log of the job
             return _give_up(job, "workload", str(error))
         except UsageError as error:
-            room = error if isinstance(error, NoRoomError) else None
+            room = error if isinstance(error, DeviceMemoryError) else None
             retryable = room is not None and room.may_pass
             return _give_up(job, "workload" if room is None else "infra", str(error), retryable=retryable)
     except Exception as error:  # noqa: BLE001 - the border of the process: whatever it is, the agent must learn of it
@@ -141,8 +141,8 @@ def _project(job: JobFolder, repository: Path, commit: Mapping[str, Any]) -> "tu
 
 
 def _warn(built: "BuiltCommit") -> None:
-    if (said := built.warning()) is not None:
-        print(said, flush=True)  # noqa: T201 - the log of the job
+    if (warning := built.warning()) is not None:
+        print(warning, flush=True)  # noqa: T201 - the log of the job
 
 
 def _run(
@@ -181,7 +181,7 @@ def _compare(
     tell: Callable[[Progress], None],
 ) -> dict[str, Any]:
     """Two commits taking turns. A commit against itself has nothing to say of the commit."""
-    from pullback_runners.comparing import compare_commits  # noqa: PLC0415
+    from pullback_runners.comparison_runs import compare_commits  # noqa: PLC0415
 
     report = compare_commits(
         reference,

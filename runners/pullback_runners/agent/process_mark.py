@@ -41,12 +41,12 @@ class ProcessMark:
     def process(self) -> psutil.Process | None:
         """Return the process if it still is the one marked and not yet a zombie, else None."""
         try:
-            found = psutil.Process(self.pid)
+            result = psutil.Process(self.pid)
             if self.boot:
                 same = self.boot == _boot_id() and self.started == _start_ticks(self.pid)
             else:
-                same = abs(found.create_time() - self.started) < _SAME_START_S
-            return found if same and found.status() != psutil.STATUS_ZOMBIE else None
+                same = abs(result.create_time() - self.started) < _SAME_START_S
+            return result if same and result.status() != psutil.STATUS_ZOMBIE else None
         except psutil.NoSuchProcess:
             return None
 
@@ -74,9 +74,9 @@ def end_politely(mark: ProcessMark, *, grace_s: float) -> bool:
     process = mark.process()
     if process is None:
         return False
-    for wanted, wait_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 5.0)):
+    for signal_number, wait_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 5.0)):
         with suppress(psutil.NoSuchProcess):
-            process.send_signal(wanted)
+            process.send_signal(signal_number)
         if not _still_alive_after([process], wait_s):
             break
     return True
@@ -91,10 +91,10 @@ def end_trees(marks: Iterable[ProcessMark], *, grace_s: float = 10.0) -> list[in
     everyone = {process.pid: process for root in roots for process in (root, *_descendants(root), *_group_of(root))}
     everyone.pop(os.getpid(), None)
     members = list(everyone.values())
-    for wanted, wait_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 5.0)):
+    for signal_number, wait_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 5.0)):
         for process in members:
             with suppress(psutil.NoSuchProcess):
-                process.send_signal(wanted)
+                process.send_signal(signal_number)
         members = _still_alive_after(members, wait_s)
     return sorted(root.pid for root in roots)
 
@@ -108,12 +108,12 @@ def _descendants(root: psutil.Process) -> list[psutil.Process]:
 
 def _group_of(root: psutil.Process) -> list[psutil.Process]:
     """Members of the process group that `root` leads; orphans of it are no descendants any more."""
-    found: list[psutil.Process] = []
+    results: list[psutil.Process] = []
     for process in psutil.process_iter():
         with suppress(ProcessLookupError, PermissionError):
             if os.getpgid(process.pid) == root.pid:
-                found.append(process)
-    return found
+                results.append(process)
+    return results
 
 
 def _still_alive_after(processes: list[psutil.Process], wait_s: float) -> list[psutil.Process]:

@@ -64,9 +64,9 @@ class Spool:
 
     def mark_refused(self, path: Path, reason: str) -> None:
         """Take a delivery out of the way, with the reason beside it."""
-        kept = self._refused / path.name
-        path.replace(kept)
-        kept.with_suffix(".reason").write_text(reason + "\n", encoding="utf-8")
+        stored = self._refused / path.name
+        path.replace(stored)
+        stored.with_suffix(".reason").write_text(reason + "\n", encoding="utf-8")
 
     def forget_old(self) -> int:
         """Delete sent deliveries past their time; returns how many."""

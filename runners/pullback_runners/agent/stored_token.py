@@ -14,7 +14,7 @@ def read_own_token(data: Path) -> str | None:
         return None
 
 
-def keep_own_token(data: Path, token: str) -> None:
+def store_token(data: Path, token: str) -> None:
     """Write the token where only this account reads it; a half-written file never has the name."""
     draft = data / f"{FILE}.new"
     draft.unlink(missing_ok=True)

@@ -42,12 +42,12 @@ def memory_held() -> dict[str, int]:
     """Bytes of the device that this process has had at most for its arrays, and those that are free there now, as far as engines tell."""
     torch: Any = sys.modules.get("torch")
     jax: Any = sys.modules.get("jax")
-    held = free = None
+    used = free = None
     with contextlib.suppress(Exception):  # an engine without a device
-        held, (free, _) = torch.cuda.max_memory_reserved(), torch.cuda.mem_get_info()
+        used, (free, _) = torch.cuda.max_memory_reserved(), torch.cuda.mem_get_info()
     with contextlib.suppress(Exception):
-        held = (held or 0) + jax.devices()[0].memory_stats()["peak_bytes_in_use"]
-    return {name: nbytes for name, nbytes in (("held", held), ("free", free)) if nbytes is not None}
+        used = (used or 0) + jax.devices()[0].memory_stats()["peak_bytes_in_use"]
+    return {name: nbytes for name, nbytes in (("held", used), ("free", free)) if nbytes is not None}
 
 
 class CupyPool:

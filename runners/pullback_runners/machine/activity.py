@@ -79,10 +79,10 @@ def _is_of_kernel(pid: int) -> bool:
 
 def _cpu_s_by_process() -> dict[_Process, float]:
     """CPU seconds of each process but this one."""
-    found = {}
+    results = {}
     for process in psutil.process_iter(["pid", "create_time", "name", "cpu_times"]):
         facts = process.info
         if facts["cpu_times"] is not None and facts["pid"] != psutil.Process().pid:
             key = _Process(facts["pid"], facts["create_time"] or 0.0, facts["name"] or "unnamed")
-            found[key] = facts["cpu_times"].user + facts["cpu_times"].system
-    return found
+            results[key] = facts["cpu_times"].user + facts["cpu_times"].system
+    return results

@@ -16,7 +16,7 @@ import numpy as np
 import psutil
 
 from pullback_runners.machine.host import host_id
-from pullback_runners.machine.nvidia import ask_driver
+from pullback_runners.machine.nvidia import query_driver
 from pullback_runners.machine.nvml import Device
 
 GIB = 2**30
@@ -35,7 +35,7 @@ def describe_machine(
     The fingerprint is the class: it is made of what only another kind of machine changes. A kernel, a Python or a NumPy may be updated, and
     frequency and bogomips differ from one boot to the next: these are facts, shown beside a point, and split no series.
     """
-    gpu, driver = gpu_facts(ask_driver("gpu=name,memory.total,driver_version"))
+    gpu, driver = gpu_facts(query_driver("gpu=name,memory.total,driver_version"))
     if device is not None and (device.is_slice or _KINDS_APART in (gpu or "")):
         gpu = f"{device.name}, {round(device.memory_bytes / GIB)} GiB"
     hardware = {
@@ -87,11 +87,11 @@ def fingerprint(hardware: dict[str, Any]) -> str:
 
 def _versions(distributions: Iterable[str]) -> dict[str, str]:
     """Of those that are installed."""
-    found = {}
+    results = {}
     for name in distributions:
         with suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found
+            results[name] = importlib.metadata.version(name)
+    return results
 
 
 def _cpu_model() -> str:

@@ -4,7 +4,7 @@ import shutil
 import subprocess
 
 
-def ask_driver(what: str) -> list[list[str]] | None:
+def query_driver(what: str) -> list[list[str]] | None:
     """The answer to a query of `nvidia-smi` as rows of fields; None where there is none, or it does not answer."""
     tool = shutil.which("nvidia-smi")
     if tool is None:

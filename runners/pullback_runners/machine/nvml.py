@@ -114,7 +114,7 @@ class Nvml:
 
         Of a GPU that is divided its slices, since no program can use it as a whole.
         """
-        found = []
+        results = []
         with self._answered("a device"):
             for place in range(self._binding.nvmlDeviceGetCount()):
                 handle = self._told(self._binding.nvmlDeviceGetHandleByIndex, place, nothing=[_NO_PERMISSION])
@@ -122,8 +122,8 @@ class Nvml:
                     continue
                 whole = self._binding.nvmlDeviceGetUUID(handle)
                 parts = list(self._slices(handle)) if self._is_divided(handle) else [handle]
-                found += [self._described(part, whole) for part in parts]
-        return found
+                results += [self._described(part, whole) for part in parts]
+        return results
 
     def named(self, visible: str | None) -> Device:
         """The first device that CUDA_VISIBLE_DEVICES names: by UUID or its beginning, or by its place on the bus. None names the first.

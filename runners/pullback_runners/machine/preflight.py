@@ -9,7 +9,7 @@ from typing import Any
 
 import psutil
 
-from pullback_runners.machine.nvidia import ask_driver
+from pullback_runners.machine.nvidia import query_driver
 
 
 @dataclass(frozen=True)
@@ -48,5 +48,5 @@ def cpu_to_pin(affinity: Sequence[int] | None) -> int | None:
 
 def _gpu_processes() -> int | None:
     """Compute processes, as the driver lists them."""
-    listed = ask_driver("compute-apps=pid")
+    listed = query_driver("compute-apps=pid")
     return None if listed is None else len(listed)

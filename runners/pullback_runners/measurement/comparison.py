@@ -23,7 +23,7 @@ from pullback_runners.measurement.statistics import (
     pair_log_ratio,
     ratio_estimate,
 )
-from pullback_runners.measurement.worker_process import Draw, WorkerSettings
+from pullback_runners.measurement.worker_process import RandomDraws, WorkerSettings
 from pullback_runners.suites import Suite
 from pullback_runners.workloads import CPU, Case
 
@@ -69,11 +69,11 @@ class Comparison:
 
     def counts(self) -> dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]]:
         """The counts of the reference and of the candidate by metric, those of the first process of each first."""
-        found = []
+        results = []
         for names in ((REFERENCE, TWIN), (CANDIDATE, CANDIDATE_TWIN)):
             examined = [known[name] for known in (self.examinations, *self.recounts) for name in names if name in known]
-            found.append([each.counts for each in examined])
-        theirs, ours = found
+            results.append([each.counts for each in examined])
+        theirs, ours = results
         return {
             metric: ([each[metric] for each in theirs], [each[metric] for each in ours])
             for metric in ours[0]
@@ -194,17 +194,17 @@ def _examine_alone(comparison: Comparison, settings: WorkerSettings, device: "Me
 
     Where all do not fit there together the twin is left out; NoRoomError if the reference and the candidate do not either.
     """
-    draw = Draw.of(settings.rng)
+    draw = RandomDraws.of(settings.rng)
     needs: dict[str, tuple[int, int | None]] = {}
     for member in comparison.members():
         free = device.free_bytes()
-        found, failures = examine(comparison.case, [member], settings, draw)
-        comparison.examinations |= found
+        examinations, failures = examine(comparison.case, [member], settings, draw)
+        comparison.examinations |= examinations
         comparison.failures |= failures
-        for name, each in found.items():
+        for name, each in examinations.items():
             # What a process holds beside its arrays, the driver's context above all, is seen by what is free.
-            held = max(each.device_memory.get("held", 0), free - each.device_memory.get("free", free))
-            needs[name] = held, (each.plan or {}).get("peak_bytes")
+            used = max(each.device_memory.get("held", 0), free - each.device_memory.get("free", free))
+            needs[name] = used, (each.plan or {}).get("peak_bytes")
     if sum(needs[each.name][0] for each in comparison.members()) > device.free_bytes():
         comparison.with_twin = False
     what = f"{comparison.case.name} {comparison.reference.variant}"
@@ -214,7 +214,7 @@ def _examine_alone(comparison: Comparison, settings: WorkerSettings, device: "Me
 def _count_again(comparison: Comparison, settings: WorkerSettings) -> None:
     """Count in more processes, as long as all of the two differ: of one program some draw at their start how much they use."""
     while comparison.counts_are_apart() and len(comparison.recounts) < COUNTED_AGAIN and not settings.stop():
-        found, failures = examine(comparison.case, [comparison.reference, comparison.candidate], settings)
+        examinations, failures = examine(comparison.case, [comparison.reference, comparison.candidate], settings)
         if failures:
             return
-        comparison.recounts.append(found)
+        comparison.recounts.append(examinations)

@@ -7,7 +7,7 @@ from typing import Any
 
 import psutil
 
-from pullback_runners.errors import NoRoomError, UsageError
+from pullback_runners.errors import DeviceMemoryError, UsageError
 from pullback_runners.machine.device_lock import HeldDeviceError, device_lock
 from pullback_runners.machine.nvml import Clocks, Device, DeviceError, DeviceProcess, Nvml, nvml
 from pullback_runners.machine.quality import PassedLimit
@@ -44,7 +44,7 @@ class MeasuredDevice:
         self._library.refuse_broken()
         self.clocks()
 
-    def look(self, when: str, *, beside_ours: bool = False) -> None:
+    def record_other_processes(self, when: str, *, beside_ours: bool = False) -> None:
         """Note the processes of others that compute there.
 
         Beside processes of ours they are told apart by ids. Where none of ours is known by its id, as in some containers, nobody
@@ -78,7 +78,7 @@ class MeasuredDevice:
         )
         may_pass = needed <= self.device.memory_bytes
         remedy = "end who holds the rest" if may_pass else "compare smaller sizes, or on a larger device"
-        raise NoRoomError(
+        raise DeviceMemoryError(
             f"{what}: the processes that take turns on {self.device} need {needed:,} bytes together ({named}), and {free:,} of "
             f"{self.device.memory_bytes:,} are free ({holders or 'no other process is known there'}); {remedy}",
             may_pass=may_pass,
@@ -121,13 +121,13 @@ def measured_device(device: str, *, is_held: bool = False) -> Iterator[MeasuredD
     before = os.environ.get(VISIBLE)
     try:
         with nvml() as library:
-            found = MeasuredDevice(library, library.named(before))
-            with nullcontext() if is_held else device_lock(found.device.uuid):
-                os.environ[VISIBLE] = found.device.uuid
+            measured = MeasuredDevice(library, library.named(before))
+            with nullcontext() if is_held else device_lock(measured.device.uuid):
+                os.environ[VISIBLE] = measured.device.uuid
                 if (reason := why_no_device(device)) is not None:
                     raise UsageError(f"--device {device}: {reason}")
-                found.look("before")
-                yield found
+                measured.record_other_processes("before")
+                yield measured
     except (DeviceError, HeldDeviceError) as error:
         raise UsageError(f"--device {device}: {error}") from error
     finally:

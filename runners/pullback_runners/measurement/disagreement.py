@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback_runners.measurement.finite_differences import Differences, size_of, unfit
+from pullback_runners.measurement.finite_differences import FiniteDifferences, size_of, unfit
 from pullback_runners.measurement.gradient_check import AGREEMENT, GradientCheck, array_of, relative_error
 from pullback_runners.workloads import Inputs, ValueAndGradients
 from pullback_runners.workloads.registry import in_double_precision
@@ -27,17 +27,17 @@ _UNSEEN = 1e-9
 def settle(
     done: GradientCheck,
     gradients: Mapping[str, ValueAndGradients],
-    differences: Differences,
+    differences: FiniteDifferences,
     reference_value: Callable[[Inputs], Any],
 ) -> GradientCheck:
     """The check of a variant whose gradient is not that of its reference, in this order in `gradients`; `done` says by how much it is off."""
-    (variant, (value, found)), (reference, (other_value, other)) = gradients.items()
+    (variant, (value, gradient)), (reference, (other_value, other)) = gradients.items()
     inputs, wrt, accepted = differences.inputs, differences.wrt, AGREEMENT[differences.dtype]
     if not np.isfinite(array_of(other_value)).all() or _unfit(inputs, wrt, other):
-        return differences.check((value, found))  # the reference fails by its own check
-    if _unfit(inputs, wrt, found) or not relative_error(value, other_value) <= accepted:
+        return differences.check((value, gradient))  # the reference fails by its own check
+    if _unfit(inputs, wrt, gradient) or not relative_error(value, other_value) <= accepted:
         return done
-    pairs = {name: (_double(found[name]), _double(other[name])) for name in wrt}
+    pairs = {name: (_double(gradient[name]), _double(other[name])) for name in wrt}
     errors = {name: relative_error(*pair) for name, pair in pairs.items()}
     worst = max(errors, key=lambda name: errors[name])
     off = f"{errors[worst]:.2g} of its size"
@@ -63,11 +63,11 @@ def settle(
         doubt = f"{both}, and differences of the value agree with neither: {seen}"
         return replace(done, complaint=doubt, refuted=(reference, doubt))
     wrong = f"gradient of {worst} is off by {off} from variant {variant}, and differences of the value agree with that one: {seen}"
-    return replace(differences.check((value, found)), refuted=(reference, wrong))
+    return replace(differences.check((value, gradient)), refuted=(reference, wrong))
 
 
 def _change(
-    differences: Differences, value_at: Callable[[Inputs], Any], directions: Mapping[str, Any]
+    differences: FiniteDifferences, value_at: Callable[[Inputs], Any], directions: Mapping[str, Any]
 ) -> tuple[float, float]:
     """The change of a value along a direction and its error, in double precision where the function computes in it."""
     double = {name: in_double_precision(each) for name, each in differences.inputs.items()}

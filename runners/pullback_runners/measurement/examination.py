@@ -11,7 +11,7 @@ from pullback_runners.errors import VariantError
 from pullback_runners.measurement.affinity import allowed_cpus
 from pullback_runners.measurement.answer_forms import is_examined
 from pullback_runners.measurement.member import Member
-from pullback_runners.measurement.worker_process import Draw, WorkerSettings
+from pullback_runners.measurement.worker_process import RandomDraws, WorkerSettings
 from pullback_runners.measurement.zygote_process import Zygotes
 from pullback_runners.workloads import Case
 
@@ -43,7 +43,7 @@ def examine(
     case: Case,
     members: Sequence[Member],
     settings: WorkerSettings,
-    draw: Draw | None = None,
+    draw: RandomDraws | None = None,
     started: Zygotes | None = None,
 ) -> tuple[dict[str, Examination], dict[str, VariantError]]:
     """Examine all members for a case side by side; return what was found and what failed, by their names.
@@ -71,22 +71,24 @@ def examine(
     subjects = {member.name: member.subject for member in members}
     by = [*examined.found, *examined.failures]  # the reason of one that is right comes first, and counts
     refuted = [(subjects[name], *examined.refuted[name]) for name in by if name in examined.refuted]
-    found, failures = examined.found, examined.failures
+    examinations, failures = examined.found, examined.failures
     if again:
         once_more = _results(start_examination(case, again, settings, draw), settings)
         names = {member.name for member in again}
-        found = {name: each for name, each in found.items() if name not in names} | once_more.found
+        examinations = {name: each for name, each in examinations.items() if name not in names} | once_more.found
         failures = {name: each for name, each in failures.items() if name not in names} | once_more.failures
         refuted += [(each.subject, *once_more.refuted[each.name]) for each in again if each.name in once_more.refuted]
     for subject, variant, reason in refuted:
         for member in members:
-            if (member.subject, member.variant) == (subject, variant) and found.pop(member.name, None) is not None:
+            if (member.subject, member.variant) == (subject, variant) and examinations.pop(
+                member.name, None
+            ) is not None:
                 failures[member.name] = VariantError("gradient", reason)
-    return found, failures
+    return examinations, failures
 
 
 def start_examination(
-    case: Case, members: Sequence[Member], settings: WorkerSettings, draw: Draw | None = None
+    case: Case, members: Sequence[Member], settings: WorkerSettings, draw: RandomDraws | None = None
 ) -> Zygotes:
     """Start the processes of an examination, which need nothing more until they have answered."""
     return Zygotes(case, members, settings, "examine", draw)

@@ -26,7 +26,7 @@ NAME = "central differences"
 
 
 @dataclass(frozen=True)
-class Differences:
+class FiniteDifferences:
     """Differences of `value_at` around the arguments `wrt`, computed once: of a function that compiles for each of its arguments they take seconds."""
 
     value_at: Callable[[Inputs], Any]
@@ -38,9 +38,9 @@ class Differences:
     )
     """The signs of the first gradients, the change of the value along them and its error."""
 
-    def check(self, found: ValueAndGradients) -> GradientCheck:
+    def check(self, computed: ValueAndGradients) -> GradientCheck:
         """Compare the gradients with the differences along a few random directions."""
-        value, gradients = found
+        value, gradients = computed
         if set(gradients) != set(self.wrt):
             return _wrong(
                 None, f"gradients of {', '.join(gradients)} where those of {', '.join(self.wrt)} are asked for"

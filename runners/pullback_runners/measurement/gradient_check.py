@@ -45,7 +45,7 @@ class GradientCheck:
 
 
 def check_gradient(
-    found: ValueAndGradients,
+    computed: ValueAndGradients,
     expected: ValueAndGradients,
     inputs: Inputs,
     dtype: str,
@@ -62,7 +62,7 @@ def check_gradient(
         return GradientCheck(error, complaint, oracle)
 
     against = "the oracle" if oracle == CLOSED_FORM else oracle
-    value, gradients = found
+    value, gradients = computed
     expected_value, expected_gradients = expected
     if set(gradients) != set(expected_gradients):
         return checked(
@@ -72,8 +72,8 @@ def check_gradient(
     for name, gradient in gradients.items():
         array = array_of(gradient)
         if name in inputs:
-            asked = array_of(inputs[name])
-            wanted = (asked.dtype, asked.shape)
+            operand = array_of(inputs[name])
+            wanted = (operand.dtype, operand.shape)
         else:
             wanted = (np.dtype(dtype), array_of(expected_gradients[name]).shape)
         if (array.dtype, array.shape) != wanted:
@@ -95,29 +95,29 @@ def check_gradient(
     return checked(largest, None)
 
 
-def _no_difference(name: str, found: Any, expected: Any, oracle: str) -> str:
+def _no_difference(name: str, computed: Any, expected: Any, oracle: str) -> str:
     """Why two values have no difference that is a number."""
-    found, expected = array_of(found), array_of(expected)
-    if found.shape != expected.shape:
-        return f"{name} has the shape {found.shape} and that of {oracle} has {expected.shape}"
+    computed, expected = array_of(computed), array_of(expected)
+    if computed.shape != expected.shape:
+        return f"{name} has the shape {computed.shape} and that of {oracle} has {expected.shape}"
     if not np.isfinite(expected).all():
         return f"{name} by {oracle} holds NaN or infinity"
     return f"{name} holds NaN or infinity where that of {oracle} does not"
 
 
-def relative_error(found: Any, expected: Any) -> float:
+def relative_error(computed: Any, expected: Any) -> float:
     """Return the largest elementwise |found - expected| / max(|expected|, rms(expected)); NaN and infinity pass through.
 
     The root mean square is the floor of the divisor: an element that is small by cancellation may keep the absolute error
     of its neighbours, but no element may be wrong by as much as a typical one weighs.
     """
-    found, expected = array_of(found), array_of(expected)
-    double = np.complex128 if "c" in {found.dtype.kind, expected.dtype.kind} else np.float64
-    found, expected = found.astype(double), expected.astype(double)
-    if found.shape != expected.shape:
+    computed, expected = array_of(computed), array_of(expected)
+    double = np.complex128 if "c" in {computed.dtype.kind, expected.dtype.kind} else np.float64
+    computed, expected = computed.astype(double), expected.astype(double)
+    if computed.shape != expected.shape:
         return float("nan")
     with np.errstate(invalid="ignore", over="ignore"):
-        difference = np.abs(found - expected)
+        difference = np.abs(computed - expected)
     if not difference.any():  # NaN counts as true
         return 0.0
     size = np.maximum(np.abs(expected), np.sqrt(np.mean(np.abs(expected) ** 2)))

@@ -18,9 +18,9 @@ _LIBRARIES = {
 
 def device_libraries() -> dict[str, str]:
     """Versions of those that are installed for this interpreter."""
-    found: dict[str, set[str]] = {}
+    results: dict[str, set[str]] = {}
     for each in importlib.metadata.distributions():
         plain = re.sub(r"[-_.]+", "-", each.name).lower()
         if (library := _LIBRARIES.get(re.sub(r"-cu\d+$", "", plain))) is not None:
-            found.setdefault(library, set()).add(each.version)
-    return {library: " and ".join(sorted(found[library])) for library in _LIBRARIES.values() if library in found}
+            results.setdefault(library, set()).add(each.version)
+    return {library: " and ".join(sorted(results[library])) for library in _LIBRARIES.values() if library in results}

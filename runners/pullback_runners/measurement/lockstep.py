@@ -88,8 +88,8 @@ def paired_slices(case: Case, timings: Sequence[Timing]) -> list[list[float]]:
     rounds = range(min(map(len, by_clock), default=0))
     disturbed = {number for timing in timings for number in timing.disturbed()}
     undisturbed = [number for number in rounds if number not in disturbed]
-    kept = undisturbed if len(undisturbed) >= LEAST_LEFT * len(rounds) else rounds
-    return [[slices[number] for number in kept] for slices in by_clock]
+    remaining = undisturbed if len(undisturbed) >= LEAST_LEFT * len(rounds) else rounds
+    return [[slices[number] for number in remaining] for slices in by_clock]
 
 
 @dataclass
@@ -115,7 +115,7 @@ LIKE_ENOUGH = 2.5
 """Members whose calls take times that differ by less than this factor make equally many calls a slice."""
 
 
-class Lineup:
+class GroupProcesses:
     """The processes of a group, forked in random order; imports take longer than measuring.
 
     Until their turns begin they keep off the CPU that is measured on, as the coordinator does (`off_the_measured_cpu`), so
@@ -148,11 +148,11 @@ class Lineup:
 
 
 def run_group(
-    lineup: Lineup,
+    lineup: GroupProcesses,
     slices: int,
     most_s: float | None = None,
     deadline: float | None = None,
-    start_following: Callable[[], Lineup | None] = lambda: None,
+    start_following: Callable[[], GroupProcesses | None] = lambda: None,
 ) -> Group:
     """Run one group and end its processes. A member that fails leaves it, the others go on; stopping raises StoppedError.
 
@@ -197,16 +197,18 @@ def run_group(
     return Group({m.name: timings[m.name] for m in lineup.members if m.name not in failures}, failures)
 
 
-def _go_on_starting(following: Lineup | None, cpus: Collection[int]) -> None:
+def _go_on_starting(following: GroupProcesses | None, cpus: Collection[int]) -> None:
     """Let the following lineup start on the measured CPU too: nothing takes turns until it has started."""
     if following is not None:
         following.start_on(allowed_cpus().union(cpus))
 
 
-def _end_turns(lineup: Lineup, timings: Mapping[str, Timing], failures: dict[str, VariantError], cpus: int) -> None:
+def _end_turns(
+    lineup: GroupProcesses, timings: Mapping[str, Timing], failures: dict[str, VariantError], cpus: int
+) -> None:
     """Check all once more: what each computes, the times that it stated, and who else is on the device."""
     if lineup.settings.device is not None:
-        lineup.settings.device.look("between", beside_ours=True)
+        lineup.settings.device.record_other_processes("between", beside_ours=True)
     for name in _alive(lineup.start_order, failures):
         with _noting(failures, name):
             lineup.workers[name].ask({"do": "end"})
@@ -214,7 +216,7 @@ def _end_turns(lineup: Lineup, timings: Mapping[str, Timing], failures: dict[str
             _refuse_wrong_clock(lineup.case, timings[name], cpus)
 
 
-def _is_over(rounds: int, until: float | None, deadline: float | None, following: Lineup | None) -> bool:
+def _is_over(rounds: int, until: float | None, deadline: float | None, following: GroupProcesses | None) -> bool:
     now = time.monotonic()
     if deadline is not None and rounds > 0 and now >= deadline:
         return True
@@ -319,7 +321,7 @@ def calls_a_slice(filling: Mapping[str, float], names: Sequence[str]) -> dict[st
     return {name: max(1, round(calls)) for name, calls in {**filling, **shared}.items()}
 
 
-def _turn_cpus(lineup: Lineup) -> list[int]:
+def _turn_cpus(lineup: GroupProcesses) -> list[int]:
     """The CPUs that turns are taken on: the measured one; all of them for several threads or a GPU's driver. Empty where none can be chosen."""
     cpu, allowed = lineup.settings.cpu, allowed_cpus()
     if cpu is None or not allowed:

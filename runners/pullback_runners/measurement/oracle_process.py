@@ -23,7 +23,7 @@ from pullback_runners.measurement.answer_forms import has, is_text, is_truth
 from pullback_runners.measurement.answers import NoAnswerError, answer_of
 from pullback_runners.measurement.gradient_check import array_of, check_gradient
 from pullback_runners.measurement.oracles import read_gradient
-from pullback_runners.measurement.renewing import die_with_parent, refuse_attaching
+from pullback_runners.measurement.renewal import die_with_parent, refuse_attaching
 from pullback_runners.measurement.subject import INSTALLED
 from pullback_runners.measurement.worker import take_standard_output
 from pullback_runners.measurement.worker_process import python_environment

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from pullback_runners.measurement.disagreement import settle
-from pullback_runners.measurement.finite_differences import Differences
+from pullback_runners.measurement.finite_differences import FiniteDifferences
 from pullback_runners.measurement.gradient_check import AGREEMENT, GradientCheck, array_of, check_gradient
 from pullback_runners.variants import open_variant, value_of
 from pullback_runners.workloads import Case, Inputs, ValueAndGradients, Workload
@@ -24,46 +24,51 @@ Oracle = Callable[[ValueAndGradients], GradientCheck]
 
 
 def oracle_of(
-    variant: str, workload: Workload, case: Case, inputs: Inputs, kept: Path | None, reference: str | None = None
+    variant: str,
+    workload: Workload,
+    case: Case,
+    inputs: Inputs,
+    gradient_file: Path | None,
+    reference: str | None = None,
 ) -> Oracle:
-    """The check of what a variant gives for some arguments; `kept` is where its first gradient lies once it was checked.
+    """The check of what a variant gives for some arguments; `gradient_file` is where its first gradient lies once it was checked.
 
     `reference` is the variant that it is compared with in the place of the baseline.
     """
     if workload.has_oracle:
         closed_form = workload.closed_form(case, inputs)
-        return lambda found: check_gradient(found, closed_form, inputs, case.dtype)
-    first = read_gradient(kept) if kept is not None and kept.exists() else None
+        return lambda computed: check_gradient(computed, closed_form, inputs, case.dtype)
+    first = read_gradient(gradient_file) if gradient_file is not None and gradient_file.exists() else None
     if first is not None:
-        return lambda found: check_gradient(found, first, inputs, case.dtype, "its first gradient", AGREEMENT)
-    differences = Differences(value_of(variant, workload, case), inputs, workload.wrt, case.dtype)
+        return lambda computed: check_gradient(computed, first, inputs, case.dtype, "its first gradient", AGREEMENT)
+    differences = FiniteDifferences(value_of(variant, workload, case), inputs, workload.wrt, case.dtype)
     name = reference or workload.baseline
     other = _differentiated_by(name, workload, case, inputs) if name != variant else None
     if name is None or other is None:
         return differences.check
 
-    def compared(found: ValueAndGradients) -> GradientCheck:
-        done = check_gradient(found, other, inputs, case.dtype, f"variant {name}", AGREEMENT)
+    def compared(computed: ValueAndGradients) -> GradientCheck:
+        done = check_gradient(computed, other, inputs, case.dtype, f"variant {name}", AGREEMENT)
         if done.ok:
             return done
-        return settle(done, {variant: found, name: other}, differences, value_of(name, workload, case))
+        return settle(done, {variant: computed, name: other}, differences, value_of(name, workload, case))
 
     return compared
 
 
-def keep_gradient(found: ValueAndGradients, kept: Path) -> None:
+def keep_gradient(computed: ValueAndGradients, gradient_file: Path) -> None:
     """Write a gradient that was checked, for the timed processes of the same variant and for checks outside of it."""
-    value, gradients = found
-    part = kept.with_suffix(f".{os.getpid()}")
+    value, gradients = computed
+    part = gradient_file.with_suffix(f".{os.getpid()}")
     with part.open("wb") as file:
         for array in (np.array(list(gradients), dtype=str), array_of(value), *map(array_of, gradients.values())):
             np.save(file, array)
-    part.replace(kept)  # twins are examined side by side
+    part.replace(gradient_file)  # twins are examined side by side
 
 
-def read_gradient(kept: Path) -> ValueAndGradients:
+def read_gradient(gradient_file: Path) -> ValueAndGradients:
     """The value and the gradients in a file."""
-    with kept.open("rb") as file:
+    with gradient_file.open("rb") as file:
         names, value = np.load(file).tolist(), np.load(file)
         return value, {name: np.load(file) for name in names}
 

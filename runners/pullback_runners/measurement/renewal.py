@@ -128,8 +128,8 @@ def _watch(process_id: int, wishes: int) -> None:
         return
     try:
         either.register(handle, select.POLLIN)
-        found = dict(either.poll())
-        if handle in found or found[wishes] & select.POLLIN:
+        result = dict(either.poll())
+        if handle in result or result[wishes] & select.POLLIN:
             return
         either.unregister(wishes)
         if not either.poll(LAST_BREATH_S * 1000):

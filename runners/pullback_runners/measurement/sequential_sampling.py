@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from pullback_runners.measurement.affinity import off_the_measured_cpu
-from pullback_runners.measurement.lockstep import FEWEST_ROUNDS, Group, Lineup, run_group
+from pullback_runners.measurement.lockstep import FEWEST_ROUNDS, Group, GroupProcesses, run_group
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.worker_process import WorkerSettings
 from pullback_runners.suites import Suite
@@ -50,28 +50,28 @@ def collect_groups(
     of the last three; and one that takes longer ends then, and is left out if its turns are too few. Two groups there are in
     any case, since fewer have no interval.
     """
-    wanted = suite.groups
+    group_count = suite.groups
     group_s = None if deadline is None else (deadline - time.monotonic()) / suite.groups
     took_s: deque[float] = deque(maxlen=3)
     # The first processes start on all CPUs: nothing takes turns yet.
-    coming = Lineup(case, members(), settings) if len(groups) < wanted and members() else None
+    coming = GroupProcesses(case, members(), settings) if len(groups) < group_count and members() else None
     try:
         with off_the_measured_cpu(settings.cpu) as apart:
 
-            def start_following() -> "Lineup | None":
+            def start_following() -> "GroupProcesses | None":
                 nonlocal coming
-                if len(groups) + 1 < wanted:
-                    coming = Lineup(case, members(), settings) if settings.device is None else None
+                if len(groups) + 1 < group_count:
+                    coming = GroupProcesses(case, members(), settings) if settings.device is None else None
                 elif apart:
                     at_last()
                 return coming if apart else None
 
-            while len(groups) < wanted and members():
+            while len(groups) < group_count and members():
                 began = time.monotonic()
                 if deadline is not None and len(groups) >= FEWEST_GROUPS and began + max(took_s) > deadline:
                     break
-                tell(len(groups) + 1, wanted)
-                lineup, coming = coming or Lineup(case, members(), settings), None
+                tell(len(groups) + 1, group_count)
+                lineup, coming = coming or GroupProcesses(case, members(), settings), None
                 ends = deadline if len(groups) >= FEWEST_GROUPS else None
                 group = run_group(lineup, suite.slices, group_s, ends, start_following)
                 if ends is not None and group.rounds() < min(FEWEST_ROUNDS, suite.slices) and not group.failures:
@@ -81,8 +81,8 @@ def collect_groups(
                 took_s.append(time.monotonic() - began)
                 if _is_early_look(len(groups), suite) and is_plain():
                     break
-                if len(groups) == wanted and is_ambiguous():
-                    wanted = min(wanted + suite.more_groups, suite.most_groups)
+                if len(groups) == group_count and is_ambiguous():
+                    group_count = min(group_count + suite.more_groups, suite.most_groups)
     finally:
         if coming is not None:
             coming.end()

@@ -23,7 +23,7 @@ from pullback_runners.measurement.worker import import_subject, take_standard_ou
 from pullback_runners.measurement.worker_process import interpreter, python_environment, start_module
 from pullback_runners.tail import tail_of
 from pullback_runners.variants import TIERS, known_variants
-from pullback_runners.workloads import UNFUSED, Case, Choice, Offer, choose_cases
+from pullback_runners.workloads import UNFUSED, AvailableVariants, Case, Choice, choose_cases
 from pullback_runners.workloads.error_location import place_in
 
 _TIMEOUT_S = 300
@@ -37,7 +37,7 @@ class CaseSelection:
     files: list[Path]
     refused: list[str]
     """A sentence for everything asked for that cannot be had."""
-    offers: Mapping[str, Offer]
+    offers: Mapping[str, AvailableVariants]
     """The ways to measure each workload, by its name."""
     known: Sequence[str]
     """Every variant that may be named."""
@@ -53,11 +53,11 @@ class CaseSelection:
         if subject is None or subject.checkout is None or self.of_engine or self.imports:
             return []
         folders = ", ".join(path.name for path in subject.paths)
-        said = (
+        parts = (
             f"the workloads import nothing from the commit's {folders}/, so that each commit would be the same; "
             f"correct [build] path, or name the modules in [build] import{subject.hint}"
         )
-        return [said]
+        return [parts]
 
     def variants(self, workload: str) -> list[str]:
         """The variants that commits are compared by if none are named: the tiers, where there is a NumPy form, and declared ones.
@@ -92,12 +92,12 @@ def choose_for(
     }
     status, answered, complained = _asked(subject, order)
     if not answered:
-        said = complained.strip().splitlines()[-1:] or [f"exit status {status}"]
+        lines = complained.strip().splitlines()[-1:] or [f"exit status {status}"]
         python = interpreter(subject)[0]
         remedy = (
             "" if python == sys.executable else "; install what is missing there, or name it in [build] requirements"
         )
-        raise LoadError(f"{python} cannot load workloads: {said[0]}{remedy}", complained)
+        raise LoadError(f"{python} cannot load workloads: {lines[0]}{remedy}", complained)
     try:
         answer = answer_of(answered)
         _refuse_another_form(answer)
@@ -128,9 +128,9 @@ def _refuse_another_form(answer: Mapping[str, Any]) -> None:
         raise NoAnswerError(f"a JSON object whose {wrong!r} is missing, incomplete or of another form")
 
 
-def _offer(document: Mapping[str, Any]) -> Offer:
+def _offer(document: Mapping[str, Any]) -> AvailableVariants:
     each = {name: document[name] for name in ("sentence", "is_foreign", "has_numpy", "baseline", "digests")}
-    return Offer(**each, variants=tuple(document["variants"]))
+    return AvailableVariants(**each, variants=tuple(document["variants"]))
 
 
 def _asked(subject: Subject, order: Mapping[str, Any]) -> tuple[int, bytes, str]:
@@ -171,9 +171,9 @@ def main() -> None:
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a commit raises where it is imported
         named = order["subject"]["imports"]
         text = error.msg if isinstance(error, SyntaxError) else str(error)
-        said = text if isinstance(error, ImportError) else f"{type(error).__name__}{f': {text}' if text else ''}"
+        message = text if isinstance(error, ImportError) else f"{type(error).__name__}{f': {text}' if text else ''}"
         where = "" if getattr(error, "name", None) in named else f", on importing {', '.join(named)}"
-        failed = f"{said}{place_in((), error, top=top)}{where}, which [build] import names"
+        failed = f"{message}{place_in((), error, top=top)}{where}, which [build] import names"
         answer({"failed": failed, "raised": _traceback(error)})
         return
     own = [*order["subject"]["paths"], *(str(path.parent) for path in choice.files)]
@@ -241,12 +241,12 @@ def _installed() -> list[str]:
 def _loaded_from(folders: Sequence[str]) -> list[str]:
     """Packages and modules at the top of these folders that have been imported."""
     tops = {os.path.realpath(folder) for folder in folders}
-    found = {
+    results = {
         name
         for name, module in sys.modules.items()
         if "." not in name and not name.startswith("_") and _folder_of(module) in tops
     }
-    return sorted(found - {"pullback_runners"})
+    return sorted(results - {"pullback_runners"})
 
 
 def _folder_of(module: Any) -> str | None:

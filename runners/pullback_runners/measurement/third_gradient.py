@@ -8,7 +8,7 @@ OTHER = "fused"
 """The tier that is asked where the tape itself is in doubt."""
 
 
-def heard(variant: str, found: ValueAndGradients, workload: Workload, case: Case, inputs: Inputs) -> str:
+def heard(variant: str, computed: ValueAndGradients, workload: Workload, case: Case, inputs: Inputs) -> str:
     """The result of another tier, as the end of an error message; empty where none can be asked.
 
     Two tiers share the rules of their engine, so that two that agree do not prove the oracle wrong.
@@ -19,7 +19,7 @@ def heard(variant: str, found: ValueAndGradients, workload: Workload, case: Case
         with open_variant(witness, workload, case, inputs) as prepared:
             seen = prepared.differentiated(prepared.call())
         with_oracle = check_gradient(seen, expected, inputs, case.dtype).ok
-        with_variant = check_gradient(found, seen, inputs, case.dtype).ok
+        with_variant = check_gradient(computed, seen, inputs, case.dtype).ok
     except Exception:  # noqa: BLE001 - whatever keeps the witness from speaking, what is wrong has been said
         return ""
     if with_oracle:

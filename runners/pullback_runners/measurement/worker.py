@@ -32,10 +32,10 @@ from pullback_runners.measurement.clocks import clock_of
 from pullback_runners.measurement.gradient_check import GradientCheck, bytes_of, check_restored
 from pullback_runners.measurement.instructions import call_counted
 from pullback_runners.measurement.oracles import keep_gradient, oracle_of
-from pullback_runners.measurement.renewing import Renewal, die_with_parent
+from pullback_runners.measurement.renewal import Renewal, die_with_parent
 from pullback_runners.measurement.sides import enter_side
 from pullback_runners.measurement.slices import Clock, calibrate_calls, run_delay_ns, time_slice, timer_ns
-from pullback_runners.measurement.witness import heard
+from pullback_runners.measurement.third_gradient import heard
 from pullback_runners.peers import QueuedCall
 from pullback_runners.variants import PreparedVariant, awaited, open_variant
 from pullback_runners.workloads import CPU, Case, find_workload, load_workload_file
@@ -153,8 +153,8 @@ def _checked_variant(order: dict[str, Any]) -> Iterator[CheckedVariant]:
     workload = find_workload(case.workload)
     inputs = workload.draw_inputs(case)
     before = bytes_of(inputs)
-    kept = Path(order["kept"]) if order.get("kept") else None
-    first_kept = kept if order.get("task") == "time" else None
+    gradient_file = Path(order["kept"]) if order.get("kept") else None
+    first_kept = gradient_file if order.get("task") == "time" else None
     oracle = oracle_of(order["variant"], workload, case, inputs, first_kept, order.get("reference"))
     with open_variant(order["variant"], workload, case, inputs) as opened:
         prepared = opened
@@ -169,8 +169,8 @@ def _checked_variant(order: dict[str, Any]) -> Iterator[CheckedVariant]:
                 witness = heard(order["variant"], found, workload, case, inputs) if workload.has_oracle else ""
                 # Who changes an answer that was right has refuted nobody.
                 raise VariantError("gradient", f"{done.complaint}{when}{witness}", None if when else done.refuted)
-            if kept is not None and (order["outside"] if workload.has_oracle else order["task"] == "examine"):
-                keep_gradient(found, kept)
+            if gradient_file is not None and (order["outside"] if workload.has_oracle else order["task"] == "examine"):
+                keep_gradient(found, gradient_file)
             return done
 
         result = prepared.call()
@@ -246,11 +246,11 @@ def _warm_up(call: Callable[[], Any], clock: Clock, least_s: float = WARM_UP_S) 
 
 def _sentence(error: Exception, order: dict[str, Any]) -> str:
     """The exception's message, with its places in the workload's file and in what is measured if it was raised there."""
-    said = str(error).strip().splitlines()
+    lines = str(error).strip().splitlines()
     place = ""
     with contextlib.suppress(Exception):  # it may be the workload that cannot be found
         place = find_workload(order["case"]["workload"]).place_of(error, order["subject"]["top"])
-    return f"{type(error).__name__}{f': {said[0]}' if said else ''}{place}"
+    return f"{type(error).__name__}{f': {lines[0]}' if lines else ''}{place}"
 
 
 if __name__ == "__main__":

@@ -238,7 +238,7 @@ def start_worker(
     process = start_module(
         member.subject,
         "pullback_runners.measurement.worker",
-        worker_environment(case, member.subject, Draw.of(settings.rng), counts_native=task == "examine"),
+        worker_environment(case, member.subject, RandomDraws.of(settings.rng), counts_native=task == "examine"),
         under=under,
         stdin=channel.worker_orders,
         stdout=channel.worker_answers,
@@ -298,19 +298,21 @@ def python_environment(subject: Subject) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Draw:
+class RandomDraws:
     """The random draws of a group: hash seed and stack position."""
 
     hash_seed: int
     padding: int
 
     @staticmethod
-    def of(rng: random.Random) -> "Draw":
+    def of(rng: random.Random) -> "RandomDraws":
         """Draw afresh."""
-        return Draw(rng.randrange(1, 2**32), rng.randrange(LONGEST_PADDING))
+        return RandomDraws(rng.randrange(1, 2**32), rng.randrange(LONGEST_PADDING))
 
 
-def worker_environment(case: Case, subject: Subject, draw: Draw, *, counts_native: bool = False) -> dict[str, str]:
+def worker_environment(
+    case: Case, subject: Subject, draw: RandomDraws, *, counts_native: bool = False
+) -> dict[str, str]:
     """The environment of a worker: as many threads as the case says, hash seed and stack position as they were drawn.
 
     JAX takes a GPU wherever it finds one unless it is told where to compute; and it would take three quarters of its memory

@@ -26,7 +26,7 @@ if __name__ == "__main__":
     gc.disable()  # some five hundred objects of what is imported are garbage: looking for them takes a fifth of the time
 
 from pullback_runners.measurement import worker
-from pullback_runners.measurement.renewing import adopt_orphans, die_with_parent
+from pullback_runners.measurement.renewal import adopt_orphans, die_with_parent
 from pullback_runners.workloads import known_workloads
 
 

@@ -18,7 +18,7 @@ from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.subject import Subject
 from pullback_runners.measurement.worker_process import (
     Channel,
-    Draw,
+    RandomDraws,
     WorkerProcess,
     WorkerSettings,
     last_words,
@@ -54,7 +54,7 @@ class Zygote:
         members: Sequence[Member],
         settings: WorkerSettings,
         task: ForkedTask = "time",
-        draw: Draw | None = None,
+        draw: RandomDraws | None = None,
     ) -> None:
         self._ids: list[int] | None = None
         self._asked: set[int] = set()
@@ -75,7 +75,7 @@ class Zygote:
             replace(subjects[0], side=None) if is_outside else subjects[0],
             "pullback_runners.measurement.zygote",
             worker_environment(
-                case, members[0].subject, draw or Draw.of(settings.rng), counts_native=task == "examine"
+                case, members[0].subject, draw or RandomDraws.of(settings.rng), counts_native=task == "examine"
             ),
             stdin=self._channel.worker_orders,
             stdout=self._channel.worker_answers,
@@ -111,27 +111,27 @@ class Zygote:
 
     def exit_status(self, place: int, timeout: float | None) -> int:
         """Wait until its worker number `place` has ended; raises VariantError if it has ended itself."""
-        wanted = self.process_id(place, timeout)
-        if wanted is not None and self._has_ended(wanted, timeout):
-            return self._statuses[wanted]
+        pid = self.process_id(place, timeout)
+        if pid is not None and self._has_ended(pid, timeout):
+            return self._statuses[pid]
         how = how_it_ended(self._process.wait(timeout))
-        said = last_words(self._channel.errors)
+        message = last_words(self._channel.errors)
         if self._wrong is not None:
             raise VariantError(
                 "doubtful",
-                f"the process that forks workers wrote {self._wrong} as its answer, and was killed{said}",
+                f"the process that forks workers wrote {self._wrong} as its answer, and was killed{message}",
             )
-        raise VariantError("crash", f"the process that forks workers ended early ({how}){said}")
+        raise VariantError("crash", f"the process that forks workers ended early ({how}){message}")
 
-    def _has_ended(self, wanted: int, timeout: float | None) -> bool:
+    def _has_ended(self, pid: int, timeout: float | None) -> bool:
         """Wait for the answer about one worker; no if the zygote has ended itself.
 
         Each is asked for once: an answer that comes after its question timed out is of that worker still.
         """
-        if wanted not in self._asked:
-            self._channel.send({"wait": wanted})
-            self._asked.add(wanted)
-        while wanted not in self._statuses:
+        if pid not in self._asked:
+            self._channel.send({"wait": pid})
+            self._asked.add(pid)
+        while pid not in self._statuses:
             answer = self._answer(self._is_end, timeout)
             if answer is None:
                 return False
@@ -211,12 +211,12 @@ class Zygotes:
         members: Sequence[Member],
         settings: WorkerSettings,
         task: ForkedTask = "time",
-        draw: Draw | None = None,
+        draw: RandomDraws | None = None,
     ) -> None:
         by_interpreter: dict[tuple[Path | None, Path | None], list[Member]] = {}
         for member in members:
             by_interpreter.setdefault(member.subject.interpreter, []).append(member)
-        draw = draw or Draw.of(settings.rng)  # one for all, or interpreters would differ by it
+        draw = draw or RandomDraws.of(settings.rng)  # one for all, or interpreters would differ by it
         self._zygotes = [Zygote(case, alike, settings, task, draw) for alike in by_interpreter.values()]
         workers = {name: worker for zygote in self._zygotes for name, worker in zygote.workers.items()}
         self.workers = {member.name: workers[member.name] for member in members}

@@ -40,7 +40,7 @@ def backend_for(python: Path, files: Path, variables: Mapping[str, str]) -> Path
     system = _build_system(files / "pyproject.toml")
     backend = str(system.get("build-backend", "setuptools.build_meta:__legacy__"))
     folders = [str(files / str(each)) for each in system.get("backend-path", ())]
-    asked = subprocess.run(  # noqa: S603 - a backend of the commit, which is to build it
+    result = subprocess.run(  # noqa: S603 - a backend of the commit, which is to build it
         [str(found), "-P", "-c", _ASKS_FOR_MORE, backend, *folders],
         check=False,
         cwd=files,
@@ -48,7 +48,7 @@ def backend_for(python: Path, files: Path, variables: Mapping[str, str]) -> Path
         capture_output=True,
         timeout=_TIMEOUT_S,
     )
-    return found if asked.returncode == 0 else None
+    return found if result.returncode == 0 else None
 
 
 def make_backend(python: Path, files: Path, variables: Mapping[str, str]) -> Path | None:
@@ -75,7 +75,7 @@ def variables_for(backend: Path, variables: Mapping[str, str]) -> dict[str, str]
 def _build_system(file: Path) -> Mapping[str, Any]:
     """`[build-system]` of a pyproject.toml; empty where there is none that can be read, which the installer will say."""
     try:
-        found = tomllib.loads(file.read_text(encoding="utf-8")).get("build-system", {})
+        content = tomllib.loads(file.read_text(encoding="utf-8")).get("build-system", {})
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}

@@ -36,13 +36,13 @@ def write_commit(repository: Path, sha: str, target: Path, submodules: Collectio
                 empty.append(path)
                 continue
             missing.remove(path)
-            found = submodule_repository(source, revision, name)
-            if found is None or git(found, "cat-file", "-e", f"{pinned}^{{commit}}").returncode != 0:
+            result = submodule_repository(source, revision, name)
+            if result is None or git(result, "cat-file", "-e", f"{pinned}^{{commit}}").returncode != 0:
                 raise BuildError(
                     f"commit {pinned[:10]} of submodule {path}, which {FILE} lists, is not in this clone; "
                     f"`git submodule update --init {path}` brings it"
                 )
-            waiting.append((f"{path}/", found, pinned))
+            waiting.append((f"{path}/", result, pinned))
     if missing:
         raise BuildError(f"it has no submodule {min(missing)}, which {FILE} names in [build] submodules")
     return sorted(empty)
@@ -56,7 +56,7 @@ def submodule_repository(repository: Path, sha: str, path: str) -> Path | None:
     if name is None:
         return None
     folder = git(repository, "rev-parse", "--absolute-git-dir").stdout.decode(errors="surrogateescape").strip()
-    return kept if (kept := Path(folder) / "modules" / name).is_dir() else None
+    return stored if (stored := Path(folder) / "modules" / name).is_dir() else None
 
 
 def is_too_large(repository: Path, file: str) -> bool:

@@ -186,33 +186,36 @@ def parse_project(text: str, top: Path) -> ProjectFile:
         if not isinstance(table, dict):
             raise _wrong(text, None, name, f"{name} is a table; write [{name}] above its keys")
         made[name] = _environment(text, table) if name == "environment" else _filled(text, name, kinds[name], table)
-    found = ProjectFile(top, **made, text=text)
-    _check_values(text, found)
-    return found
+    result = ProjectFile(top, **made, text=text)
+    _check_values(text, result)
+    return result
 
 
-def _check_values(text: str, found: ProjectFile) -> None:
+def _check_values(text: str, result: ProjectFile) -> None:
     """Refuse values of the right type that mean nothing."""
-    if found.build.install not in ("path", "wheel"):
-        raise _wrong(text, "build", "install", f"[build] install is {found.build.install!r}; give 'path' or 'wheel'")
-    if found.build.python is not None and not re.fullmatch(r"3\.\d{1,3}(\.\d{1,3})?", found.build.python):
+    if result.build.install not in ("path", "wheel"):
+        raise _wrong(text, "build", "install", f"[build] install is {result.build.install!r}; give 'path' or 'wheel'")
+    if result.build.python is not None and not re.fullmatch(r"3\.\d{1,3}(\.\d{1,3})?", result.build.python):
         raise _wrong(
-            text, "build", "python", f"[build] python is {found.build.python!r}; give a version of Python 3 like '3.12'"
+            text,
+            "build",
+            "python",
+            f"[build] python is {result.build.python!r}; give a version of Python 3 like '3.12'",
         )
-    if found.build.python is not None and tuple(map(int, found.build.python.split("."))) < OLDEST_PYTHON:
+    if result.build.python is not None and tuple(map(int, result.build.python.split("."))) < OLDEST_PYTHON:
         oldest = ".".join(map(str, OLDEST_PYTHON))
         raise _wrong(
-            text, "build", "python", f"[build] python is {found.build.python!r}; the harness needs {oldest} or newer"
+            text, "build", "python", f"[build] python is {result.build.python!r}; the harness needs {oldest} or newer"
         )
-    if found.measure.suite not in SUITES:
+    if result.measure.suite not in SUITES:
         known = ", ".join(SUITES)
-        raise _wrong(text, "measure", "suite", f"[measure] suite is {found.measure.suite!r}; known: {known}")
+        raise _wrong(text, "measure", "suite", f"[measure] suite is {result.measure.suite!r}; known: {known}")
     for table_name, key, paths in (
-        ("build", "requirements", found.build.requirements),
-        ("build", "path", found.build.path),
-        ("build", "submodules", found.build.submodules),
-        ("build", "files", found.build.files),
-        ("measure", "workloads", found.measure.workloads),
+        ("build", "requirements", result.build.requirements),
+        ("build", "path", result.build.path),
+        ("build", "submodules", result.build.submodules),
+        ("build", "files", result.build.files),
+        ("measure", "workloads", result.measure.workloads),
     ):
         for each in paths:
             if not each or "\0" in each or Path(each).is_absolute() or ".." in Path(each).parts:
@@ -251,8 +254,8 @@ def _rules(text: str, tables: Any) -> tuple[Rule, ...]:
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise _wrong(text, None, "rule", "rule is a list of tables; write [[rule]] above the keys of each")
     for place, table in enumerate(tables):
-        if (found := _unfit_rule(table)) is not None:
-            raise _wrong(text, "rule", found[0], f"[[rule]] {found[1]}", place=place)
+        if (result := _unfit_rule(table)) is not None:
+            raise _wrong(text, "rule", result[0], f"[[rule]] {result[1]}", place=place)
     values: list[dict[str, Any]] = [
         {**table, "tell": tuple(table["tell"])} if "tell" in table else table for table in tables
     ]

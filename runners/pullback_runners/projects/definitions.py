@@ -43,5 +43,5 @@ def _text(repository: Path, revision: str) -> str | None:
     file = f"{revision}:{FILE}"
     if is_too_large(repository, file):
         raise UsageError(f"{FILE} of {revision[:10]} is larger than {LARGEST_SETTINGS_BYTES >> 10} KiB; shorten it")
-    shown = git(repository, "cat-file", "blob", file)
-    return shown.stdout.decode(errors="replace") if shown.returncode == 0 else None
+    output = git(repository, "cat-file", "blob", file)
+    return output.stdout.decode(errors="replace") if output.returncode == 0 else None

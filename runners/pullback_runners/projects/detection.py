@@ -85,9 +85,9 @@ def detect(top: Path, origin: str | None = None, start: Path | None = None, path
         name = guesses[0] if member == top else _name(member, pyproject, None)
         main = _main_package(packages, str(name.value), imported_by(top / source))
         guesses.append(Guess("build", "import", (main,), "what has to come from the commit that is measured"))
-    requirements, said = _requirements(top, member, pyproject)
+    requirements, remarks = _requirements(top, member, pyproject)
     guesses += requirements
-    notes += said
+    notes += remarks
     installation = _installation(member, top / source, packages, pyproject)
     if installation and member != top:
         notes.append(
@@ -242,12 +242,12 @@ def _requirements(top: Path, member: Path, pyproject: Mapping[str, Any]) -> tupl
 
 def _distributions(lines: Sequence[str]) -> list[tuple[str, bool]]:
     """Distributions that requirements name, each with whether its version is pinned."""
-    found = []
+    results = []
     for line in lines:
         name = _DISTRIBUTION.match(line.strip())
         if name is not None and not line.lstrip().startswith(("#", "-")):
-            found.append((name[0], "==" in line or " @ " in line))
-    return found
+            results.append((name[0], "==" in line or " @ " in line))
+    return results
 
 
 def _missing(names: Any) -> list[str]:
@@ -296,7 +296,7 @@ def _installation(top: Path, source: Path, packages: Sequence[str], pyproject: M
 
 
 def _first(find: Callable[[str], Path | None]) -> Path | None:
-    return next((found for pattern in _COMPILED if (found := find(pattern)) is not None), None)
+    return next((result for pattern in _COMPILED if (result := find(pattern)) is not None), None)
 
 
 def _is_inside(path: Path, source: Path, packages: Sequence[str]) -> bool:

@@ -46,15 +46,15 @@ def _listed(repository: Path, sha: str, files: Sequence[str]) -> CompletedProces
 def _led_to(repository: Path, listed: bytes) -> set[str]:
     """The places in a commit that symbolic links among its listed files lead to."""
     fields = listed.split(b"\0")
-    found: set[str] = set()
+    results: set[str] = set()
     for about, name in zip(fields[::2], fields[1::2], strict=False):
         _, mode, _, blob, _ = about.split()
         if mode == b"120000":
             target = git(repository, "cat-file", "blob", blob.decode()).stdout
             place = os.path.normpath(os.path.join(os.path.dirname(name), target))  # noqa: PTH118, PTH120 - bytes
             if not place.startswith((b"/", b"..")):
-                found.add(os.fsdecode(place))
-    return found
+                results.add(os.fsdecode(place))
+    return results
 
 
 def checkout_digest(top: Path, files: Sequence[str]) -> str | None:

@@ -77,7 +77,7 @@ def make_environment(build: Build, files: Path, current: Path, cache_root: Path)
     has_pip = bool(build.commands)  # which may call it: another one on PATH would install into another environment
     about = f"{platform_of(base)}{' pip' if has_pip else ''}\0"
     digest = hashlib.sha256(about.encode())
-    found = []
+    results = []
     for name in build.requirements:
         places = [place / name for place in (files, current) if (place / name).is_file()]
         if not places:
@@ -85,7 +85,7 @@ def make_environment(build: Build, files: Path, current: Path, cache_root: Path)
                 f"there is no file {name}, which {FILE} names in [build] requirements, neither in the commit nor in {current}; "
                 "add it, or name one that is there"
             )
-        found.append(places[0])
+        results.append(places[0])
         digest.update(name.encode() + b"\0" + _measured_of(places[0]) + b"\0")
         folder = places[0].parents[len(Path(name).parts) - 1]
         for part in (*requirement_files(places[0])[1:], *local_files(places[0], folder)):
@@ -93,14 +93,14 @@ def make_environment(build: Build, files: Path, current: Path, cache_root: Path)
     short = digest.hexdigest()[:16]
 
     def make(folder: Path) -> None:
-        _make(base, found, folder, has_pip=has_pip)
+        _make(base, results, folder, has_pip=has_pip)
 
     def starts(folder: Path) -> bool:
         return (folder / "bin" / "python").exists()  # a link to a Python, which may have been uninstalled
 
     with environment_of_it():
-        kept = kept_folder(cache_root / short, make, MOST_BYTES, starts)
-    return Environment(kept / "bin" / "python", version, short)
+        path = kept_folder(cache_root / short, make, MOST_BYTES, starts)
+    return Environment(path / "bin" / "python", version, short)
 
 
 def built_against(build: Build) -> tuple[str, ...]:
@@ -115,8 +115,8 @@ def built_against(build: Build) -> tuple[str, ...]:
 @cache
 def _packages_of(python: Path) -> tuple[str, ...]:
     """The packages of a Python with their versions, but for those of folders, which commits themselves are often installed from."""
-    asked = [str(python), "-c", _LISTS_PACKAGES]
-    done = subprocess.run(asked, check=True, capture_output=True, text=True, env=own_variables())  # noqa: S603 - a Python
+    command = [str(python), "-c", _LISTS_PACKAGES]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=own_variables())  # noqa: S603 - a Python
     return tuple(done.stdout.splitlines())
 
 
@@ -216,8 +216,8 @@ def own_variables() -> dict[str, str]:
 def table_of(tables: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
     """The table of these names in a file of somebody else; empty where there is none."""
     for name in names:
-        found = tables.get(name)
-        tables = found if isinstance(found, dict) else {}
+        result = tables.get(name)
+        tables = result if isinstance(result, dict) else {}
     return tables
 
 
@@ -262,21 +262,21 @@ def _make(base: Path, requirements: Sequence[Path], folder: Path, *, has_pip: bo
         run_logged([*installer(python), "numpy"], folder, "installing numpy, which arguments are drawn by,")
 
 
-def _find_python(wanted: str | None) -> Path:
+def _find_python(requested: str | None) -> Path:
     """The Python that a project asks for, by default the one that runs this."""
-    if wanted is None or _is(platform.python_version(), wanted):
+    if requested is None or _is(platform.python_version(), requested):
         return Path(sys.executable)
-    minor = ".".join(wanted.split(".")[:2])
-    found = shutil.which(f"python{minor}")
-    if found is None:
+    minor = ".".join(requested.split(".")[:2])
+    output = shutil.which(f"python{minor}")
+    if output is None:
         raise BuildError(f"there is no python{minor} on PATH, which {FILE} asks for in [build] python; install it")
-    version = _version_of(Path(found))
-    if not _is(version, wanted):
+    version = _version_of(Path(output))
+    if not _is(version, requested):
         raise BuildError(
-            f"{found} is Python {version}, and {FILE} asks for {wanted} in [build] python; "
+            f"{output} is Python {version}, and {FILE} asks for {requested} in [build] python; "
             f'install that, or write python = "{minor}" if any {minor} will do'
         )
-    return Path(found)
+    return Path(output)
 
 
 def _is(version: str, wanted: str) -> bool:
@@ -287,12 +287,12 @@ def _is(version: str, wanted: str) -> bool:
 def _version_of(python: Path) -> str:
     if python == Path(sys.executable):
         return platform.python_version()
-    asked = [str(python), "-c", "import platform; print(platform.python_version())"]
-    done = subprocess.run(asked, check=False, capture_output=True, text=True)  # noqa: S603 - a Python
+    command = [str(python), "-c", "import platform; print(platform.python_version())"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - a Python
     if done.returncode != 0:  # as a shim of pyenv for a version that is not switched on
-        said = next(iter(done.stderr.strip().splitlines()), f"exit status {done.returncode}")
+        message = next(iter(done.stderr.strip().splitlines()), f"exit status {done.returncode}")
         raise BuildError(
-            f"{python}, which {FILE} asks for in [build] python, does not start ({said}); "
+            f"{python}, which {FILE} asks for in [build] python, does not start ({message}); "
             f"install {python.name}, or put one that starts first on PATH"
         )
     return done.stdout.strip()

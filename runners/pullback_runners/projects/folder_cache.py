@@ -90,12 +90,12 @@ def _make_whole(place: Path, make: Callable[[Path], None]) -> None:
 
 def _remove_oldest(root: Path, most_bytes: int) -> None:
     """Remove the folders used longest ago, none of which a process uses, until the rest fits."""
-    kept: list[tuple[float, int, Path]] = []
+    folders: list[tuple[float, int, Path]] = []
     for finished in root.glob("*.bytes"):
         with contextlib.suppress(FileNotFoundError):  # another process removes the oldest, too
-            kept.append((finished.stat().st_mtime, _stated_bytes(finished), finished))
-    total = sum(size for _, size, _ in kept)
-    for _, size, finished in sorted(kept):
+            folders.append((finished.stat().st_mtime, _stated_bytes(finished), finished))
+    total = sum(size for _, size, _ in folders)
+    for _, size, finished in sorted(folders):
         place = finished.with_suffix("")
         if total <= most_bytes:
             return

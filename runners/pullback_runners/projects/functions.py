@@ -152,7 +152,7 @@ class PlainFunction:
 
 def python_files(folder: Path) -> Iterator[Path]:
     """Python files of a source folder, shallow ones first, without tests, documents and environments."""
-    found = [
+    results = [
         path
         for path in folder.rglob("*.py")
         if not any(
@@ -162,18 +162,18 @@ def python_files(folder: Path) -> Iterator[Path]:
         and path.is_file()
         and path.stat().st_size < _MOST_BYTES
     ]
-    yield from sorted(found, key=lambda path: (len(path.parts), path))[:_MOST_FILES]
+    yield from sorted(results, key=lambda path: (len(path.parts), path))[:_MOST_FILES]
 
 
 def imported_engines(folder: Path) -> dict[str, Path]:
     """Engines other than NumPy that files of a folder import, each with the first file that does."""
-    found: dict[str, Path] = {}
+    results: dict[str, Path] = {}
     for path in python_files(folder):
         for name in _imports(parsed(path)).values():
             engine = _engine_of(name)
             if engine not in {None, "numpy"}:
-                found.setdefault(str(engine), path)
-    return found
+                results.setdefault(str(engine), path)
+    return results
 
 
 def imported_by(folder: Path) -> Counter[str]:
@@ -187,11 +187,11 @@ def imported_by(folder: Path) -> Counter[str]:
 
 def plain_functions(folder: Path, top: Path) -> list[PlainFunction]:
     """Functions of the modules in a source folder that can be tried without harm, the likeliest objectives first."""
-    found: list[PlainFunction] = []
+    results: list[PlainFunction] = []
     for path in python_files(folder):
         with contextlib.suppress(RecursionError):  # by an expression of a thousand terms, as programs write them
-            found += _functions_of(path, folder, top)
-    return sorted(found, key=_rank)
+            results += _functions_of(path, folder, top)
+    return sorted(results, key=_rank)
 
 
 def gradient_functions(folder: Path) -> list[str]:
@@ -343,15 +343,15 @@ def _arguments(node: ast.FunctionDef) -> tuple[Argument, ...] | None:
         return None
     positional = [*arguments.posonlyargs, *arguments.args]
     given = positional[: len(positional) - len(arguments.defaults)]
-    found = []
+    results = []
     for each in given:
         annotation = ast.unparse(each.annotation) if each.annotation else ""
         if each.arg in {"self", "cls"} or re.search(r"str|bool|Callable|[dD]ict|[lL]ist|Any\b", annotation):
             return None
         is_whole = annotation == "int" or _is_count(node, each.arg)
         rank = 0 if annotation == "float" else 2 if _is_matrix(node, each.arg) else 1
-        found.append(Argument(each.arg, rank, is_whole))
-    return tuple(found)
+        results.append(Argument(each.arg, rank, is_whole))
+    return tuple(results)
 
 
 def _is_count(node: ast.FunctionDef, name: str) -> bool:

@@ -16,13 +16,13 @@ Files = Mapping[str, object]
 
 def seen(packages: Path, clone: Path) -> Files:
     """The files there now, by path; without bytecode, which Python writes by itself."""
-    found: dict[str, object] = dict(_files_below(packages))
+    results: dict[str, object] = dict(_files_below(packages))
     status = git(clone, "status", "--porcelain", "-z", "--untracked-files=all")
     for line in status.stdout.decode(errors="replace").split("\0"):
         path = clone / line[3:]
         if line and "__pycache__" not in path.parts:
-            found[str(path)] = (line[:2], path.stat().st_mtime_ns if path.is_file() else None)
-    return found
+            results[str(path)] = (line[:2], path.stat().st_mtime_ns if path.is_file() else None)
+    return results
 
 
 def _files_below(folder: Path | str) -> Iterator[tuple[str, object]]:

@@ -18,21 +18,23 @@ _UV_FILES = ("/etc/uv/uv.toml", "~/.config/uv/uv.toml")
 
 def hosts_of_index() -> list[str]:
     """The hosts of all indexes that pip and uv are configured with, with a port where it is another one than 80 or 443."""
-    found = []
+    results = []
     for text in (*_of_pip(), *_of_uv()):
         for word in text.replace("\\n", " ").split():
-            asked = urlsplit(word.partition("=")[2] if re.match(r"[\w-]+=", word) else word)
+            address = urlsplit(word.partition("=")[2] if re.match(r"[\w-]+=", word) else word)
             with suppress(ValueError):
-                if asked.scheme in {"http", "https"} and asked.hostname:
-                    found.append(asked.hostname if asked.port in {None, 80, 443} else f"{asked.hostname}:{asked.port}")
-    return list(dict.fromkeys(found))
+                if address.scheme in {"http", "https"} and address.hostname:
+                    results.append(
+                        address.hostname if address.port in {None, 80, 443} else f"{address.hostname}:{address.port}"
+                    )
+    return list(dict.fromkeys(results))
 
 
 def _of_pip() -> Iterator[str]:
     done = subprocess.run([sys.executable, "-m", "pip", "config", "list"], check=False, capture_output=True, text=True)
     for line in done.stdout.splitlines():
-        if found := _PIP.search(line.strip()):
-            yield found[1] or found[2]
+        if match := _PIP.search(line.strip()):
+            yield match[1] or match[2]
 
 
 def _of_uv() -> Iterator[str]:

@@ -14,14 +14,14 @@ _OF_DEPENDENCIES = ("pyproject.toml", "setup.py", "setup.cfg")
 
 def requirement_files(file: Path) -> list[Path]:
     """A requirements file, and those that it includes by `-r` or constrains itself by with `-c`."""
-    found = [file]
-    for each in found:  # which grows meanwhile
+    results = [file]
+    for each in results:  # which grows meanwhile
         for line in _lines_of(each):
             named = _INCLUDES.match(line)
             inner = Path(os.path.normpath(each.parent / named[1])) if named else each
-            if inner not in found and inner.is_file():
-                found.append(inner)
-    return found
+            if inner not in results and inner.is_file():
+                results.append(inner)
+    return results
 
 
 def local_files(file: Path, top: Path) -> list[Path]:
@@ -29,16 +29,16 @@ def local_files(file: Path, top: Path) -> list[Path]:
 
     Another folder of it is refused: commits share environments, and would have that of the first one.
     """
-    found: list[Path] = []
+    results: list[Path] = []
     for each in requirement_files(file):
         for place in local_places(each.name, _lines_of(each), file.parent, top):
-            found += [place] if place.is_file() else [place / part for part in _OF_DEPENDENCIES]
-    return [each for each in found if each.is_file()]
+            results += [place] if place.is_file() else [place / part for part in _OF_DEPENDENCIES]
+    return [each for each in results if each.is_file()]
 
 
 def local_places(name: str, lines: Iterable[str], folder: Path, top: Path) -> list[Path]:
     """The places in a commit that lines of requirements install from; another folder of it than its top is refused, as above."""
-    found = []
+    results = []
     for line in lines:
         named = _LOCAL.fullmatch(line)
         if named is None:
@@ -53,8 +53,8 @@ def local_places(name: str, lines: Iterable[str], folder: Path, top: Path) -> li
             raise BuildError(
                 f"{name} installs {named[1]}, a folder of the commit, into an environment that commits share; {remedy}"
             )
-        found.append(place)
-    return found
+        results.append(place)
+    return results
 
 
 def _lines_of(file: Path) -> Iterator[str]:

@@ -35,11 +35,11 @@ class Draft:
 def require_work_tree(start: Path) -> Path:
     """The top of the repository that a folder is in; UsageError where no project can begin."""
     try:
-        found = git(start, "rev-parse", "--show-toplevel")
+        output = git(start, "rev-parse", "--show-toplevel")
     except FileNotFoundError as error:
         raise UsageError("git is not installed, and a project's commits are read by it; install git") from error
-    if found.returncode != 0:
-        if is_bare(start) or "work tree" in last_line(found):
+    if output.returncode != 0:
+        if is_bare(start) or "work tree" in last_line(output):
             raise UsageError(
                 f"{start} is a bare repository, where {FILE} cannot be written; clone it and go to the clone"
             )
@@ -49,7 +49,7 @@ def require_work_tree(start: Path) -> Path:
         raise UsageError(
             f"{start} is in a submodule of {above}, whose commits are not those of a project; go to a clone of its own"
         )
-    return Path(found.stdout.decode(errors="surrogateescape").removesuffix("\n"))
+    return Path(output.stdout.decode(errors="surrogateescape").removesuffix("\n"))
 
 
 def write_workload(

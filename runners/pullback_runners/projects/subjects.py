@@ -190,8 +190,8 @@ def subject_of_files(
         built = build_files(project, commit or {}, folder, on_progress)
     else:
         built = build_subject(project, project.top, commit, on_progress)
-    if (said := built.warning()) is not None:
-        warn(said)
+    if (warning := built.warning()) is not None:
+        warn(warning)
     return built.subject
 
 
@@ -259,8 +259,8 @@ def _build(project: ProjectFile, folder: Path) -> None:
 @cache
 def _packages_of(python: Path) -> str:
     """The folders of an interpreter's environment that hold its packages."""
-    asked = [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
-    return subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()  # noqa: S603 - a Python
+    command = [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()  # noqa: S603 - a Python
 
 
 def _built(project: ProjectFile, commit: Commit, folder: Path, digest: str | None) -> BuiltCommit:
@@ -308,7 +308,7 @@ def _harness(*, with_engine: bool) -> Path:
 
 
 def _package(name: str) -> Path:
-    found = find_spec(name)
-    if found is None or found.origin is None:
+    result = find_spec(name)
+    if result is None or result.origin is None:
         raise BuildError(f"the package {name} is not installed beside this one")
-    return Path(found.origin).parent
+    return Path(result.origin).parent

@@ -51,12 +51,12 @@ def comparison_notes(report: Mapping[str, Any]) -> Iterator[Text]:
     counted = [judged(row, harness) for row in rows if row["metric"] == "time"]
     if any(outcome.startswith("likely") for outcome in counted):
         yield Text("likely is not certain: this machine was busy, and how far that moves a ratio was not measured")
-    said = ", ".join(
+    names = ", ".join(
         [f"{counted.count(o)} {o.replace('_', ' ')}" for o in _ORDER if o in counted] + [*_by_memory(rows)]
     )
     reference, candidate = report["reference"]["sha"][:10], report["commit"]["sha"][:10]
     changes = " with uncommitted changes" if report["commit"]["dirty"] else ""
-    yield Text(f"{candidate}{changes} against {reference}: {said or 'nothing compared'}; {report['duration_s']:.0f} s")
+    yield Text(f"{candidate}{changes} against {reference}: {names or 'nothing compared'}; {report['duration_s']:.0f} s")
 
 
 def _by_memory(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -68,10 +68,10 @@ def _by_memory(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _by_case(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, dict[str, Mapping[str, Any]]]]:
-    found: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
+    results: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
     for row in rows:
-        found.setdefault((Case.of_document(row["case"]).name, row["variant"]), {})[row["metric"]] = row
-    for (name, variant), metrics in found.items():
+        results.setdefault((Case.of_document(row["case"]).name, row["variant"]), {})[row["metric"]] = row
+    for (name, variant), metrics in results.items():
         yield name, variant, metrics
 
 
@@ -79,8 +79,8 @@ def _time(row: Mapping[str, Any] | None, harness: Mapping[str, Any]) -> Text:
     if row is None:
         return Text("not timed")
     outcome = judged(row, harness)
-    said = time_in_words({**row, "outcome": "ambiguous"} if outcome == "ambiguous" else row)
-    return Text(f"likely {said}" if outcome.startswith("likely") else said, style=STYLES.get(outcome, ""))
+    parts = time_in_words({**row, "outcome": "ambiguous"} if outcome == "ambiguous" else row)
+    return Text(f"likely {parts}" if outcome.startswith("likely") else parts, style=STYLES.get(outcome, ""))
 
 
 def _memory(rows: Mapping[str, Mapping[str, Any]]) -> Text:

@@ -15,12 +15,12 @@ from pullback_runners.report.document import (
     ratio_document,
     seconds,
 )
-from pullback_runners.workloads import CPU, Case, Offer
+from pullback_runners.workloads import CPU, AvailableVariants, Case
 
 _NOTHING = {"log_ratio": None, "low": None, "high": None, "n": 0}
 
 
-def compared_case(case: Case, offer: Offer, comparisons: Sequence[Comparison]) -> dict[str, Any]:
+def compared_case(case: Case, offer: AvailableVariants, comparisons: Sequence[Comparison]) -> dict[str, Any]:
     """A case of the report: what the candidate measured. Without a baseline in its groups it has no ratios to one."""
     measured = [each.examinations[CANDIDATE].gradient for each in comparisons if CANDIDATE in each.examinations]
     return {
@@ -32,7 +32,7 @@ def compared_case(case: Case, offer: Offer, comparisons: Sequence[Comparison]) -
     }
 
 
-def _variant(comparison: Comparison, offer: Offer) -> dict[str, Any]:
+def _variant(comparison: Comparison, offer: AvailableVariants) -> dict[str, Any]:
     member, failure = comparison.candidate, comparison.failure()
     if failure is not None:
         return failed_variant(member.variant, failure)
@@ -61,10 +61,10 @@ def comparison_rows(comparison: Comparison, *, may_say_same: bool, is_busy: bool
             ],
         }
     for metric, (theirs, ours) in comparison.counts().items():
-        said = counts_document(ours[0], theirs[0])
-        if said["outcome"] != "equal" and not are_apart(ours, theirs):
-            said["outcome"] = "ambiguous"  # two processes of one commit do not count alike either
-        yield {**row, "metric": metric, **said, "values": [theirs[0]["value"], ours[0]["value"]]}
+        counts = counts_document(ours[0], theirs[0])
+        if counts["outcome"] != "equal" and not are_apart(ours, theirs):
+            counts["outcome"] = "ambiguous"  # two processes of one commit do not count alike either
+        yield {**row, "metric": metric, **counts, "values": [theirs[0]["value"], ours[0]["value"]]}
 
 
 def _slices(case: Case, group: Group) -> list[float]:

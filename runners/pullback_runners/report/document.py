@@ -27,7 +27,7 @@ from pullback_runners.measurement.statistics import (
 )
 from pullback_runners.measurement.subject import INSTALLED, Subject
 from pullback_runners.variants import kind_of
-from pullback_runners.workloads import CPU, UNFUSED, Case, Offer
+from pullback_runners.workloads import CPU, UNFUSED, AvailableVariants, Case
 
 FORMAT = "pullback-report"
 VERSION = 1
@@ -55,7 +55,7 @@ class CaseResult:
     examinations: dict[str, Examination] = field(default_factory=dict)
     groups: list[Group] = field(default_factory=list)
     failures: dict[str, VariantError] = field(default_factory=dict)
-    offer: Offer | None = None
+    offer: AvailableVariants | None = None
     absent: dict[str, VariantError] = field(default_factory=dict)
     """Variants of the suite that do not exist here: no failures, but to be told of."""
 
@@ -224,7 +224,7 @@ def _shortened(message: str) -> str:
 
 
 def measured_variant(
-    case: Case, member: Member, examination: Examination, timings: Sequence[Timing], offer: Offer | None
+    case: Case, member: Member, examination: Examination, timings: Sequence[Timing], offer: AvailableVariants | None
 ) -> dict[str, Any]:
     """The entry of a variant that did not fail."""
     environment = examination.environment
@@ -266,8 +266,8 @@ def _device_metric(timings: Sequence[Timing]) -> dict[str, Any]:
 
 
 def _span(values: Iterable[int | None]) -> list[int] | None:
-    told = [value for value in values if value is not None]
-    return [min(told), max(told)] if told else None
+    values_known = [value for value in values if value is not None]
+    return [min(values_known), max(values_known)] if values_known else None
 
 
 def _beside_metrics(timings: Sequence[Timing]) -> dict[str, Any]:
@@ -291,7 +291,7 @@ def _in_environment(metric: Mapping[str, Any], environment: Mapping[str, str]) -
     return {**metric, "method": ", ".join([metric["method"], *versions])}
 
 
-def _digests(offer: Offer | None, member: Member, plan: Mapping[str, Any] | None) -> dict[str, str | None]:
+def _digests(offer: AvailableVariants | None, member: Member, plan: Mapping[str, Any] | None) -> dict[str, str | None]:
     """Of what was measured: the workload's text, the subject's files, and the code that was made of them.
 
     An engine's peers run nothing of it, and a plan's program is what LLVM was given.

@@ -74,7 +74,7 @@ def memory_figure(report: Mapping[str, Any]) -> Figure:
     """
     first = list(dict.fromkeys(name for case in report["cases"] if (name := baseline_of(case)) is not None))
     metric = "gpu_bytes" if is_on_device(report) else "array_bytes"
-    found = {
+    results = {
         variant: [
             (case_name(case), each["metrics"][metric]["value"])
             for case in report["cases"]
@@ -83,17 +83,17 @@ def memory_figure(report: Mapping[str, Any]) -> Figure:
         ]
         for variant in [*first, *_variants(report)]
     }
-    positive = [value for rows in found.values() for _, value in rows if value] or [1]
+    positive = [value for rows in results.values() for _, value in rows if value] or [1]
     ticks = _byte_ticks(min(positive), max(positive))
     none = ticks[0] / (ticks[-1] / ticks[0]) ** 0.15 / 2
     traces = [
         {
             **_marks(variant, place),
             "x": [value or none for _, value in rows],
-            **_heights(report, [case for case, _ in rows], place + len(first), len(found)),
+            **_heights(report, [case for case, _ in rows], place + len(first), len(results)),
             "text": [bytes_in_words(value) for _, value in rows],
         }
-        for place, (variant, rows) in enumerate(found.items(), start=-len(first))
+        for place, (variant, rows) in enumerate(results.items(), start=-len(first))
         if rows
     ]
     layout = _layout(report, "log")

@@ -94,9 +94,9 @@ def _head(report: Mapping[str, Any], commit: Mapping[str, Any]) -> Iterator[str]
         escape(report["started_at"][:16].replace("T", " ") + " UTC"),
     ]
     yield '<ul class="facts">' + "".join(f"<li>{fact}</li>" for fact in facts) + "</ul>"
-    found = list(doubts(report))
-    if found:
-        yield '<ul class="doubts">' + "".join(f"<li>{escape(doubt)}</li>" for doubt in found) + "</ul>"
+    result = list(doubts(report))
+    if result:
+        yield '<ul class="doubts">' + "".join(f"<li>{escape(doubt)}</li>" for doubt in result) + "</ul>"
     yield "</header>"
 
 

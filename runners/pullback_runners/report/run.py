@@ -34,7 +34,7 @@ class Run:
         `slices` are how many were timed on the device, and during how many of them it was throttled.
         """
         if device is not None:
-            device.look("after")
+            device.record_other_processes("after")
         seen = [] if device is None else device.limits(*slices)
         quality, passed = judge_quality(self.preflight, self._watch.stop(), waiting, seen)
         return {

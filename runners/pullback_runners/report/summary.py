@@ -126,16 +126,16 @@ def lede(report: Mapping[str, Any]) -> str:
             means[variant] = statistics.fmean(ratios)
     parts = [f"{variant} {_factor_in_words(means[variant])}" for variant in sorted(means, key=lambda name: means[name])]
     over = f"Against {baseline_in_words(report)}, over {len(cases)} case{'s' if len(cases) != 1 else ''} by geometric mean:"
-    said = f"{over} {', '.join(parts)}." if parts else ""
+    text = f"{over} {', '.join(parts)}." if parts else ""
     if stands_alone(report):
         devices = " and ".join(dict.fromkeys(case["case"]["device"] for case in cases))
-        said = f"Times and memory on {devices} have no ratios, because no baseline ran there."
+        text = f"Times and memory on {devices} have no ratios, because no baseline ran there."
     failed = sum(bool(variant["error"]) for case in cases for variant in case["variants"])
     if failed:
         wrong = f"{failed} variant{'s' if failed != 1 else ''} failed."
     else:
         wrong = "Every gradient is right." if cases else ""
-    return f"{said} {wrong}".strip() or "Nothing was measured."
+    return f"{text} {wrong}".strip() or "Nothing was measured."
 
 
 def doubts(report: Mapping[str, Any]) -> Iterator[str]:
@@ -148,8 +148,8 @@ def doubts(report: Mapping[str, Any]) -> Iterator[str]:
     times = [row for case in report["cases"] for row in case["paired"] if row["metric"] == "time"]
     if any(row["outcome"] == "ambiguous" for row in times):
         groups = max(row["n"] for row in times)
-        told = "1 group does not tell" if groups == 1 else f"{groups} groups do not tell"
-        yield f"Ambiguous: {told} whether there is a difference."
+        words = "1 group does not tell" if groups == 1 else f"{groups} groups do not tell"
+        yield f"Ambiguous: {words} whether there is a difference."
     if (noise := unknown_noise(times)) is not None:
         yield f"{noise.capitalize()}."
 

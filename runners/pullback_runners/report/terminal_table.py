@@ -115,8 +115,8 @@ def footnotes(report: Mapping[str, Any]) -> Iterator[Text]:
     remedy = "; --suite standard takes more" if harness["suite"] in {"quick", "trial"} else ""
     if "ambiguous" in outcomes:
         groups = max(pair["n"] for pair in pairs)
-        told = "1 group does not tell" if groups == 1 else f"{groups} groups do not tell"
-        yield Text(f"ambiguous: {told} whether there is a difference{remedy}", style="yellow")
+        words = "1 group does not tell" if groups == 1 else f"{groups} groups do not tell"
+        yield Text(f"ambiguous: {words} whether there is a difference{remedy}", style="yellow")
     if (noise := unknown_noise(pairs)) is not None:
         yield Text(f"{noise}{remedy}")
     yield from map(Text, checked_without_oracle(report))

@@ -16,7 +16,7 @@ _MEMORY_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
-class View:
+class SandboxView:
     """The files and devices that one process can reach."""
 
     work: Path
@@ -30,7 +30,7 @@ class View:
     """Device nodes, beside those that every process has."""
 
 
-def bubblewrap_command(program: str, view: View, info_fd: int) -> list[str]:
+def bubblewrap_command(program: str, view: SandboxView, info_fd: int) -> list[str]:
     """The command prefix that runs a program with a view; bwrap writes the id of the sandbox's first process to `info_fd`."""
     return [
         *(program, "--die-with-parent", "--new-session", "--info-fd", str(info_fd)),
@@ -49,7 +49,7 @@ def bubblewrap_command(program: str, view: View, info_fd: int) -> list[str]:
     ]
 
 
-def _mounts(view: View) -> Iterator[str]:
+def _mounts(view: SandboxView) -> Iterator[str]:
     yield from ("--proc", "/proc", "--dev", "/dev")
     for node in view.devices:
         yield from ("--dev-bind", str(node), str(node))

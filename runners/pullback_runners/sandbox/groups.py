@@ -113,11 +113,11 @@ def groups_of_agent(data: Path) -> Groups | None:
 def _group_of_this_process() -> Path | None:
     with suppress(OSError):
         mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
-        found = [Path(words[1]) for words in mounts if words[2] == "cgroup2"]
+        results = [Path(words[1]) for words in mounts if words[2] == "cgroup2"]
         lines = Path("/proc/self/cgroup").read_text().splitlines()
         names = [line.removeprefix("0::").strip("/") for line in lines if line.startswith("0::")]
-        if found and names:
-            return found[0] / names[0]
+        if results and names:
+            return results[0] / names[0]
     return None
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO, Literal
 
 from pullback_runners.errors import UsageError
-from pullback_runners.sandbox.bubblewrap import View, bubblewrap_command
+from pullback_runners.sandbox.bubblewrap import SandboxView, bubblewrap_command
 from pullback_runners.sandbox.groups import Group, Groups, groups_of_agent
 from pullback_runners.sandbox.limits import Limits, Watch
 from pullback_runners.sandbox.proxy import BuildNetwork
@@ -141,7 +141,7 @@ class Isolation:
     def start(
         self,
         command: Sequence[str],
-        view: View,
+        view: SandboxView,
         *,
         environment: Mapping[str, str],
         pass_fds: Sequence[int] = (),
@@ -170,7 +170,7 @@ class Isolation:
     def _popen(
         self,
         command: Sequence[str],
-        view: View,
+        view: SandboxView,
         environment: Mapping[str, str],
         pass_fds: Sequence[int],
         info_fd: int,
@@ -220,8 +220,8 @@ def isolated(
             (data / folder).chmod(mode)
         if user is not None:
             os.chown(data / "mirrors", -1, user.gid)
-        found = isolation.cache(data, None)
-        cache = found if isinstance(found, Path) else found.place
+        result = isolation.cache(data, None)
+        cache = result if isinstance(result, Path) else result.place
         if level != "sandbox":
             isolation.give(cache)
         _try(
@@ -246,15 +246,15 @@ def _bubblewrap() -> str:
 def _try(isolation: Isolation, cache: Path, readable: Sequence[Path], secret: Sequence[Path]) -> None:
     is_sandbox = isolation.level == "sandbox"
     option = "--isolation sandbox" if is_sandbox else f"--build-user {isolation.runs_as}"
-    asked = {
+    request = {
         "readable": [str(each) for each in (cache, *readable)],
         "secret": [str(each) for each in secret if each.exists()],
         "is_sandbox": is_sandbox,
     }
     try:
         confined = isolation.start(
-            [sys.executable, "-P", "-c", _TRIAL, json.dumps(asked)],
-            View(cache, readable),
+            [sys.executable, "-P", "-c", _TRIAL, json.dumps(request)],
+            SandboxView(cache, readable),
             environment=os.environ,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -271,11 +271,11 @@ def _try(isolation: Isolation, cache: Path, readable: Sequence[Path], secret: Se
         ) from error
     status = confined.process.returncode
     if status != 0:
-        said = written.decode(errors="replace").strip().splitlines()[-1:] or [f"exit status {status}"]
+        message = written.decode(errors="replace").strip().splitlines()[-1:] or [f"exit status {status}"]
         remedy = (
             "containers and some systems forbid the namespaces that bubblewrap needs (kernel.apparmor_restrict_unprivileged_userns, "
             "seccomp): allow them, or start the agent with another level of isolation"
-            if said[0].startswith("bwrap: ")
+            if message[0].startswith("bwrap: ")
             else "put Pullback, repositories and --data where jobs can read them, and the token where they cannot"
         )
-        raise UsageError(f"{option}: {said[0]}; {remedy}")
+        raise UsageError(f"{option}: {message[0]}; {remedy}")

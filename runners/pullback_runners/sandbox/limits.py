@@ -50,9 +50,9 @@ class Limits:
         }
 
 
-def limit_this_process(wanted: Mapping[str, int]) -> None:
+def limit_this_process(limits: Mapping[str, int]) -> None:
     """Lower the limits of this process and of its future children, and make them the first that the kernel ends when memory runs out."""
-    for name, value in wanted.items():
+    for name, value in limits.items():
         number = getattr(resource, name)
         hard = resource.getrlimit(number)[1]
         most = value if hard == resource.RLIM_INFINITY else min(value, hard)

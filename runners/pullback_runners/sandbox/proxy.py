@@ -105,9 +105,9 @@ class BuildProxy:
         head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _HEAD_S)
         line, _, rest = head.partition(b"\r\n")
         method, target, version = line.decode("ascii").split(" ")
-        asked = urlsplit(f"//{target}" if method == "CONNECT" else target)
-        host, port = (asked.hostname or "").rstrip("."), asked.port or _PORTS[0]
-        if not _HOST.fullmatch(host) or (method != "CONNECT" and asked.scheme != "http"):
+        address = urlsplit(f"//{target}" if method == "CONNECT" else target)
+        host, port = (address.hostname or "").rstrip("."), address.port or _PORTS[0]
+        if not _HOST.fullmatch(host) or (method != "CONNECT" and address.scheme != "http"):
             return await _refuse(writer, 400, "send CONNECT host:port or an absolute http:// address")
         if f"{host}:{port}" not in self._hosts and not (host in self._hosts and port in _PORTS):
             name = host if port in _PORTS else f"{host}:{port}"
@@ -124,7 +124,7 @@ class BuildProxy:
             if method == "CONNECT":
                 writer.write(b"HTTP/1.1 200 connected\r\n\r\n")
             else:
-                path = asked._replace(scheme="", netloc="").geturl() or "/"
+                path = address._replace(scheme="", netloc="").geturl() or "/"
                 outward.write(f"{method} {path} {version}\r\n".encode("ascii") + rest)
             ways: list[Coroutine[Any, Any, None]] = [self._pump(reader, outward), self._pump(inward, writer)]
             await asyncio.gather(*ways)

@@ -25,11 +25,11 @@ def system_places() -> list[Path]:
 
 def python_places() -> list[Path]:
     """Paths of this Python, of our packages and of uv, with and without symbolic links resolved."""
-    found = [Path(each) for each in (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix)]
-    found += [Path(each) for each in sys.path if Path(each).is_absolute() and Path(each).exists()]
-    found += [Path(spec.origin).parent for name in _PACKAGES if (spec := find_spec(name)) and spec.origin]
-    found += [Path(tool) for tool in [shutil.which("uv")] if tool]
-    return [each for path in found for each in (path, Path(os.path.realpath(path)))]
+    results = [Path(each) for each in (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix)]
+    results += [Path(each) for each in sys.path if Path(each).is_absolute() and Path(each).exists()]
+    results += [Path(spec.origin).parent for name in _PACKAGES if (spec := find_spec(name)) and spec.origin]
+    results += [Path(tool) for tool in [shutil.which("uv")] if tool]
+    return [each for path in results for each in (path, Path(os.path.realpath(path)))]
 
 
 def device_nodes(
@@ -51,8 +51,8 @@ def device_nodes(
 
 def without_inner(paths: Iterable[Path]) -> list[Path]:
     """The paths without those that lie in another one, shortest first."""
-    found: list[Path] = []
+    results: list[Path] = []
     for path in sorted(set(paths), key=lambda each: (len(each.parts), str(each))):
-        if not any(path.is_relative_to(each) for each in found):
-            found.append(path)
-    return found
+        if not any(path.is_relative_to(each) for each in results):
+            results.append(path)
+    return results

@@ -66,20 +66,20 @@ class Store:
         """The folders that a job of some commits can see: each path, and its path in the cache."""
         wanted = dict(ENVIRONMENTS)
         builds = re.compile("|".join(pattern.pattern for sha in shas for pattern in build_of(sha).values()))
-        found: dict[Path, Path] = {}
+        results: dict[Path, Path] = {}
         for root in self.roots:
             for kind, pattern in (wanted | {"commits": builds}).items():
                 folder = root.joinpath(*_INNER, kind)
                 for size in sorted(folder.glob("*.bytes")):
-                    kept = size.with_suffix("")
-                    if not pattern.fullmatch(kept.name):
+                    path = size.with_suffix("")
+                    if not pattern.fullmatch(path.name):
                         continue
-                    if not self._is_sealed(kept):
-                        self._remove(kept)
+                    if not self._is_sealed(path):
+                        self._remove(path)
                         continue
-                    for each in (kept, size):
-                        found.setdefault(self.place.joinpath(*_INNER, kind, each.name), each)
-        return [(kept, place) for place, kept in found.items()]
+                    for each in (path, size):
+                        results.setdefault(self.place.joinpath(*_INNER, kind, each.name), each)
+        return [(path, place) for place, path in results.items()]
 
     def take(self, own: Path, kinds: Mapping[str, "re.Pattern[str]"], shown: Sequence[tuple[Path, Path]]) -> None:
         """Keep finished folders of some kinds from the cache of an ended step, and remove the rest of that cache."""
@@ -102,16 +102,16 @@ class Store:
         for kind in kinds:
             self._remove_oldest(self.roots[-1].joinpath(*_INNER, kind), MOST_BYTES[kind])
 
-    def _is_sealed(self, kept: Path) -> bool:
+    def _is_sealed(self, path: Path) -> bool:
         try:
-            return hmac.compare_digest(_beside(kept, ".seal").read_text(encoding="ascii"), self._mac(kept)[0])
+            return hmac.compare_digest(_beside(path, ".seal").read_text(encoding="ascii"), self._mac(path)[0])
         except (OSError, ValueError):
             return False
 
-    def _mac(self, kept: Path) -> tuple[str, int]:
+    def _mac(self, path: Path) -> tuple[str, int]:
         """The seal of a folder, and its size in bytes."""
-        mac, total = hmac.new(self.key, str(kept).encode(), sha256), 0
-        waiting = [kept]
+        mac, total = hmac.new(self.key, str(path).encode(), sha256), 0
+        waiting = [path]
         while waiting:
             with os.scandir(waiting.pop()) as entries:
                 for entry in sorted(entries, key=lambda each: each.name):
@@ -123,10 +123,10 @@ class Store:
                     total += max(about.st_size, _LEAST_BYTES)
         return mac.hexdigest(), total
 
-    def _remove(self, kept: Path) -> None:
+    def _remove(self, path: Path) -> None:
         for ending in (".seal", ".bytes"):
-            _beside(kept, ending).unlink(missing_ok=True)
-        remove_tree(kept)
+            _beside(path, ending).unlink(missing_ok=True)
+        remove_tree(path)
 
     def _remove_oldest(self, folder: Path, most_bytes: int) -> None:
         by_age = sorted(folder.glob("*.bytes"), key=lambda path: path.stat().st_mtime, reverse=True)

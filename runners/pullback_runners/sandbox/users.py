@@ -39,8 +39,8 @@ class BuildUser:
                 f"--build-user {name}: only root can start processes of another user; start the agent as root"
             )
         try:
-            found = pwd.getpwuid(int(name)) if name.isdecimal() else pwd.getpwnam(name)
-            uid, gid, groups = found.pw_uid, found.pw_gid, os.getgrouplist(found.pw_name, found.pw_gid)
+            result = pwd.getpwuid(int(name)) if name.isdecimal() else pwd.getpwnam(name)
+            uid, gid, groups = result.pw_uid, result.pw_gid, os.getgrouplist(result.pw_name, result.pw_gid)
         except (KeyError, OverflowError) as error:
             if not name.isdecimal():
                 raise UsageError(
@@ -82,9 +82,9 @@ class BuildUser:
 def held_user(name: str) -> Iterator[BuildUser]:
     """The user with a name, reserved for this agent; UsageError says why it cannot be used."""
     user = BuildUser.named(name)
-    with ExitStack() as held:
+    with ExitStack() as stack:
         try:
-            lock = held.enter_context((_LOCKS / f"pullback-build-user-{user.uid}.lock").open("a"))
+            lock = stack.enter_context((_LOCKS / f"pullback-build-user-{user.uid}.lock").open("a"))
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise UsageError(

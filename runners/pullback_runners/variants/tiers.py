@@ -24,9 +24,9 @@ def listing_of(page: str) -> list[str]:
     """The program and its memory out of the page that a plan explains itself by, line by line."""
     lines = page.splitlines()
     start = next((number for number, line in enumerate(lines) if line == "# program"), len(lines))
-    kept = lines[start : start + MOST_LINES]
-    left = len(lines) - start - len(kept)
-    return [*kept, f"and {left} lines more"] if left else kept
+    remaining = lines[start : start + MOST_LINES]
+    left = len(lines) - start - len(remaining)
+    return [*remaining, f"and {left} lines more"] if left else remaining
 
 
 @contextmanager

@@ -14,7 +14,13 @@ from pullback_runners.workloads.registry import (
     load_workload_file,
     workload,
 )
-from pullback_runners.workloads.selection import Choice, Offer, choose_cases, load_workload_files, select_cases
+from pullback_runners.workloads.selection import (
+    AvailableVariants,
+    Choice,
+    choose_cases,
+    load_workload_files,
+    select_cases,
+)
 
 __all__ = [
     "CPU",
@@ -23,10 +29,10 @@ __all__ = [
     "FIX_IT",
     "TIERS",
     "UNFUSED",
+    "AvailableVariants",
     "Case",
     "Choice",
     "Inputs",
-    "Offer",
     "ValueAndGradients",
     "Workload",
     "choose_cases",

@@ -40,7 +40,7 @@ def select_cases(suite: str, patterns: Sequence[str] = (), device: str = CPU) ->
 
 
 @dataclass(frozen=True)
-class Offer:
+class AvailableVariants:
     """The ways to measure a workload: its NumPy form in tiers, variants of its own, and the one that is the baseline."""
 
     sentence: str
@@ -63,7 +63,7 @@ class Choice:
     cases: list[Case]
     files: list[Path]
     refused: list[str]
-    offers: dict[str, Offer]
+    offers: dict[str, AvailableVariants]
     """The ways to measure each workload of the cases, by its name."""
 
 
@@ -92,7 +92,7 @@ def choose_cases(
     cases = [case for case in known if case.name in chosen]
     wanted = {case.workload for case in cases}
     offers = {
-        each.name: Offer(
+        each.name: AvailableVariants(
             each.sentence, each.is_foreign, each.has_numpy, tuple(each.variants), each.baseline, digests_of(each)
         )
         for each in known_workloads()

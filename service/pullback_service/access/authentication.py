@@ -127,8 +127,8 @@ class Authenticator:
 
     def known(self, headers: Mapping[bytes, bytes]) -> bytes | None:
         """The credentials of a request, as a digest, if they named a caller within the last hour."""
-        shown = _shown(headers)
-        return shown if shown in self._known else None
+        credential = _shown(headers)
+        return credential if credential in self._known else None
 
     def _is_one_guess_too_many(self, request: Request) -> bool:
         """True if it takes a look into the database to know the caller, and the address has none left."""
@@ -245,8 +245,8 @@ KnownGate = Annotated[Authenticator, instance_of(Authenticator)]
 
 def enrolment_code_of(request: Request) -> int | None:
     """The id of the enrolment code a request came with instead of a token."""
-    found = getattr(request.state, "enrolment_code_id", None)
-    return found if isinstance(found, int) else None
+    result = getattr(request.state, "enrolment_code_id", None)
+    return result if isinstance(result, int) else None
 
 
 def address_of(request: Request) -> str | None:

@@ -25,7 +25,7 @@ from pullback_service.statements import Query
 
 
 @dataclass(frozen=True, slots=True)
-class SeenAgent:
+class AgentStatus:
     """An agent with its machine's name, whether it was heard of lately, and what it is doing."""
 
     agent: Agent
@@ -71,13 +71,13 @@ async def enroll(session: AsyncSession, machine_id: MachineId, name: str, labels
     async with seeing_all_projects(session):  # agents and tokens of other projects as well
         await statements.run(session, _LOCK_MACHINE, values)
         await statements.run(session, _MOVE, values)
-        found = await statements.row(session, _ENROLL, values)
-    if found is None:
+        row = await statements.row(session, _ENROLL, values)
+    if row is None:
         raise ForbiddenError(
             f"This machine has agents of other projects, or agent {name!r} here has another token that is valid: enrol with a code for "
             "all projects (`pullback token enroll` without --project), or revoke their tokens first (`pullback token revoke`)."
         )
-    return AgentId(found[0])
+    return AgentId(row[0])
 
 
 def _token_of(caller: Caller | None) -> TokenId | None:
@@ -151,43 +151,43 @@ SELECT told.labels, a.machine_id, m.accepts,
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class AgentWork:
     """The abilities of an agent, and whether anything waits that makes a claim worthwhile."""
 
     abilities: Abilities
     promising: bool
 
 
-async def look_for_work(
+async def find_work(
     session: AsyncSession,
     agent_id: AgentId,
     labels: Mapping[str, Any] | None,
     kinds: Sequence[str],
-    told: AgentState = AgentState(),
-) -> Look:
+    state: AgentState = AgentState(),
+) -> AgentWork:
     """See whether there may be work for an agent, and write down now and then that it asked, and what it says of itself.
 
     Locks nothing that others wait for, so that an agent which finds nothing costs one statement.
     Index: pk_agent, pk_machine, uq_attempt_machine_active, ix_job_queue.
     """
     offered = None if labels is None else orjson.dumps(labels).decode()
-    values = {**_note_values(session, agent_id, told), "labels": offered, "kinds": list(kinds)}
-    found = await statements.row(session, _LOOK, values)
-    if found is None:
+    values = {**_note_values(session, agent_id, state), "labels": offered, "kinds": list(kinds)}
+    row = await statements.row(session, _LOOK, values)
+    if row is None:
         raise _unknown(agent_id)
-    known, machine_id, accepts, promising = found
+    known, machine_id, accepts, promising = row
     caller = caller_of(session)
     projects = None if caller is None else caller.projects
     abilities = Abilities(known, frozenset(kinds), machine_id, accepts, projects)
-    return Look(abilities, promising and told.refuses is None)
+    return AgentWork(abilities, promising and state.refuses is None)
 
 
-async def note_at_work(session: AsyncSession, agent_id: AgentId, told: AgentState) -> None:
+async def note_at_work(session: AsyncSession, agent_id: AgentId, state: AgentState) -> None:
     """Write down now and then that an agent is at work, and what it has not delivered. Index: pk_agent."""
-    await statements.run(session, _NOTE, _note_values(session, agent_id, told))
+    await statements.run(session, _NOTE, _note_values(session, agent_id, state))
 
 
-def _note_values(session: AsyncSession, agent_id: AgentId, told: AgentState) -> dict[str, Any]:
+def _note_values(session: AsyncSession, agent_id: AgentId, state: AgentState) -> dict[str, Any]:
     """An agent's own token speaks for it, an administrator's for the agents of its projects, others for those that they enrolled."""
     caller = caller_of(session)
     projects = None if caller is None or caller.agent_id is not None else caller.projects
@@ -195,9 +195,9 @@ def _note_values(session: AsyncSession, agent_id: AgentId, told: AgentState) -> 
         "projects": None if projects is None else list(projects),
         "token": _token_of(caller),
         "agent": agent_id,
-        "waiting": told.waiting,
-        "bytes": told.bytes,
-        "refuses": told.refuses,
+        "waiting": state.waiting,
+        "bytes": state.bytes,
+        "refuses": state.refuses,
         "seen_again_after_s": SEEN_AGAIN_AFTER_S,
     }
 
@@ -206,12 +206,12 @@ def _unknown(agent_id: AgentId) -> NotFoundError:
     return NotFoundError(f"There is no agent {agent_id}: enrol it with POST /api/v1/agents/enroll.")
 
 
-async def list_agents(session: AsyncSession, *, after_id: int | None, limit: int) -> Sequence[SeenAgent]:
+async def list_agents(session: AsyncSession, *, after_id: int | None, limit: int) -> Sequence[AgentStatus]:
     """Agents in the order of their enrolment. Index: pk_agent, uq_attempt_machine_active."""
     statement = _seen().limit(limit)
     if after_id is not None:
         statement = statement.where(Agent.id > after_id)
-    return [SeenAgent(*row) for row in await session.execute(statement)]
+    return [AgentStatus(*row) for row in await session.execute(statement)]
 
 
 class FleetCounts(NamedTuple):
@@ -247,9 +247,9 @@ async def agent_names(session: AsyncSession, agent_ids: Collection[AgentId]) -> 
     return {AgentId(row.id): row.name for row in rows}
 
 
-async def agents_on(session: AsyncSession, machine_id: MachineId) -> Sequence[SeenAgent]:
+async def agents_on(session: AsyncSession, machine_id: MachineId) -> Sequence[AgentStatus]:
     """The agents of one machine. Index: uq_agent_machine_id_name."""
-    return [SeenAgent(*row) for row in await session.execute(_seen().where(Agent.machine_id == machine_id))]
+    return [AgentStatus(*row) for row in await session.execute(_seen().where(Agent.machine_id == machine_id))]
 
 
 def _seen() -> Select[Agent, str, bool, int | None, datetime | None, str | None, dict[str, Any] | None]:

@@ -19,12 +19,12 @@ def widest_gap_first(places: int, known: Collection[int]) -> Iterator[int]:
     After k of them no gap is wider than about n / k, so a change shows between ever closer commits, as in a bisection
     whose question is not known yet.
     """
-    found = set(known)
+    measured = set(known)
     for end in (places - 1, 0):
-        if places and end not in found:
-            found.add(end)
+        if places and end not in measured:
+            measured.add(end)
             yield end
-    gaps = [(older - newer, -newer) for older, newer in pairwise(sorted(found))]
+    gaps = [(older - newer, -newer) for older, newer in pairwise(sorted(measured))]
     heapify(gaps)
     while gaps:
         negative_width, negative_newer = heappop(gaps)

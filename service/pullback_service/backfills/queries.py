@@ -57,21 +57,21 @@ class Backfill:
     chosen: Sequence[MissingCommit]
 
 
-async def backfill(session: AsyncSession, project_id: ProjectId, wanted: BackfillPolicy, *, dry_run: bool) -> Backfill:
+async def backfill(session: AsyncSession, project_id: ProjectId, policy: BackfillPolicy, *, dry_run: bool) -> Backfill:
     """Queue jobs for missing commits, as many as there is room for. Index: pk_branch_commit, ix_job_commit."""
     if not dry_run:
         await _take_turns(session, project_id)
-    commits = await _commits_of(session, project_id, wanted)
-    known = await _known(session, project_id, wanted, [commit.id for commit in commits])
-    under_way = await _under_way(session, project_id, wanted)
-    choose = newest_first if wanted.order == "newest" else widest_gap_first
+    commits = await _commits_of(session, project_id, policy)
+    known = await _known(session, project_id, policy, [commit.id for commit in commits])
+    under_way = await _under_way(session, project_id, policy)
+    choose = newest_first if policy.order == "newest" else widest_gap_first
     done = {place for place, commit in enumerate(commits) if commit.id in known}
-    fresh = range(len(commits) - 1, max(done, default=len(commits)), -1)[: wanted.limit]
+    fresh = range(len(commits) - 1, max(done, default=len(commits)), -1)[: policy.limit]
     history = choose(len(commits), done.union(fresh))
-    places = [*fresh, *islice(history, max(wanted.limit - under_way - len(fresh), 0))]
+    places = [*fresh, *islice(history, max(policy.limit - under_way - len(fresh), 0))]
     chosen = [commits[place] for place in places]
     missing = len(commits) - len(done)
-    made = {} if dry_run else await _queue(session, project_id, wanted, chosen, fresh=len(fresh))
+    made = {} if dry_run else await _queue(session, project_id, policy, chosen, fresh=len(fresh))
     return Backfill(
         looked_at=len(commits),
         missing=missing,
@@ -99,27 +99,27 @@ async def _take_turns(session: AsyncSession, project_id: ProjectId) -> None:
     await session.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"backfill {project_id}", 0))))
 
 
-async def _commits_of(session: AsyncSession, project_id: ProjectId, wanted: BackfillPolicy) -> list[MissingCommit]:
+async def _commits_of(session: AsyncSession, project_id: ProjectId, policy: BackfillPolicy) -> list[MissingCommit]:
     """The newest commits of the branch, oldest first. Index: uq_branch_project_id_name, pk_branch_commit."""
     branch_id = await session.scalar(
-        select(Branch.id).where(Branch.project_id == project_id, Branch.name == wanted.branch)
+        select(Branch.id).where(Branch.project_id == project_id, Branch.name == policy.branch)
     )
     if branch_id is None:
         raise NotFoundError(
-            f"This project has no branch {wanted.branch!r}: check the name, or send its history with `pullback log`."
+            f"This project has no branch {policy.branch!r}: check the name, or send its history with `pullback log`."
         )
     rows = await session.execute(
         select(Commit.id, Commit.sha, Commit.title, BranchCommit.position)
         .join(Commit, Commit.id == BranchCommit.commit_id)
         .where(BranchCommit.branch_id == branch_id)
         .order_by(BranchCommit.position.desc())
-        .limit(wanted.depth)
+        .limit(policy.depth)
     )
     return [MissingCommit(CommitId(row.id), row.sha, row.title, row.position) for row in rows][::-1]
 
 
 async def _known(
-    session: AsyncSession, project_id: ProjectId, wanted: BackfillPolicy, commit_ids: Sequence[int]
+    session: AsyncSession, project_id: ProjectId, policy: BackfillPolicy, commit_ids: Sequence[int]
 ) -> set[int]:
     """Commits that need no job. Index: ix_job_commit; ix_report_commit_id, ix_point_report_id."""
     known = set(
@@ -127,16 +127,16 @@ async def _known(
             select(Job.commit_id).where(
                 Job.project_id == project_id,
                 Job.commit_id == func.any(list(commit_ids)),
-                Job.suite == wanted.suite,
+                Job.suite == policy.suite,
                 Job.kind == KIND,
-                column_with_device(Job.requires) == with_device(wanted.requires),
+                column_with_device(Job.requires) == with_device(policy.requires),
                 Job.machine_id.is_(None),
             )
         )
     )
-    if ":" in wanted.suite:
+    if ":" in policy.suite:
         return known  # a part of a suite: reports name the suite alone, so only jobs tell
-    device = device_of(wanted.requires)
+    device = device_of(policy.requires)
     measured = (
         select(Point.id)
         .join(Series, Series.id == Point.series_id)
@@ -145,7 +145,7 @@ async def _known(
     )
     uploaded = select(Report.commit_id).where(
         Report.commit_id == func.any(list(commit_ids)),
-        Report.suite == wanted.suite,
+        Report.suite == policy.suite,
         Report.job_id.is_(None),
         Report.points > 0,
         measured.exists(),
@@ -153,39 +153,39 @@ async def _known(
     return known | set(await session.scalars(uploaded))
 
 
-async def _under_way(session: AsyncSession, project_id: ProjectId, wanted: BackfillPolicy) -> int:
+async def _under_way(session: AsyncSession, project_id: ProjectId, policy: BackfillPolicy) -> int:
     """Jobs of this backfill that wait or run. Index: ix_job_state."""
     counted = await session.scalar(
         select(func.count()).where(
             Job.state.in_(UNFINISHED),
             Job.origin == "backfill",
             Job.project_id == project_id,
-            Job.suite == wanted.suite,
-            column_with_device(Job.requires) == with_device(wanted.requires),
+            Job.suite == policy.suite,
+            column_with_device(Job.requires) == with_device(policy.requires),
         )
     )
     return counted or 0
 
 
 async def _queue(
-    session: AsyncSession, project_id: ProjectId, wanted: BackfillPolicy, chosen: Sequence[MissingCommit], *, fresh: int
+    session: AsyncSession, project_id: ProjectId, policy: BackfillPolicy, chosen: Sequence[MissingCommit], *, fresh: int
 ) -> dict[int, int]:
     """Jobs by their commits, of which the first so many are `fresh`; one that somebody else asked for meanwhile is left out."""
     for commit_id in sorted(commit.id for commit in chosen):  # one order for everybody
-        await take_turns(session, commit_id, KIND, wanted.suite)
-    taken = await _known(session, project_id, wanted, [commit.id for commit in chosen])
+        await take_turns(session, commit_id, KIND, policy.suite)
+    taken = await _known(session, project_id, policy, [commit.id for commit in chosen])
     # First come those chosen first: within a priority the older job is given out.
     jobs = [
         Job(
             project_id=project_id,
             commit_id=commit.id,
-            suite=wanted.suite,
+            suite=policy.suite,
             kind=KIND,
-            priority=min(wanted.priority + FRESH_BEFORE_BACKFILL, HIGHEST_PRIORITY)
+            priority=min(policy.priority + FRESH_BEFORE_BACKFILL, HIGHEST_PRIORITY)
             if place < fresh
-            else wanted.priority,
-            requires=dict(wanted.requires),
-            timeout_s=wanted.timeout_s,
+            else policy.priority,
+            requires=dict(policy.requires),
+            timeout_s=policy.timeout_s,
             origin="backfill",
             asked_by=name_of_caller(session),
         )

@@ -202,10 +202,10 @@ async def pin_chart(session: AsyncSession, caller: Caller, board_id: UUID, pin: 
 
 async def chart_by_id(session: AsyncSession, board_id: UUID, chart_id: int) -> StoredChart:
     """A chart of a board."""
-    found = next((each for each in await charts_of(session, board_id) if each.chart.id == chart_id), None)
-    if found is None:
+    result = next((each for each in await charts_of(session, board_id) if each.chart.id == chart_id), None)
+    if result is None:
         raise NotFoundError(f"There is no chart {chart_id} on board {board_id}: it may have been removed.")
-    return found
+    return result
 
 
 async def retitle_chart(
@@ -252,9 +252,11 @@ async def changeable_board(session: AsyncSession, caller: Caller, board_id: UUID
 
 
 def _select() -> Select[Board, str | None, int]:
-    held = select(func.count(BoardChart.id)).where(BoardChart.board_id == Board.id).correlate(Board).scalar_subquery()
+    chart_count = (
+        select(func.count(BoardChart.id)).where(BoardChart.board_id == Board.id).correlate(Board).scalar_subquery()
+    )
     return (
-        select(Board, Project.name, held)
+        select(Board, Project.name, chart_count)
         .join(Project, Project.id == Board.project_id, isouter=True)
         .execution_options(populate_existing=True)
     )

@@ -31,7 +31,7 @@ async def over_budget(session: AsyncSession, project_id: ProjectId, base_id: int
     rules = [rule for rule in await rules_of(session, project_id) if rule.budget is not None]
     if not rules:
         return []
-    found = []
+    results = []
     rows = await statements.rows(session, _READINGS, {"base": base_id, "head": head_id})
     for row in rows:
         series, (variant_kind, unit, workload, case, device, machine), head, base = (
@@ -49,7 +49,7 @@ async def over_budget(session: AsyncSession, project_id: ProjectId, base_id: int
         before = None if base[0] is None else spent_of(budgeted, base_id, *base)
         if spent is None or not spent.is_over or (before is not None and before.is_over):
             continue
-        found.append(
+        results.append(
             Finding(
                 kind="budget",
                 case=case,
@@ -66,4 +66,4 @@ async def over_budget(session: AsyncSession, project_id: ProjectId, base_id: int
                 reason=f"{in_words(budgeted, spent.value)} (rule {rule.place + 1} of pullback.toml)",
             )
         )
-    return found
+    return results

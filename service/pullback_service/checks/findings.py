@@ -9,13 +9,13 @@ from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
-from pullback_service.claims import UNWATCHED
-from pullback_service.comparisons.grounds import FailureReason
+from pullback_service.comparisons.judgement_inputs import FailureReason
 from pullback_service.comparisons.judgements import Outcomes
 from pullback_service.comparisons.judging import Evidence, Outcome
 from pullback_service.comparisons.vectorized_judging import EVIDENCE_CODE_OF, UNPAIRED_CODES, Flags
 from pullback_service.models.reports import WRONG_GRADIENT
 from pullback_service.ratio import NO_RATIO, Ratio
+from pullback_service.uploaded_claims import UNWATCHED
 
 FindingKind: TypeAlias = Literal[
     "wrong-gradient", "regression", "missing", "likely", "ambiguous", "budget", "better", "likely-better"
@@ -68,35 +68,35 @@ class Finding:
     elsewhere: Sequence[OtherMachineOutcome] = ()
 
 
-def is_deciding(found: Outcomes) -> Flags:
+def is_deciding(outcomes: Outcomes) -> Flags:
     """Flags of the series that a check fails for: not those whose counts change with any line of Python, as in `pullback compare`."""
-    return found.of_shapes([shape.metric not in UNWATCHED for shape in found.shapes])
+    return outcomes.of_shapes([shape.metric not in UNWATCHED for shape in outcomes.shapes])
 
 
-def flags_of(found: Outcomes) -> Mapping[FindingKind, Flags]:
+def flags_of(outcomes: Outcomes) -> Mapping[FindingKind, Flags]:
     """Flags of series that changed, or stayed ambiguous although they were counted or measured in turns."""
-    deciding, in_turns = is_deciding(found), np.isin(found.evidence, _IN_TURNS)
+    deciding, in_turns = is_deciding(outcomes), np.isin(outcomes.evidence, _IN_TURNS)
     return {
-        "regression": found.trending("worse") & ~found.having("failed") & deciding,
-        "likely": found.trending("likely_worse") & deciding,
-        "ambiguous": found.having("ambiguous") & in_turns & deciding,
-        "better": found.trending("better") & deciding,
-        "likely-better": found.trending("likely_better") & deciding,
+        "regression": outcomes.trending("worse") & ~outcomes.having("failed") & deciding,
+        "likely": outcomes.trending("likely_worse") & deciding,
+        "ambiguous": outcomes.having("ambiguous") & in_turns & deciding,
+        "better": outcomes.trending("better") & deciding,
+        "likely-better": outcomes.trending("likely_better") & deciding,
     }
 
 
-def not_in_turns(found: Outcomes, cases: Collection[int], external: str) -> Flags:
+def not_in_turns(outcomes: Outcomes, cases: Collection[int], external: str) -> Flags:
     """Flags of series that agents could measure in turns and nobody has, on whichever machine.
 
     They are there at both commits, and were measured at different times, or at levels that do not compare.
     """
-    apart: Flags = np.isin(found.evidence, UNPAIRED_CODES) | found.having("not_comparable")
-    apart &= found.has_reference & found.has_candidate & is_deciding(found)
-    apart &= found.of_shapes([shape.kind != external for shape in found.shapes])
-    apart &= np.isin(found.case_id, list(cases))
-    paired = np.isin(found.evidence, _IN_TURNS)
-    known = {_apart_from_machine(key) for key, has in zip(found.named(), paired.tolist(), strict=True) if has}
-    nowhere: Flags = np.array([_apart_from_machine(key) not in known for key in found.named()], bool)
+    apart: Flags = np.isin(outcomes.evidence, UNPAIRED_CODES) | outcomes.having("not_comparable")
+    apart &= outcomes.has_reference & outcomes.has_candidate & is_deciding(outcomes)
+    apart &= outcomes.of_shapes([shape.kind != external for shape in outcomes.shapes])
+    apart &= np.isin(outcomes.case_id, list(cases))
+    paired = np.isin(outcomes.evidence, _IN_TURNS)
+    known = {_apart_from_machine(key) for key, has in zip(outcomes.named(), paired.tolist(), strict=True) if has}
+    nowhere: Flags = np.array([_apart_from_machine(key) not in known for key in outcomes.named()], bool)
     return apart & nowhere
 
 
@@ -111,12 +111,12 @@ class ComparableCounts(NamedTuple):
     absent: int = 0
 
 
-def comparable(found: Outcomes) -> ComparableCounts:
+def comparable(outcomes: Outcomes) -> ComparableCounts:
     """The counts of what compares and what does not."""
-    found = found[is_deciding(found)]
+    outcomes = outcomes[is_deciding(outcomes)]
     at_base, at_head, compared = (
-        {_apart_from_machine(key) for key in found[which].named()}
-        for which in (found.has_reference, found.has_candidate, ~found.having("not_comparable"))
+        {_apart_from_machine(key) for key in outcomes[which].named()}
+        for which in (outcomes.has_reference, outcomes.has_candidate, ~outcomes.having("not_comparable"))
     )
     return ComparableCounts(
         len(at_base & compared), len((at_base & at_head) - compared), len(at_base - at_head - compared)
@@ -128,20 +128,20 @@ def _apart_from_machine(key: tuple[int, int, str, str]) -> tuple[int, str, str]:
     return case_id, variant, metric
 
 
-def gone(found: Outcomes) -> Collection[Measurement]:
+def gone(outcomes: Outcomes) -> Collection[Measurement]:
     """The variants of cases that the base has and the head has not, in no metric."""
-    at_base = _measurements(found, found.has_reference & found.having("not_comparable"))
-    at_head = _measurements(found, found.has_candidate | ~found.having("not_comparable"))
+    at_base = _measurements(outcomes, outcomes.has_reference & outcomes.having("not_comparable"))
+    at_head = _measurements(outcomes, outcomes.has_candidate | ~outcomes.having("not_comparable"))
     return at_base - at_head
 
 
-def failed(found: Outcomes) -> Collection[Measurement]:
+def failed(outcomes: Outcomes) -> Collection[Measurement]:
     """The variants of cases that ran at the base and failed at the head, as the comparison says."""
-    return _measurements(found, found.having("failed"))
+    return _measurements(outcomes, outcomes.having("failed"))
 
 
-def _measurements(found: Outcomes, which: Flags) -> set[Measurement]:
-    return {(case_id, machine_id, variant) for case_id, machine_id, variant, _ in found[which].named()}
+def _measurements(outcomes: Outcomes, which: Flags) -> set[Measurement]:
+    return {(case_id, machine_id, variant) for case_id, machine_id, variant, _ in outcomes[which].named()}
 
 
 def wrong_gradients(

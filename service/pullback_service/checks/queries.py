@@ -33,8 +33,8 @@ from pullback_service.commits.queries import commit_by_sha, find_merge_base, par
 from pullback_service.commits.ref_names import NamedCommit, named_commit, nearest_measured
 from pullback_service.commits.trunk import trunk_of
 from pullback_service.comparisons import queries as comparing
+from pullback_service.comparisons.compared_commits import uncertainty
 from pullback_service.comparisons.judgements import NO_SERIES, Outcomes
-from pullback_service.comparisons.pairs import uncertainty
 from pullback_service.comparisons.queries import CommitComparison, Names, SeriesDetail
 from pullback_service.comparisons.vectorized_judging import EVIDENCE, OUTCOMES
 from pullback_service.errors import FieldError, NotFoundError
@@ -151,19 +151,19 @@ async def check(session: AsyncSession, project: str, head: str, base: str | None
             notes=merge.notes,
         )
     judged = await comparing.compare(session, merge.base, candidate.commit, SeriesChoice(project=project))
-    found = judged.outcomes
-    failing = list(wrong_gradients(judged.grounds.failures, merge.base.id, candidate.commit.id))
+    outcomes = judged.outcomes
+    failing = list(wrong_gradients(judged.inputs.failures, merge.base.id, candidate.commit.id))
     async with statements.together(session) as ask:
         named = comparing.names_by_id(
             ask,
-            {*found.case_id.tolist(), *(case_id for case_id, *_ in failing)},
-            {*found.machine_id.tolist(), *(machine_id for _, machine_id, *_ in failing)},
+            {*outcomes.case_id.tolist(), *(case_id for case_id, *_ in failing)},
+            {*outcomes.machine_id.tolist(), *(machine_id for _, machine_id, *_ in failing)},
         )
     names = named()
     equal_code = _is_equal_code(judged)
     findings, counts = await _findings(session, project_id, judged, names, failing)
-    compares = ComparableCounts() if equal_code else comparable(found)
-    lacks = await _lacks(session, project_id, merge.base, candidate.commit, found, names, against)
+    compares = ComparableCounts() if equal_code else comparable(outcomes)
+    lacks = await _lacks(session, project_id, merge.base, candidate.commit, outcomes, names, against)
     lacks = lacks or [*_too_little(compares, merge.base, candidate.commit)]
     jobs = await _jobs(session, project, candidate.commit, merge.base)
     asked_for = {
@@ -172,8 +172,12 @@ async def check(session: AsyncSession, project: str, head: str, base: str | None
         if _is_named(each.label, each.workload, measure.cases)
     }
     devices &= set(asked_for.values()) or {CPU}
-    of_variants = found.of_shapes([not measure.variants or shape.variant in measure.variants for shape in found.shapes])
-    apart = found[not_in_turns(found, asked_for, EXTERNAL) & of_variants].case_id.tolist() if not equal_code else []
+    of_variants = outcomes.of_shapes(
+        [not measure.variants or shape.variant in measure.variants for shape in outcomes.shapes]
+    )
+    apart = (
+        outcomes[not_in_turns(outcomes, asked_for, EXTERNAL) & of_variants].case_id.tolist() if not equal_code else []
+    )
     apart_on = {asked_for[case_id] for case_id in apart}
     return CheckResult(
         project=stored.name,
@@ -203,8 +207,8 @@ async def _named(session: AsyncSession, project_id: ProjectId, name: str, *, whe
     try:
         return await named_commit(session, project_id, name, where=where, measured=False)
     except NotFoundError as error:
-        told = FieldError(path=f"query.{where}", message=error.detail)
-        raise NotFoundError(error.detail, errors=[told], missing=error.missing) from error
+        field_error = FieldError(path=f"query.{where}", message=error.detail)
+        raise NotFoundError(error.detail, errors=[field_error], missing=error.missing) from error
 
 
 async def _merge_base(
@@ -213,16 +217,16 @@ async def _merge_base(
     """The merge base of both; of a commit that is on the base already, its first parent."""
     head, other = candidate.commit, named.commit
     called = named.branch or other.sha
-    found = await find_merge_base(session, project_id, other.sha, head.sha)
-    if found.sha is None:
+    merge_base = await find_merge_base(session, project_id, other.sha, head.sha)
+    if merge_base.sha is None:
         return _MergeBase(
             lacks=[
                 f"No common ancestor of {called!r} and {head.sha} is known: send the history of both with `pullback log`."
             ]
         )
-    if found.sha != head.sha:
+    if merge_base.sha != head.sha:
         return _MergeBase(
-            await commit_by_sha(session, project_id, found.sha), named.branch, notes=[*uncertainty(found)]
+            await commit_by_sha(session, project_id, merge_base.sha), named.branch, notes=[*uncertainty(merge_base)]
         )
     note = f"Commit {head.sha} is on {called!r} already, so it is compared with its first parent."
     parents = (await parents_of(session, [head.id])).get(head.id, [])
@@ -236,8 +240,8 @@ async def _merge_base(
 
 def _is_equal_code(judged: CommitComparison) -> bool:
     """True if all that was measured at both commits is of the same files."""
-    found = judged.outcomes
-    return judged.equal_code == int((found.has_reference & found.has_candidate).sum()) > 0
+    outcomes = judged.outcomes
+    return judged.equal_code == int((outcomes.has_reference & outcomes.has_candidate).sum()) > 0
 
 
 async def _findings(
@@ -248,9 +252,9 @@ async def _findings(
     failing: Sequence[tuple[int, int, str | None, str]],
 ) -> tuple[Sequence[Finding], Mapping[FindingKind, int]]:
     """The findings, the gravest first and of each kind the largest, up to so many; and how many there are of each kind."""
-    found = judged.outcomes
+    outcomes = judged.outcomes
     wrong = {(case_id, machine_id, variant) for case_id, machine_id, variant, _ in failing}
-    told: dict[FindingKind, list[Finding]] = {
+    findings: dict[FindingKind, list[Finding]] = {
         "wrong-gradient": [
             _whole("wrong-gradient", names, (case_id, machine_id, variant), message)
             for case_id, machine_id, variant, message in failing
@@ -262,15 +266,15 @@ async def _findings(
         ],
         "budget": list(await over_budget(session, project_id, judged.reference_id, judged.candidate_id)),
     }
-    counts: dict[FindingKind, int] = {kind: len(of_kind) for kind, of_kind in told.items()}
-    others = _others(found, names)
-    for kind, flags in flags_of(found).items():
-        shown = await comparing.show(session, judged, found[flags][:MOST_FINDINGS])
+    counts: dict[FindingKind, int] = {kind: len(of_kind) for kind, of_kind in findings.items()}
+    others = _others(outcomes, names)
+    for kind, flags in flags_of(outcomes).items():
+        details = await comparing.show(session, judged, outcomes[flags][:MOST_FINDINGS])
         # No difference between equal files is the commit's, and nobody has to decide about it.
-        kept = [each for each in shown if not (kind == "ambiguous" and each.compared.is_equal_code)]
-        told[kind] = [_changed(kind, each, others) for each in kept]
-        counts[kind] = int(flags.sum()) - (len(shown) - len(kept))
-    return [finding for kind in KINDS for finding in told[kind]][:MOST_FINDINGS], counts
+        kept = [each for each in details if not (kind == "ambiguous" and each.compared.is_equal_code)]
+        findings[kind] = [_changed(kind, each, others) for each in kept]
+        counts[kind] = int(flags.sum()) - (len(details) - len(kept))
+    return [finding for kind in KINDS for finding in findings[kind]][:MOST_FINDINGS], counts
 
 
 def _whole(kind: FindingKind, names: Names, measurement: tuple[int, int, str | None], reason: str) -> Finding:
@@ -282,19 +286,19 @@ def _whole(kind: FindingKind, names: Names, measurement: tuple[int, int, str | N
 
 def _changed(
     kind: FindingKind,
-    shown: SeriesDetail,
+    detail: SeriesDetail,
     others: Mapping[tuple[int, str, str], Sequence[tuple[int, OtherMachineOutcome]]],
 ) -> Finding:
-    compared, judgement = shown.compared, shown.compared.judgement
+    compared, judgement = detail.compared, detail.compared.judgement
     case_id, machine_id, variant, metric = compared.key
     return Finding(
         kind=kind,
-        case=shown.case.label,
-        workload=shown.case.workload,
-        device=shown.case.device,
+        case=detail.case.label,
+        workload=detail.case.workload,
+        device=detail.case.device,
         variant=variant,
         variant_kind=compared.kind,
-        machine=shown.machine.name,
+        machine=detail.machine.name,
         metric=metric,
         unit=compared.unit,
         direction="bigger" if compared.bigger_is_better else "smaller",
@@ -313,17 +317,19 @@ def _changed(
     )
 
 
-def _others(found: Outcomes, names: Names) -> Mapping[tuple[int, str, str], Sequence[tuple[int, OtherMachineOutcome]]]:
+def _others(
+    outcomes: Outcomes, names: Names
+) -> Mapping[tuple[int, str, str], Sequence[tuple[int, OtherMachineOutcome]]]:
     """The judgements of each case, variant and metric, by machine, where there are several machines."""
     if len(names.machines) < 2:
         return {}
-    told: dict[tuple[int, str, str], list[tuple[int, OtherMachineOutcome]]] = {}
-    codes = zip(found.named(), found.outcome.tolist(), found.evidence.tolist(), strict=True)
+    by_series: dict[tuple[int, str, str], list[tuple[int, OtherMachineOutcome]]] = {}
+    codes = zip(outcomes.named(), outcomes.outcome.tolist(), outcomes.evidence.tolist(), strict=True)
     for (case_id, machine_id, variant, metric), outcome, evidence in codes:
         if OUTCOMES[outcome] != "not_comparable":
             said = OtherMachineOutcome(names.machines[machine_id].name, OUTCOMES[outcome], EVIDENCE[evidence])
-            told.setdefault((case_id, variant, metric), []).append((machine_id, said))
-    return told
+            by_series.setdefault((case_id, variant, metric), []).append((machine_id, said))
+    return by_series
 
 
 async def _missing(session: AsyncSession, judged: CommitComparison) -> Mapping[Measurement, str]:
@@ -331,27 +337,27 @@ async def _missing(session: AsyncSession, judged: CommitComparison) -> Mapping[M
 
     Index: ix_point_commit_id_series_id, ix_report_commit_id.
     """
-    told: dict[Measurement, str] = {}
+    reasons: dict[Measurement, str] = {}
     for case_id, machine_id, variant in failed(judged.outcomes):
         key = (case_id, machine_id, variant, "")
-        failure, _ = judged.grounds.failures_of(key, judged.reference_id, judged.candidate_id)
+        failure, _ = judged.inputs.failures_of(key, judged.reference_id, judged.candidate_id)
         if failure is None or not failure.message.startswith(OF_THE_REFERENCE):
             reason = "It failed when both were compared." if failure is None else failure.message
-            told[case_id, machine_id, variant] = reason
-    absent = set(gone(judged.outcomes)) - set(told)
+            reasons[case_id, machine_id, variant] = reason
+    absent = set(gone(judged.outcomes)) - set(reasons)
     if absent:
-        found = judged.outcomes
+        outcomes = judged.outcomes
         series = [
             series_id
             for (case_id, machine_id, variant, _), series_id in zip(
-                found.named(), found.reference_series_id.tolist(), strict=True
+                outcomes.named(), outcomes.reference_series_id.tolist(), strict=True
             )
             if series_id != NO_SERIES and (case_id, machine_id, variant) in absent
         ]
         values = {"base": judged.reference_id, "head": judged.candidate_id, "series": series}
         for case_id, machine_id, variant in await statements.rows(session, _MEASURED_ALIKE, values):
-            told[case_id, machine_id, variant] = "The same suite ran on this machine without it."
-    return told
+            reasons[case_id, machine_id, variant] = "The same suite ran on this machine without it."
+    return reasons
 
 
 async def _lacks(
@@ -359,41 +365,41 @@ async def _lacks(
     project_id: ProjectId,
     base: Commit,
     head: Commit,
-    found: Outcomes,
+    outcomes: Outcomes,
     names: Names,
     against: str,
 ) -> Sequence[str]:
     """Why nothing is comparable, with the remedy. Index: as `nearest_measured`."""
-    if not found.having("not_comparable").all():
+    if not outcomes.having("not_comparable").all():
         return []
-    told = []
-    if not found.has_reference.any():
+    reasons = []
+    if not outcomes.has_reference.any():
         nearest = await nearest_measured(session, project_id, base)
         instead = "" if nearest is None else f" Its nearest ancestor with results is {nearest}: compare with that."
-        told.append(
+        reasons.append(
             f"Commit {base.sha}, the merge base of {head.sha[:10]} and {against!r}, has no results: measure it.{instead}"
         )
-    if not found.has_candidate.any():
-        told.append(f"Commit {head.sha} has no results: measure it.")
-    if not told:
+    if not outcomes.has_candidate.any():
+        reasons.append(f"Commit {head.sha} has no results: measure it.")
+    if not reasons:
         machines = [
             ", ".join(
                 sorted(
                     {
                         place_of(names.machines[machine_id].name, names.cases[case_id].device)
                         for case_id, machine_id in zip(
-                            found.case_id[has].tolist(), found.machine_id[has].tolist(), strict=True
+                            outcomes.case_id[has].tolist(), outcomes.machine_id[has].tolist(), strict=True
                         )
                     }
                 )
             )
-            for has in (found.has_reference, found.has_candidate)
+            for has in (outcomes.has_reference, outcomes.has_candidate)
         ]
-        told.append(
+        reasons.append(
             f"Nothing that was measured at {base.sha[:10]} (on {machines[0]}) compares with what was measured at "
             f"{head.sha[:10]} (on {machines[1]}): measure both on one machine and device, with one suite."
         )
-    return told
+    return reasons
 
 
 def _too_little(compares: ComparableCounts, base: Commit, head: Commit) -> Iterator[str]:
@@ -434,9 +440,9 @@ async def _jobs(session: AsyncSession, project: str, head: Commit, base: Commit)
     return [each for each in jobs if each.reference == base.sha]
 
 
-def _covers(measured: Sequence[str], wanted: Sequence[str]) -> bool:
+def _covers(measured: Sequence[str], expected: Sequence[str]) -> bool:
     """True if a job that is narrowed to some names, or to none, measures all that are wanted."""
-    return not measured or (bool(wanted) and set(wanted) <= set(measured))
+    return not measured or (bool(expected) and set(expected) <= set(measured))
 
 
 def _is_named(label: str, workload: str, patterns: Sequence[str]) -> bool:

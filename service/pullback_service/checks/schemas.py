@@ -69,9 +69,9 @@ class CheckFinding(RatioFields):
     elsewhere: list[ElsewhereSummary]
 
     @classmethod
-    def of(cls, found: Finding) -> Self:
+    def of(cls, finding: Finding) -> Self:
         """A finding."""
-        return cls.model_validate(_plain_finding(found), from_attributes=True)
+        return cls.model_validate(_plain_finding(finding), from_attributes=True)
 
 
 _plain_finding = plain(CheckFinding, **of_ratio("ratio"))
@@ -142,16 +142,16 @@ class CheckAnswer(BaseModel):
     @classmethod
     def of(cls, checked: CheckResult) -> Self:
         """The answer to a check."""
-        found = None if checked.judged is None else checked.judged.outcomes
-        counts = {} if found is None else found.counts()
-        compared = 0 if found is None else len(found) - counts.get("not_comparable", 0)
+        outcomes = None if checked.judged is None else checked.judged.outcomes
+        counts = {} if outcomes is None else outcomes.counts()
+        compared = 0 if outcomes is None else len(outcomes) - counts.get("not_comparable", 0)
         return filled(
             cls,
             checked,
-            head=CheckedCommit.of(checked.head, series=0 if found is None else int(found.has_candidate.sum())),
+            head=CheckedCommit.of(checked.head, series=0 if outcomes is None else int(outcomes.has_candidate.sum())),
             base=None
-            if checked.base is None or found is None
-            else CheckedCommit.of(checked.base, series=int(found.has_reference.sum())),
+            if checked.base is None or outcomes is None
+            else CheckedCommit.of(checked.base, series=int(outcomes.has_reference.sum())),
             counts=CheckCounts(
                 **{kind.replace("-", "_"): checked.counts.get(kind, 0) for kind in KINDS},
                 unchanged=counts.get("same", 0) + counts.get("equal", 0),

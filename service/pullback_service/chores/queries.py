@@ -60,22 +60,22 @@ async def chore_states(session: AsyncSession, *, horizon_s: float) -> Sequence[C
 
 async def live_workers(session: AsyncSession, *, within_s: float) -> int:
     """Workers that were heard of lately."""
-    found = await session.scalar(
+    row = await session.scalar(
         text(
             "SELECT count(*) FROM procrastinate.procrastinate_workers "
             "WHERE last_heartbeat > now() - make_interval(secs => :within_s)"
         ),
         {"within_s": within_s},
     )
-    return int(found or 0)
+    return int(row or 0)
 
 
 async def ready_chores(session: AsyncSession) -> frozenset[int]:
     """Chores that wait and could have begun, by their ids."""
-    found = await session.scalars(
+    rows = await session.scalars(
         text(
             "SELECT id FROM procrastinate.procrastinate_jobs "
             "WHERE status = 'todo' AND (scheduled_at IS NULL OR scheduled_at <= now())"
         )
     )
-    return frozenset(found)
+    return frozenset(rows)

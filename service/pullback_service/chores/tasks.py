@@ -13,14 +13,14 @@ from pullback_service.deferred_chores import DETECT_SERIES, FOLLOW_UP_REPORT, NA
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.incidents import anchor_comparisons, detection
-from pullback_service.jobs import idle, leases
+from pullback_service.jobs import idle_machines, leases
 from pullback_service.logs import logger
 from pullback_service.notifications import delivery, outbox
 from pullback_service.notifications.transport import DeliverySettings
 from pullback_service.projects.schemas import BackfillPolicy
-from pullback_service.readings import projecting
+from pullback_service.readings import projection
 from pullback_service.reports import retention
-from pullback_service.steps import projecting as judging
+from pullback_service.steps import projection as judging
 
 # A worker says every five seconds that it lives. One that could not for so long has gone, or will find that its chore was
 # done by another one, which changes nothing.
@@ -133,14 +133,14 @@ async def _top_up(database: Database, project_id: ProjectId | None = None) -> No
         projects = await backfills.projects_with_policy(session, project_id)
     for found_id, name, policy in projects:
         try:
-            wanted = BackfillPolicy.model_validate(policy)
+            requested = BackfillPolicy.model_validate(policy)
             async with database.writing.begin() as session:
-                found = await backfills.backfill(session, found_id, wanted, dry_run=False)
+                backfill_result = await backfills.backfill(session, found_id, requested, dry_run=False)
         except (NotFoundError, ValidationError) as error:  # one project's policy keeps no other from being filled
             logger.warning("backfill_impossible", project=name, reason=str(error).splitlines()[0])
             continue
-        if found.chosen:
-            logger.info("backfilled", project=name, jobs=[commit.job_id for commit in found.chosen])
+        if backfill_result.chosen:
+            logger.info("backfilled", project=name, jobs=[commit.job_id for commit in backfill_result.chosen])
 
 
 async def occupy_idle_machines(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention
@@ -149,7 +149,7 @@ async def occupy_idle_machines(context: JobContext, timestamp: int) -> None:  # 
     if not every_hours:
         return
     async with _database(context).writing.begin() as session:
-        jobs = await idle.occupy_idle_machines(session, every_hours=every_hours)
+        jobs = await idle_machines.occupy_idle_machines(session, every_hours=every_hours)
     if jobs:
         logger.info("idle_machines_occupied", jobs=jobs)
 
@@ -179,7 +179,7 @@ async def apply_retention(context: JobContext, timestamp: int) -> None:  # noqa:
 async def project_readings(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention
     """Make the readings of commits that an earlier release stored without; each batch is a transaction."""
     done = 0
-    async for so_far in projecting.project_everything(_database(context)):
+    async for so_far in projection.project_everything(_database(context)):
         done = so_far
     if done:
         logger.info("commits_projected", commits=done)

@@ -506,7 +506,7 @@ class Client(Sender):
         """Agents in the order of their enrolment, and what they are doing."""
         return self._ask(models.PageOfAgentSummary, "GET", "/api/v1/agents", locals())
 
-    def claim_job(self, agent_id: int, asked: models.ClaimRequest) -> models.Claim | None:
+    def claim_job(self, agent_id: int, request: models.ClaimRequest) -> models.Claim | None:
         """Ask for a job and wait for one up to `wait_s`. No database connection is held while waiting."""
         return self._ask_or_none(
             models.Claim,
@@ -514,7 +514,7 @@ class Client(Sender):
             "/api/v1/agents/{agent_id}/claim",
             locals(),
             repeatable=True,
-            waits_s=asked.wait_s or 0.0,
+            waits_s=request.wait_s or 0.0,
         )
 
     def create_token(self, statement: models.TokenRequest) -> models.NewToken:

@@ -28,7 +28,7 @@ LONGEST_WAIT_S = 20.0
 LONG_POLL_MARGIN_S = 15.0
 
 _IN_PATH = re.compile(r"{(\w+)}")
-_BODIES: Final = ("statement", "asked", "content")
+_BODIES: Final = ("statement", "request", "content")
 _HEADERS: Final = {"idempotency_key": "Idempotency-Key", "lease": "Pullback-Lease"}
 """Arguments of methods that are no parameters of a query, by their names."""
 
@@ -171,12 +171,12 @@ def call_of(
 
 def _object(response: httpx.Response) -> Mapping[str, Any]:
     try:
-        found = response.json() if response.content else {}
+        result = response.json() if response.content else {}
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        result = None
+    if not isinstance(result, dict):
         raise NotThisApiError(f"{response.request.url} did not answer with a JSON object: is it a Pullback service?")
-    return found
+    return result
 
 
 def _wait_for(error: Exception) -> bool | float:

@@ -62,13 +62,13 @@ def moved_places(commits: Mapping[str, StoredCommit]) -> dict[str, datetime]:
 
 def ancestry(parents: Mapping[str, Sequence[str]], sha: str) -> set[str]:
     """A commit and its ancestors as far as they are told; the last ones may be hashes alone."""
-    found, waiting = {sha}, [sha]
+    ancestors, waiting = {sha}, [sha]
     while waiting:
         for parent in parents.get(waiting.pop(), ()):
-            if parent not in found:
-                found.add(parent)
+            if parent not in ancestors:
+                ancestors.add(parent)
                 waiting.append(parent)
-    return found
+    return ancestors
 
 
 def merge_base(parents: Mapping[str, Sequence[str]], one: str, other: str, *, newest: Mapping[str, float]) -> MergeBase:

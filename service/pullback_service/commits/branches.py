@@ -70,17 +70,17 @@ async def follow_log(session: AsyncSession, project_id: ProjectId, name: str, he
     of_branch, of_chain = {member.sha for member in on}, {member.sha for member in chain}
     if tip.sha in of_branch or (newest.sha not in of_chain and _place(tip) < _place(newest)):
         # An old log: what it says lies on the branch, or before everything that is known of it.
-        wanted = [*on, *(member for member in chain if tip.sha in of_branch or _place(member) < _place(on[0]))]
+        members = [*on, *(member for member in chain if tip.sha in of_branch or _place(member) < _place(on[0]))]
     else:
         # Without parents it may be a root, or where a shallow clone was cut off: what stands earlier stays in both cases.
         behind = [member for member in on if _place(member) < _place(last)]
-        wanted = [*behind, *chain]
-        if newest.sha not in {member.sha for member in wanted}:
+        members = [*behind, *chain]
+        if newest.sha not in {member.sha for member in members}:
             await session.execute(
                 update(Branch).where(Branch.id == branch_id).values(forced_at=func.now(), forced_from=newest.sha)
             )
-    await _write(session, branch_id, list({member.sha: member for member in wanted}.values()))
-    joined = [member.id for member in wanted if member.sha not in of_branch]
+    await _write(session, branch_id, list({member.sha: member for member in members}.values()))
+    joined = [member.id for member in members if member.sha not in of_branch]
     await _look_again(session, project_id, name, joined)
 
 
@@ -157,11 +157,11 @@ def _place(member: Member) -> tuple[datetime, int]:
 
 async def _ensure_branch(session: AsyncSession, project_id: ProjectId, name: str) -> int:
     statement = select(Branch.id).where(Branch.project_id == project_id, Branch.name == name)
-    found: int | None = await session.scalar(statement)
-    if found is None:
+    row: int | None = await session.scalar(statement)
+    if row is None:
         await session.execute(upsert(Branch).values(project_id=project_id, name=name).on_conflict_do_nothing())
-        found = (await session.scalars(statement)).one()
-    return found
+        row = (await session.scalars(statement)).one()
+    return row
 
 
 async def _members(session: AsyncSession, branch_id: int) -> list[Member]:
@@ -260,14 +260,14 @@ async def _insert(session: AsyncSession, branch_id: int, new: Member) -> None:
     Reads from the last commit before it on: uploads of two commits that follow each other come in any order, and a branch
     is long. Index: pk_branch_commit, ix_commit_parent_parent_sha.
     """
-    found = await statements.rows(
+    rows = await statements.rows(
         session,
         _BEHIND,
         {"branch": branch_id, "id": new.id, "ordered_at": new.ordered_at, "first_parent": new.first_parent},
     )
-    on = [Member(id_, *about) for _, id_, _, *about in found]
+    on = [Member(id_, *about) for _, id_, _, *about in rows]
     if on and all(member.id != new.id for member in on):
-        await _renumber(session, branch_id, [*on, new], [row[:3] for row in found])
+        await _renumber(session, branch_id, [*on, new], [row[:3] for row in rows])
 
 
 _FIRST_PARENTS: LiteralString = """
@@ -310,24 +310,24 @@ UPDATE branch SET updated_at = now() WHERE id = %(branch)s
 """
 
 
-async def _write(session: AsyncSession, branch_id: int, wanted: Sequence[Member]) -> None:
+async def _write(session: AsyncSession, branch_id: int, members: Sequence[Member]) -> None:
     """Number commits by their place in history."""
     stored = await session.execute(
         select(BranchCommit.position, BranchCommit.commit_id, BranchCommit.after_gap)
         .where(BranchCommit.branch_id == branch_id)
         .order_by(BranchCommit.position)
     )
-    await _renumber(session, branch_id, wanted, [(row.position, row.commit_id, row.after_gap) for row in stored])
+    await _renumber(session, branch_id, members, [(row.position, row.commit_id, row.after_gap) for row in stored])
 
 
 async def _renumber(
-    session: AsyncSession, branch_id: int, wanted: Sequence[Member], stored: Sequence[tuple[int, int, bool]]
+    session: AsyncSession, branch_id: int, members: Sequence[Member], stored: Sequence[tuple[int, int, bool]]
 ) -> None:
     """Number commits by their place in history, which takes the place of what is stored of them: the end of a branch, or all.
 
     Rewrites from the first difference on. Before an end stands something, which its first commit goes on following.
     """
-    ordered = sorted(wanted, key=_place)
+    ordered = sorted(members, key=_place)
     begin, _, first_gap = stored[0] if stored else (0, 0, False)
     gaps = [begin > 0 and first_gap, *(member.first_parent != before.sha for before, member in pairwise(ordered))]
     new = [(begin + place, member.id, gap) for place, (member, gap) in enumerate(zip(ordered, gaps, strict=False))]

@@ -16,13 +16,13 @@ class GraphChange(NamedTuple):
 _NOTED: Final = "graph changes"
 
 
-def note_graph_change(session: AsyncSession, *, told: Iterable[int] = (), moved: Iterable[int] = ()) -> None:
+def note_graph_change(session: AsyncSession, *, reported: Iterable[int] = (), moved: Iterable[int] = ()) -> None:
     """Keep with the session what became known of commits, until `noted_graph_change` takes it."""
-    told, moved = set(told), set(moved)
-    if not told and not moved:
+    reported, moved = set(reported), set(moved)
+    if not reported and not moved:
         return
     noted = session.info.setdefault(_NOTED, GraphChange(set(), set()))
-    noted.told.update(told)
+    noted.told.update(reported)
     noted.moved.update(moved)
 
 

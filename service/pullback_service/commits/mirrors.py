@@ -74,7 +74,7 @@ async def unread_mirrors(session: AsyncSession) -> Sequence[str]:
 
 async def read_heads(folder: Path) -> dict[str, str]:
     """Branches of a mirror and the commits they end at, those that moved last first."""
-    said = await _git(
+    output = await _git(
         folder,
         "for-each-ref",
         f"--count={MOST_BRANCHES}",
@@ -82,16 +82,16 @@ async def read_heads(folder: Path) -> dict[str, str]:
         "--format=%(objectname) %(refname:lstrip=2)",
         "refs/heads",
     )
-    return {name: sha for sha, _, name in (line.partition(" ") for line in said.splitlines())}
+    return {name: sha for sha, _, name in (line.partition(" ") for line in output.splitlines())}
 
 
 async def read_log(folder: Path, sha: str) -> list[CommitDescription]:
     """A commit and its first parents, newest first."""
-    said = await _git(
+    output = await _git(
         folder, "log", "-z", "--first-parent", f"--max-count={MOST_COMMITS}", f"--format={FIELDS}", sha, "--"
     )
     commits = []
-    for entry in said.split("\0")[:-1]:
+    for entry in output.split("\0")[:-1]:
         of_commit, parents, author, authored_at, title = entry.split("\n")
         commits.append(
             CommitDescription(
@@ -104,7 +104,7 @@ async def read_log(folder: Path, sha: str) -> list[CommitDescription]:
 async def follow(session: AsyncSession, mirror: Mirror, heads: dict[str, str]) -> list[str]:
     """Bring the branches that moved up to date; returns their names. Reading the same again changes nothing."""
     await lock_graph(session, mirror.project_id)
-    stored = {found.branch.name: found.head for found in await branches.list_branches(session, mirror.project_id)}
+    stored = {branch.branch.name: branch.head for branch in await branches.list_branches(session, mirror.project_id)}
     moved = [name for name, sha in heads.items() if stored.get(name) != sha]
     for name in moved:
         commits = await read_log(mirror.folder, heads[name])
@@ -116,10 +116,10 @@ async def follow(session: AsyncSession, mirror: Mirror, heads: dict[str, str]) -
 def _time(text: str) -> datetime | None:
     """A time as git writes it; one outside our calendar is not known."""
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return found if EARLIEST <= found <= LATEST else None
+    return time if EARLIEST <= time <= LATEST else None
 
 
 async def _git(folder: Path, *arguments: str) -> str:
@@ -138,9 +138,9 @@ async def _git(folder: Path, *arguments: str) -> str:
             stderr=asyncio.subprocess.PIPE,
         )
         async with asyncio.timeout(GIT_TIMEOUT_S):
-            said, complaint = await process.communicate()
+            output, complaint = await process.communicate()
     except (OSError, TimeoutError) as error:
         raise MirrorError(f"git does not run on {folder}: {error}") from error
     if process.returncode != 0:
         raise MirrorError(f"git cannot read {folder}: {complaint.decode(errors='replace').strip()[:200]}")
-    return said.decode(errors="replace")
+    return output.decode(errors="replace")

@@ -94,8 +94,8 @@ SELECT c.sha, coalesce(least(c.authored_at, c.created_at + interval '1 day'), c.
 
 async def _descendants(session: AsyncSession, project_id: ProjectId, shas: Collection[str], *, levels: int) -> set[str]:
     """Commits that reach one of these by so many first parents at most. Index: ix_commit_parent_parent_sha, pk_commit."""
-    found = await statements.rows(session, _DESCENDANTS, {"project": project_id, "shas": list(shas), "levels": levels})
-    return {sha for (sha,) in found}
+    rows = await statements.rows(session, _DESCENDANTS, {"project": project_id, "shas": list(shas), "levels": levels})
+    return {sha for (sha,) in rows}
 
 
 _DESCENDANTS: LiteralString = """

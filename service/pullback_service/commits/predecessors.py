@@ -85,7 +85,7 @@ def places_followed(places: Sequence[CommitPlace], followed: Mapping[int, Neares
     That is -1 where it is none of them, and none that stands before it. Commits come oldest first.
     """
     at = {commit_id: place for place, (_, commit_id) in enumerate(places)}
-    found = {}
+    results = {}
     for place, (_, commit_id) in enumerate(places):
         reached = followed.get(commit_id)
         if reached is not None and reached.counts:
@@ -99,8 +99,8 @@ def places_followed(places: Sequence[CommitPlace], followed: Mapping[int, Neares
             while before >= 0 and _is_made_from(followed.get(places[before][1]), commit_id):
                 before -= 1
         if before != place - 1:
-            found[place] = before
-    return found
+            results[place] = before
+    return results
 
 
 def _is_made_from(reached: NearestAncestor | None, commit_id: int) -> bool:
@@ -111,10 +111,10 @@ def _walked(
     statement: LiteralString, project_id: ProjectId, commit_ids: Collection[int], values: Mapping[str, object]
 ) -> Query[Mapping[int, NearestAncestor]]:
     """The ends of the walks from each commit with a known parent."""
-    asked = {
+    parameters = {
         "commits": statements.array_of(commit_ids), "project": project_id, "most": len(commit_ids) + FARTHEST,
     }  # fmt: skip
-    return Query(statement, {**asked, **values}, _ends, width=4)
+    return Query(statement, {**parameters, **values}, _ends, width=4)
 
 
 def _ends(rows: Rows) -> Mapping[int, NearestAncestor]:

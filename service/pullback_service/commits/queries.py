@@ -147,13 +147,13 @@ class PlacedCommit:
     ordered_at: datetime
 
 
-async def ensure_commit(session: AsyncSession, project_id: ProjectId, told: CommitDescription) -> PlacedCommit:
+async def ensure_commit(session: AsyncSession, project_id: ProjectId, description: CommitDescription) -> PlacedCommit:
     """The commit of `ensure_told`, alone."""
-    return (await ensure_told(session, project_id, [told]))[told.sha]
+    return (await ensure_told(session, project_id, [description]))[description.sha]
 
 
 async def ensure_told(
-    session: AsyncSession, project_id: ProjectId, told: Sequence[CommitDescription]
+    session: AsyncSession, project_id: ProjectId, descriptions: Sequence[CommitDescription]
 ) -> dict[str, PlacedCommit]:
     """Commits by their hashes, made where they are missing, with what is new about them filled in.
 
@@ -162,34 +162,34 @@ async def ensure_told(
     tells of several locks the graph, for two who lock one place after the other may wait for each other.
     Index: uq_commit_project_id_sha.
     """
-    told = list(dict.fromkeys(told))
-    if len(told) == 1:
-        placed = await _locked_in_place(session, project_id, told[0])
+    descriptions = list(dict.fromkeys(descriptions))
+    if len(descriptions) == 1:
+        placed = await _locked_in_place(session, project_id, descriptions[0])
         if placed is not None:
-            return {told[0].sha: placed}
+            return {descriptions[0].sha: placed}
     await lock_graph(session, project_id)
-    stored = await _stored(session, project_id, told)
-    news = [commit for commit in told if commit not in stored or not stored[commit].is_no_news]
+    stored = await _stored(session, project_id, descriptions)
+    news = [commit for commit in descriptions if commit not in stored or not stored[commit].is_no_news]
     if not news:
-        return {commit.sha: stored[commit].placed for commit in told}
-    forks = {commit.sha for commit, found in stored.items() if found.is_of_fork}
+        return {commit.sha: stored[commit].placed for commit in descriptions}
+    forks = {commit.sha for commit, commit_row in stored.items() if commit_row.is_of_fork}
     # A fork names its branches as it likes: a log alone puts its commits on ours.
     news = [replace(commit, branch=None) if commit.sha in forks else commit for commit in news]
     for one_of_each in _rounds(news):
         await learn_commits(session, project_id, one_of_each)
-    places = await _places(session, project_id, {commit.sha for commit in told})
+    places = await _places(session, project_id, {commit.sha for commit in descriptions})
     for commit in sorted(news, key=lambda commit: places[commit.sha].ordered_at):
         if commit.branch is not None:
             await branches.add_commit(session, project_id, commit.branch, commit.sha)
     return places
 
 
-def _rounds(told: Sequence[CommitDescription]) -> Iterator[list[CommitDescription]]:
+def _rounds(descriptions: Sequence[CommitDescription]) -> Iterator[list[CommitDescription]]:
     """Statements in rounds, with no commit twice in a round: two callers may know different facts of it."""
-    while told:
-        one_of_each = {commit.sha: commit for commit in reversed(told)}
+    while descriptions:
+        one_of_each = {commit.sha: commit for commit in reversed(descriptions)}
         yield list(one_of_each.values())
-        told = [commit for commit in told if one_of_each[commit.sha] is not commit]
+        descriptions = [commit for commit in descriptions if one_of_each[commit.sha] is not commit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,24 +202,24 @@ class _KnownCommit:
 
 
 async def _stored(
-    session: AsyncSession, project_id: ProjectId, told: Sequence[CommitDescription]
+    session: AsyncSession, project_id: ProjectId, descriptions: Sequence[CommitDescription]
 ) -> dict[CommitDescription, _KnownCommit]:
-    found = await statements.rows(session, _STORED, _told_values(project_id, told))
+    rows = await statements.rows(session, _STORED, _told_values(project_id, descriptions))
     return {
-        told[place - 1]: _KnownCommit(PlacedCommit(CommitId(id_), ordered_at), is_of_fork, is_no_news)
-        for place, id_, ordered_at, is_of_fork, is_no_news in found
+        descriptions[place - 1]: _KnownCommit(PlacedCommit(CommitId(id_), ordered_at), is_of_fork, is_no_news)
+        for place, id_, ordered_at, is_of_fork, is_no_news in rows
     }
 
 
-def _told_values(project_id: ProjectId, told: Sequence[CommitDescription]) -> dict[str, object]:
+def _told_values(project_id: ProjectId, descriptions: Sequence[CommitDescription]) -> dict[str, object]:
     return {
         "project": project_id,
-        "shas": [commit.sha for commit in told],
-        "branches": [commit.branch for commit in told],
-        "authors": [commit.author for commit in told],
-        "titles": [commit.title for commit in told],
-        "authored_at": [commit.authored_at for commit in told],
-        "have_parents": [bool(commit.parents) for commit in told],
+        "shas": [commit.sha for commit in descriptions],
+        "branches": [commit.branch for commit in descriptions],
+        "authors": [commit.author for commit in descriptions],
+        "titles": [commit.title for commit in descriptions],
+        "authored_at": [commit.authored_at for commit in descriptions],
+        "have_parents": [bool(commit.parents) for commit in descriptions],
     }
 
 
@@ -229,7 +229,7 @@ async def _places(session: AsyncSession, project_id: ProjectId, shas: Collection
 
 
 async def _locked_in_place(
-    session: AsyncSession, project_id: ProjectId, told: CommitDescription
+    session: AsyncSession, project_id: ProjectId, description: CommitDescription
 ) -> PlacedCommit | None:
     """A commit of which nothing told is news, its place locked; None leaves nothing locked.
 
@@ -237,16 +237,16 @@ async def _locked_in_place(
     taken on what the condition lets through alone, for whoever held it and went on to learn the news would wait, with
     the graph locked, for another who does the same.
     """
-    found = await statements.row(session, _IN_PLACE, _told_values(project_id, [told]))
-    return None if found is None else PlacedCommit(CommitId(found[0]), found[1])
+    row = await statements.row(session, _IN_PLACE, _told_values(project_id, [description]))
+    return None if row is None else PlacedCommit(CommitId(row[0]), row[1])
 
 
 async def learn_commits(
-    session: AsyncSession, project_id: ProjectId, told: Sequence[CommitDescription]
+    session: AsyncSession, project_id: ProjectId, descriptions: Sequence[CommitDescription]
 ) -> CommitCounts:
     """Make or complete commits and put them into their places. The graph must be locked."""
     # Rows are made and locked in one order for everybody, so that two uploads never wait for each other in a circle.
-    in_order = sorted({commit.sha: commit for commit in told}.values(), key=lambda commit: commit.sha)
+    in_order = sorted({commit.sha: commit for commit in descriptions}.values(), key=lambda commit: commit.sha)
     edges = [(commit.sha, *edge) for commit in in_order for edge in enumerate(commit.parents)]
     values = _told_values(project_id, in_order) | _columns(edges) | {"rule": RULE}
     ids = dict(await statements.rows(session, _MAKE_COMMITS, values))
@@ -275,7 +275,7 @@ async def learn_commits(
     # A new commit without children is followed by nothing: what is measured there says so itself.
     told_of = ({ids[sha] for sha in new} if has_children else set()) | told_parents
     if told_of or moved:
-        note_graph_change(session, told=told_of, moved=await _ids_of(session, project_id, moved))
+        note_graph_change(session, reported=told_of, moved=await _ids_of(session, project_id, moved))
     return CommitCounts(len(new), len(completed))
 
 
@@ -287,21 +287,23 @@ def _columns(edges: Sequence[tuple[object, ...]]) -> dict[str, object]:
     return {name: [edge[at] for edge in edges] for at, name in enumerate(("children", "positions", "parents"))}
 
 
-def _has_news(told: CommitDescription, stored: object) -> bool:
+def _has_news(description: CommitDescription, stored: object) -> bool:
     return any(
-        getattr(told, fact) is not None and getattr(stored, fact) is None
+        getattr(description, fact) is not None and getattr(stored, fact) is None
         for fact in ("branch", "author", "title", "authored_at")
     )
 
 
-async def _fill_in(session: AsyncSession, this: tuple[ColumnElement[bool], ...], told: CommitDescription) -> None:
+async def _fill_in(
+    session: AsyncSession, this: tuple[ColumnElement[bool], ...], description: CommitDescription
+) -> None:
     news = {
         column: value
         for column, value in (
-            (Commit.branch, told.branch),
-            (Commit.author, told.author),
-            (Commit.title, told.title),
-            (Commit.authored_at, told.authored_at),
+            (Commit.branch, description.branch),
+            (Commit.author, description.author),
+            (Commit.title, description.title),
+            (Commit.authored_at, description.authored_at),
         )
         if value is not None
     }
@@ -316,15 +318,15 @@ async def _fill_in(session: AsyncSession, this: tuple[ColumnElement[bool], ...],
 
 async def ensure_commits(session: AsyncSession, project_id: ProjectId, shas: Iterable[str]) -> dict[str, CommitId]:
     """Ids of commits of which only the hash is known, made where missing. Index: uq_commit_project_id_sha."""
-    wanted = list(set(shas))
-    if not wanted:
+    unique = list(set(shas))
+    if not unique:
         return {}
-    values = {"project": project_id, "shas": wanted, "rule": RULE}
+    values = {"project": project_id, "shas": unique, "rule": RULE}
     # In one order for everybody, so that two uploads never wait for each other.
     made = await statements.rows(session, _MAKE_NAMED, values)
-    note_graph_change(session, told=[id_ for (id_,) in made])  # somebody may have told of them as parents
+    note_graph_change(session, reported=[id_ for (id_,) in made])  # somebody may have told of them as parents
     rows = await session.execute(
-        select(Commit.sha, Commit.id).where(Commit.project_id == project_id, Commit.sha.in_(wanted))
+        select(Commit.sha, Commit.id).where(Commit.project_id == project_id, Commit.sha.in_(unique))
     )
     return {row.sha: CommitId(row.id) for row in rows}
 
@@ -384,10 +386,10 @@ async def unknown_among(session: AsyncSession, project_id: ProjectId, shas: Sequ
 
 async def commit_by_sha(session: AsyncSession, project_id: ProjectId, sha: str) -> Commit:
     """A commit of a project. Index: uq_commit_project_id_sha."""
-    found = await session.scalar(select(Commit).where(Commit.project_id == project_id, Commit.sha == sha))
-    if found is None:
+    row = await session.scalar(select(Commit).where(Commit.project_id == project_id, Commit.sha == sha))
+    if row is None:
         raise unknown_commit(sha)
-    return found
+    return row
 
 
 def unknown_commit(sha: str) -> NotFoundError:
@@ -408,10 +410,10 @@ async def find_merge_base(session: AsyncSession, project_id: ProjectId, one: str
     if await _is_along_a_branch(session, first.id, second.id):
         older = min(first, second, key=lambda commit: (commit.ordered_at, commit.id))
         return MergeBase(older.sha, ())
-    found = await statements.row(
+    row = await statements.row(
         session, _ANCESTORS, {"project": project_id, "shas": [one, other], "limit": MOST_ANCESTORS}
     )
-    return await in_background(_merge_base_in, found[0] if found else "[]", one, other)
+    return await in_background(_merge_base_in, row[0] if row else "[]", one, other)
 
 
 def _merge_base_in(written: str, one: str, other: str) -> MergeBase:
@@ -433,7 +435,7 @@ async def parents_of(session: AsyncSession, commit_ids: Sequence[int]) -> dict[i
         .where(CommitParent.commit_id.in_(commit_ids))
         .order_by(CommitParent.commit_id, CommitParent.position)
     )
-    found: dict[int, list[str]] = {}
+    results: dict[int, list[str]] = {}
     for row in rows:
-        found.setdefault(row.commit_id, []).append(row.parent_sha)
-    return found
+        results.setdefault(row.commit_id, []).append(row.parent_sha)
+    return results

@@ -142,32 +142,32 @@ async def named_commit(
     session: AsyncSession, project_id: ProjectId, name: str, *, where: str, measured: bool = True
 ) -> NamedCommit:
     """The commit of this name. Index: as `named_commits`."""
-    (found,) = await statements.answer(session, named_commits(project_id, [CommitName(name, where, measured)]))
-    return found
+    (result,) = await statements.answer(session, named_commits(project_id, [CommitName(name, where, measured)]))
+    return result
 
 
-def _named(asked: CommitName, rows: Sequence[tuple[Any, ...]]) -> NamedCommit:
+def _named(name: CommitName, rows: Sequence[tuple[Any, ...]]) -> NamedCommit:
     by_hash = [row for row in rows if not row[0]]
     if len(by_hash) > 1:
-        refuse(asked.where, f"More than one commit begins with {asked.name}: give more digits.")
+        refuse(name.where, f"More than one commit begins with {name.name}: give more digits.")
     if by_hash:
         return NamedCommit(_commit(by_hash[0][3:]))
-    if asked.branch is None:
-        raise unknown_commit(asked.name)
+    if name.branch is None:
+        raise unknown_commit(name.name)
     if not rows:
-        raise _unknown_branch(asked.name)
+        raise _unknown_branch(name.name)
     ((_, has_commits, is_newest, *commit),) = rows
     if not has_commits:
         raise NotFoundError(
-            f"Branch {asked.name!r} has no commits yet: measure one, or send its history with `pullback log`.",
-            missing=MissingObject("results", asked.name),
+            f"Branch {name.name!r} has no commits yet: measure one, or send its history with `pullback log`.",
+            missing=MissingObject("results", name.name),
         )
     if commit[0] is None:
         raise NotFoundError(
-            f"No commit of branch {asked.name!r} has results yet: measure one, or name another branch.",
-            missing=MissingObject("results", asked.name),
+            f"No commit of branch {name.name!r} has results yet: measure one, or name another branch.",
+            missing=MissingObject("results", name.name),
         )
-    return NamedCommit(_commit(commit), asked.name, newest=is_newest)
+    return NamedCommit(_commit(commit), name.name, newest=is_newest)
 
 
 def _commit(columns: Sequence[Any]) -> Commit:
@@ -176,10 +176,10 @@ def _commit(columns: Sequence[Any]) -> Commit:
 
 async def branch_by_name(session: AsyncSession, project_id: ProjectId, name: str) -> Branch:
     """A branch of a project. Index: uq_branch_project_id_name."""
-    found = await session.scalar(select(Branch).where(Branch.project_id == project_id, Branch.name == name))
-    if found is None:
+    row = await session.scalar(select(Branch).where(Branch.project_id == project_id, Branch.name == name))
+    if row is None:
         raise _unknown_branch(name)
-    return found
+    return row
 
 
 def _unknown_branch(name: str) -> NotFoundError:
@@ -222,8 +222,8 @@ async def nearest_measured(session: AsyncSession, project_id: ProjectId, commit:
 
     Index: pk_commit_parent, uq_commit_project_id_sha, ix_report_commit_id.
     """
-    found = await statements.row(session, _NEAREST, _chain(project_id, commit.id))
-    return None if found is None else found[0]
+    row = await statements.row(session, _NEAREST, _chain(project_id, commit.id))
+    return None if row is None else row[0]
 
 
 def _chain(project_id: ProjectId, commit_id: int) -> dict[str, object]:

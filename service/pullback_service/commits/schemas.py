@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from pullback_service.fields import Name, Sha, Text, Time
 from pullback_service.models.commits import Commit
-from pullback_service.projects.naming import ProjectName
+from pullback_service.projects.project_names import ProjectName
 from pullback_service.rows_to_models import filled
 
 

@@ -19,6 +19,6 @@ _TRUNK_OF: Final[LiteralString] = f"SELECT {TRUNK} FROM project WHERE id = %(pro
 
 async def trunk_of(session: AsyncSession, project_id: int) -> str:
     """The name of a project's trunk. Index: pk_project, uq_branch_project_id_name."""
-    found = await statements.row(session, _TRUNK_OF, {"project": project_id})
-    assert found is not None  # noqa: S101 - a project that exists
-    return str(found[0])
+    row = await statements.row(session, _TRUNK_OF, {"project": project_id})
+    assert row is not None  # noqa: S101 - a project that exists
+    return str(row[0])

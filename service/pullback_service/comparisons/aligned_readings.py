@@ -7,19 +7,19 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pullback_service.claims import COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.columns import CommitReadings, DescribedSeries
-from pullback_service.comparisons.grounds import Grounds, MachinePair
+from pullback_service.comparisons.judgement_inputs import JudgementInputs, MachinePair
 from pullback_service.comparisons.judgements import NO_SERIES, Outcomes, Shape
 from pullback_service.comparisons.vectorized_judging import Flags, Ids, JudgementColumns, ReadingColumns, judge_usual
 from pullback_service.ids import MachineId
-from pullback_service.measured.code_identity import NOT_TOLD, CodeIdentity, is_equal_code, other_level
+from pullback_service.measured_code.code_identity import NOT_TOLD, CodeIdentity, is_equal_code, other_level
+from pullback_service.uploaded_claims import COUNTED_IN_ONE_SESSION
 
 _ID_BITS: Final = 32
 """Ids of measured code are `integer` in the database."""
 
 
-class Pairs(NamedTuple):
+class AlignedReadings(NamedTuple):
     """Series that either commit has. A reading counts where its flag says that there is one.
 
     `unusual` are those that are not judged by two readings alone: another method measured them than at the other commit, they
@@ -49,13 +49,13 @@ class _End(NamedTuple):
         return _End(self.has[which], self.reading[which], self.place[which])
 
 
-def pair(
+def align_readings(
     described: DescribedSeries,
     reference: CommitReadings,
     candidate: CommitReadings,
     measured: Mapping[int, CodeIdentity],
     across: MachinePair | None = None,
-) -> Pairs:
+) -> AlignedReadings:
     """Both commits side by side; `across` two machines, what one has at the reference and the other at the candidate."""
     number, of_series = (len(described.id), np.arange(len(described.id))) if across is None else _by_key(described)
     older = _end(reference.series_id, described, of_series, number, None if across is None else across.reference)
@@ -68,7 +68,7 @@ def pair(
     doubted = (older.has & (one.dirty | ~one.consistent)) | (newer.has & (other.dirty | ~other.consistent))
     other_levels, equal_code = _what_changed(one.measured, other.measured, measured)
     both = older.has & newer.has
-    return Pairs(
+    return AlignedReadings(
         place=place,
         reference_series_id=np.where(older.has, described.id[older.place], NO_SERIES),
         has_reference=older.has,
@@ -83,9 +83,9 @@ def pair(
 def _what_changed(one: Ids, other: Ids, measured: Mapping[int, CodeIdentity]) -> tuple[Flags, Flags]:
     """The series measured at another level, and those with equal code: thousands of series share a few ids."""
     pairs, place = np.unique(one << _ID_BITS | other, return_inverse=True)  # rows of two columns sort ten times as long
-    told = [[measured.get(each, NOT_TOLD) for each in divmod(both, 1 << _ID_BITS)] for both in pairs.tolist()]
-    levels = [other_level(*both) is not None for both in told]
-    equal = [is_equal_code(*both) for both in told]
+    identities = [[measured.get(each, NOT_TOLD) for each in divmod(both, 1 << _ID_BITS)] for both in pairs.tolist()]
+    levels = [other_level(*both) is not None for both in identities]
+    equal = [is_equal_code(*both) for both in identities]
     return np.array(levels, bool)[place], np.array(equal, bool)[place]
 
 
@@ -117,7 +117,9 @@ def _end(
     return end
 
 
-def judge_at_once(described: DescribedSeries, pairs: Pairs, *, values_compare: bool = True) -> JudgementColumns:
+def judge_at_once(
+    described: DescribedSeries, pairs: AlignedReadings, *, values_compare: bool = True
+) -> JudgementColumns:
     """All series, judged as usual ones."""
     return judge_usual(
         pairs.reference,
@@ -134,12 +136,14 @@ def judge_at_once(described: DescribedSeries, pairs: Pairs, *, values_compare: b
     )
 
 
-def lay_out(described: DescribedSeries, pairs: Pairs, grounds: Grounds, across: MachinePair | None = None) -> Outcomes:
+def lay_out(
+    described: DescribedSeries, pairs: AlignedReadings, inputs: JudgementInputs, across: MachinePair | None = None
+) -> Outcomes:
     """All series, judged as usual ones; `across` two machines they are called by the candidate's."""
     number = len(pairs.place)
-    said = judge_at_once(described, pairs, values_compare=across is None)
+    judgements = judge_at_once(described, pairs, values_compare=across is None)
     machine_id = described.machine_id[pairs.place]
-    found = Outcomes(
+    outcomes = Outcomes(
         shapes=described.shapes,
         shape=described.shape[pairs.place],
         case_id=described.case_id[pairs.place],
@@ -148,19 +152,19 @@ def lay_out(described: DescribedSeries, pairs: Pairs, grounds: Grounds, across: 
         reference_series_id=pairs.reference_series_id,
         has_reference=pairs.has_reference,
         has_candidate=pairs.has_candidate,
-        outcome=said.outcome,
-        evidence=said.evidence,
-        log_ratio=said.log_ratio,
+        outcome=judgements.outcome,
+        evidence=judgements.evidence,
+        log_ratio=judgements.log_ratio,
         tie=described.id[pairs.place],
     )
-    return _with_stated(found, grounds) if grounds.stated else found
+    return _with_stated(outcomes, inputs) if inputs.stated else outcomes
 
 
-def _with_stated(found: Outcomes, grounds: Grounds) -> Outcomes:
+def _with_stated(outcomes: Outcomes, inputs: JudgementInputs) -> Outcomes:
     """With the series that only uploads that compare know, or that have no points at these commits."""
-    known = set(found.named())
-    missing = {key: stated for key, stated in grounds.stated.items() if key not in known}
-    shapes = list(found.shapes)
+    known = set(outcomes.named())
+    missing = {key: stated for key, stated in inputs.stated.items() if key not in known}
+    shapes = list(outcomes.shapes)
     places = {shape: place for place, shape in enumerate(shapes)}
     added = []
     for (case_id, machine_id, variant, metric), stated in missing.items():
@@ -172,21 +176,21 @@ def _with_stated(found: Outcomes, grounds: Grounds) -> Outcomes:
         tie = -stated.oldest_id if stated.series_id is None else stated.series_id
         added.append((places[shape], case_id, machine_id, series_id, tie))
     if not added:
-        return found
+        return outcomes
     shape, case_id, machine_id, series_id, tie = np.array(added, np.int64).T
     nothing = np.zeros(len(added), bool)
     return replace(
-        found,
+        outcomes,
         shapes=shapes,
-        shape=np.concatenate([found.shape, shape.astype(np.intp)]),
-        case_id=np.concatenate([found.case_id, case_id]),
-        machine_id=np.concatenate([found.machine_id, machine_id]),
-        series_id=np.concatenate([found.series_id, series_id]),
-        reference_series_id=np.concatenate([found.reference_series_id, np.full(len(added), NO_SERIES, np.int64)]),
-        has_reference=np.concatenate([found.has_reference, nothing]),
-        has_candidate=np.concatenate([found.has_candidate, nothing]),
-        outcome=np.concatenate([found.outcome, np.zeros(len(added), np.int8)]),
-        evidence=np.concatenate([found.evidence, np.zeros(len(added), np.int8)]),
-        log_ratio=np.concatenate([found.log_ratio, np.full(len(added), np.nan)]),
-        tie=np.concatenate([found.tie, tie]),
+        shape=np.concatenate([outcomes.shape, shape.astype(np.intp)]),
+        case_id=np.concatenate([outcomes.case_id, case_id]),
+        machine_id=np.concatenate([outcomes.machine_id, machine_id]),
+        series_id=np.concatenate([outcomes.series_id, series_id]),
+        reference_series_id=np.concatenate([outcomes.reference_series_id, np.full(len(added), NO_SERIES, np.int64)]),
+        has_reference=np.concatenate([outcomes.has_reference, nothing]),
+        has_candidate=np.concatenate([outcomes.has_candidate, nothing]),
+        outcome=np.concatenate([outcomes.outcome, np.zeros(len(added), np.int8)]),
+        evidence=np.concatenate([outcomes.evidence, np.zeros(len(added), np.int8)]),
+        log_ratio=np.concatenate([outcomes.log_ratio, np.full(len(added), np.nan)]),
+        tie=np.concatenate([outcomes.tie, tie]),
     )

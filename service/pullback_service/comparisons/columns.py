@@ -14,12 +14,12 @@ from sqlalchemy import ColumnElement, and_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.comparisons.grounds import Key
+from pullback_service.comparisons.judgement_inputs import Key
 from pullback_service.comparisons.judgements import Shape
 from pullback_service.comparisons.vectorized_judging import Flags, Ids, ReadingColumns
 from pullback_service.errors import InvalidInputError
-from pullback_service.measured.code_identity import CodeIdentity
-from pullback_service.measured.queries import measured_by_id
+from pullback_service.measured_code.code_identity import CodeIdentity
+from pullback_service.measured_code.queries import measured_by_id
 from pullback_service.statements import Query, Rows
 
 MOST_COMPARED_READINGS = 100_000
@@ -127,9 +127,9 @@ def readings_at_two(
     return {"number": Query(number, values, _refuse_too_many, width=1), "few": Query(few, values, _by_commit)}
 
 
-def _refuse_too_many(found: Rows) -> None:
+def _refuse_too_many(rows: Rows) -> None:
     """Refuse a comparison of more readings than are judged at once."""
-    for (number,) in found:
+    for (number,) in rows:
         if number > MOST_COMPARED_READINGS:
             raise InvalidInputError(
                 f"These commits have more than {MOST_COMPARED_READINGS} results: narrow the comparison with machine=, metric= or "

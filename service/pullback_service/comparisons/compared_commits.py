@@ -22,7 +22,7 @@ from pullback_service.ids import ProjectId
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ComparedCommits:
     """The two commits of a comparison, and what to know about how they were found."""
 
     reference: NamedCommit
@@ -30,7 +30,7 @@ class Pair:
     notes: Sequence[str]
 
 
-async def find_pair(
+async def find_compared_commits(
     session: AsyncSession,
     project_id: ProjectId,
     base: str | None,
@@ -38,7 +38,7 @@ async def find_pair(
     *,
     merge_base: bool,
     two_machines: bool = False,
-) -> Pair:
+) -> ComparedCommits:
     """The commits that are named: `base` may be left out for the first parent of `head`, or whatever has results before it.
 
     Two machines may be compared with each other at one commit, and are where no `base` is named.
@@ -78,24 +78,26 @@ async def find_pair(
         for named in dict.fromkeys((reference, candidate))
         if not named.newest
     ]
-    return Pair(reference, candidate, notes)
+    return ComparedCommits(reference, candidate, notes)
 
 
-def uncertainty(found: MergeBase) -> Sequence[str]:
+def uncertainty(merge_base: MergeBase) -> Sequence[str]:
     """A note about a merge base that may not be the newest one."""
     note = (
-        f"This is the newest known merge base; the parents of {len(found.unknown)} commits are unknown, and there "
+        f"This is the newest known merge base; the parents of {len(merge_base.unknown)} commits are unknown, and there "
         "may be a newer one: send their history with `pullback log`."
     )
-    return [note] if found.unknown else []
+    return [note] if merge_base.unknown else []
 
 
-async def missing_series(session: AsyncSession, project_id: ProjectId, pair: Pair, found: Outcomes) -> Sequence[str]:
+async def missing_series(
+    session: AsyncSession, project_id: ProjectId, pair: ComparedCommits, outcomes: Outcomes
+) -> Sequence[str]:
     """The remedy for a commit that has none of the chosen series. Index: as `nearest_measured`."""
     notes = []
     for commit, measured in (
-        (pair.reference.commit, found.has_reference.any()),
-        (pair.candidate.commit, found.has_candidate.any()),
+        (pair.reference.commit, outcomes.has_reference.any()),
+        (pair.candidate.commit, outcomes.has_candidate.any()),
     ):
         if measured:
             continue

@@ -8,17 +8,17 @@ from typing import Any, Final, LiteralString, NamedTuple, TypeAlias
 from sqlalchemy import and_, true
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.claims import COUNTED, EXACT_METRICS, TIMES
 from pullback_service.comparisons.judging import UploadedComparison
 from pullback_service.ids import MachineId
 from pullback_service.machines.software import Software
-from pullback_service.measured.code_identity import NOT_TOLD, CodeIdentity
+from pullback_service.measured_code.code_identity import NOT_TOLD, CodeIdentity
 from pullback_service.models.reports import WRONG_GRADIENT, Comparison
 from pullback_service.models.series import Case
 from pullback_service.ratio import Ratio
 from pullback_service.readings.reading import Reading
 from pullback_service.series.filters import SeriesChoice, conditions
 from pullback_service.statements import Query, Rows, text_of
+from pullback_service.uploaded_claims import COUNTED, EXACT_METRICS, TIMES
 
 MOST_STATEMENTS = 100_000
 MOST_FAILURES = 20_000
@@ -61,7 +61,7 @@ class MachinePair:
 
 
 @dataclass(frozen=True, slots=True)
-class Grounds:
+class JudgementInputs:
     """The statements of uploads, by series; and failures, by commit, case, machine and variant, None for all variants.
 
     `software` is that under the reports of the two commits, as far as it is not the same. `measured` says by id what
@@ -130,15 +130,15 @@ async def statements_about(
         session, choice, project_id=Case.project_id, variant=Comparison.variant, metric=Comparison.metric
     )
     condition, values = text_of(and_(true(), *where.values()))
-    asked = {"reference": reference_id, "candidate": candidate_id, "most": MOST_STATEMENTS}
+    parameters = {"reference": reference_id, "candidate": candidate_id, "most": MOST_STATEMENTS}
 
     def read(rows: Rows) -> Mapping[Key, SeriesStatements]:
-        found: dict[Key, list[StatementRow]] = defaultdict(list)
+        results: dict[Key, list[StatementRow]] = defaultdict(list)
         for row in map(statement_row, rows):
-            found[row.case_id, row.machine_id, row.variant, row.metric].append(row)
-        return {key: series_statements(key, told, reference_id) for key, told in found.items()}
+            results[row.case_id, row.machine_id, row.variant, row.metric].append(row)
+        return {key: series_statements(key, of_series, reference_id) for key, of_series in results.items()}
 
-    return Query(_STATED.replace("{where}", condition), {**values, **asked}, read, width=_STATED_WIDTH)
+    return Query(_STATED.replace("{where}", condition), {**values, **parameters}, read, width=_STATED_WIDTH)
 
 
 def failures_at(commits: Sequence[int]) -> Query[Mapping[tuple[int, int, int, str | None], FailureReason]]:
@@ -173,16 +173,16 @@ def statement_row(row: Sequence[Any]) -> StatementRow:
     """The statement in a row: from its ratio on with the columns of `UploadedComparison`."""
     log_ratio, low, high, n, outcome, claim, margin, provisional, quality, dirty = row[_STATEMENT]
     ratio = Ratio(log_ratio, low, high, n)
-    stated = UploadedComparison(outcome, ratio, claim, margin, bool(provisional), quality, dirty)
-    return StatementRow._make((*row[: _STATEMENT.start], stated, *row[_STATEMENT.stop :]))
+    uploaded = UploadedComparison(outcome, ratio, claim, margin, bool(provisional), quality, dirty)
+    return StatementRow._make((*row[: _STATEMENT.start], uploaded, *row[_STATEMENT.stop :]))
 
 
 def series_statements(key: Key, rows: Sequence[StatementRow], reference_id: int) -> SeriesStatements:
     """The statements of uploads about a series, oldest first, turned to one of the two commits as reference."""
-    stated = [row.stated if row.reference_id == reference_id else row.stated.turned() for row in rows]
+    statements = [row.stated if row.reference_id == reference_id else row.stated.turned() for row in rows]
     about = next((row for row in rows if row.series_id is not None), None)
     return SeriesStatements(
-        statements=stated,
+        statements=statements,
         oldest_id=rows[0].id,
         series_id=None if about is None else about.series_id,
         kind=None if about is None else about.variant_kind,
@@ -192,8 +192,8 @@ def series_statements(key: Key, rows: Sequence[StatementRow], reference_id: int)
     )
 
 
-def _is_counted(metric: str, stated: Sequence[StatementRow]) -> bool:
+def _is_counted(metric: str, statements: Sequence[StatementRow]) -> bool:
     """True if a metric without a point is a count: one of ours, or another's of which only counts are stated."""
     return metric in EXACT_METRICS or (
-        metric not in TIMES and all(row.stated.outcome in {*COUNTED, "ambiguous", "failed"} for row in stated)
+        metric not in TIMES and all(row.stated.outcome in {*COUNTED, "ambiguous", "failed"} for row in statements)
     )

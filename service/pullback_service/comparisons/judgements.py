@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pullback_service.comparisons.grounds import Key
+from pullback_service.comparisons.judgement_inputs import Key
 from pullback_service.comparisons.judging import Outcome, Trend
 from pullback_service.comparisons.vectorized_judging import (
     BETTER,
@@ -122,8 +122,8 @@ class Outcomes:
 
     def counts(self) -> Mapping[Outcome, int]:
         """The count of each outcome that occurs."""
-        found = np.bincount(self.outcome, minlength=len(OUTCOMES)).tolist()
-        return {outcome: count for outcome, count in zip(OUTCOMES, found, strict=True) if count}
+        counts = np.bincount(self.outcome, minlength=len(OUTCOMES)).tolist()
+        return {outcome: count for outcome, count in zip(OUTCOMES, counts, strict=True) if count}
 
 
 _COLUMNS = tuple(field.name for field in fields(Outcomes) if field.name != "shapes")
@@ -152,22 +152,24 @@ class MetricSummary:
     better: Span
 
 
-def summarize(found: Outcomes) -> Iterator[MetricSummary]:
+def summarize(outcomes: Outcomes) -> Iterator[MetricSummary]:
     """All compared series by metric. Seconds and bytes have no common mean, so there is none over metrics."""
-    worse, better = found.trending("worse") & ~found.having("failed"), found.trending("better")
-    for metric in sorted({found.shapes[place].metric for place in np.unique(found.shape).tolist()}):
-        of_metric = found.of_shapes([shape.metric == metric for shape in found.shapes])
+    worse, better = outcomes.trending("worse") & ~outcomes.having("failed"), outcomes.trending("better")
+    for metric in sorted({outcomes.shapes[place].metric for place in np.unique(outcomes.shape).tolist()}):
+        of_metric = outcomes.of_shapes([shape.metric == metric for shape in outcomes.shapes])
         yield MetricSummary(
             metric=metric,
-            outcomes=found[of_metric].counts(),
-            worse=_span(found.log_ratio[of_metric & worse]),
-            better=_span(found.log_ratio[of_metric & better]),
+            outcomes=outcomes[of_metric].counts(),
+            worse=_span(outcomes.log_ratio[of_metric & worse]),
+            better=_span(outcomes.log_ratio[of_metric & better]),
         )
 
 
 def _span(ratios: Numbers) -> Span:
-    told = ratios[~np.isnan(ratios)]
-    if not len(told):
+    ratios_known = ratios[~np.isnan(ratios)]
+    if not len(ratios_known):
         return Span(len(ratios), None, None, None)
-    size = np.abs(told)
-    return Span(len(ratios), float(told.mean()), float(told[size.argmin()]), float(told[size.argmax()]))
+    size = np.abs(ratios_known)
+    return Span(
+        len(ratios), float(ratios_known.mean()), float(ratios_known[size.argmin()]), float(ratios_known[size.argmax()])
+    )

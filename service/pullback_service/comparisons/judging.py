@@ -15,7 +15,13 @@ from functools import cache
 from math import expm1, log, sqrt
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from pullback_service.claims import (
+from pullback_service.measured_code.code_identity import EQUAL_CODE
+from pullback_service.measuring_methods import without_counts
+from pullback_service.quality import CLEAN
+from pullback_service.ratio import NO_RATIO, BoundedLogRatio, Ratio
+from pullback_service.readings.reading import Reading
+from pullback_service.readings.report_pooling import Spread
+from pullback_service.uploaded_claims import (
     BUSY_FLOOR,
     CLAIMED,
     COUNTED,
@@ -25,12 +31,6 @@ from pullback_service.claims import (
     doubt_of_measurement,
     log_ratio_of,
 )
-from pullback_service.measured.code_identity import EQUAL_CODE
-from pullback_service.measured.methods import without_counts
-from pullback_service.quality import CLEAN
-from pullback_service.ratio import NO_RATIO, BoundedLogRatio, Ratio
-from pullback_service.readings.reading import Reading
-from pullback_service.readings.report_pooling import Spread
 
 Evidence: TypeAlias = Literal["paired", "exact", "ratios", "values"]
 Outcome: TypeAlias = Literal[
@@ -79,7 +79,7 @@ _TURNED = {"faster": "slower", "slower": "faster", "less": "more", "more": "less
 
 
 class Judgement(NamedTuple):
-    """The outcome of comparing two readings, with its grounds. The ratio is candidate/reference.
+    """The outcome of comparing two readings, with its inputs. The ratio is candidate/reference.
 
     From `ratios` it is the change of the ratio to the baseline. `threshold` is the least ratio in size that could have been
     claimed, or called likely; None where any difference is one. `provisional` means that it comes from a floor or a
@@ -114,7 +114,7 @@ COUNTED_APART: Final = (
 def judge(
     reference: Reading | None,
     candidate: Reading | None,
-    stated: Sequence[UploadedComparison],
+    statements: Sequence[UploadedComparison],
     *,
     exact: bool,
     counted_together: float | None = None,
@@ -126,7 +126,7 @@ def judge(
     other_level: str | None = None,
     values_compare: bool = True,
 ) -> Judgement:
-    """The judgement of one series. `stated` are the uploads that measured both commits, oldest first.
+    """The judgement of one series. `statements` are the uploads that measured both commits, oldest first.
 
     `counted_together` is the least ratio that is a difference of a metric whose counts compare within one upload only.
     `failure` and `reference_failure` are why a commit gave nothing, where it did not. `wrong_gradient` is what a report
@@ -134,8 +134,8 @@ def judge(
     where each was counted by itself: it may be what made the counts differ. `other_level` is why the two do not compare
     where each was measured by itself. Values do not compare between two machines.
     """
-    made = [each for each in stated if each.outcome != "failed"]
-    failed = len(made) < len(stated)
+    made = [each for each in statements if each.outcome != "failed"]
+    failed = len(made) < len(statements)
     if made:
         # Whoever measured both did so with one software; what each commit counted by itself then says nothing against it.
         alone = exact and changed_software is None and other_level is None
@@ -238,8 +238,8 @@ def _of_stated(
     )
 
 
-def _few_groups(stated: UploadedComparison) -> str:
-    groups, least = stated.ratio.n or 1, 100 * expm1(stated.least_likely)
+def _few_groups(uploaded: UploadedComparison) -> str:
+    groups, least = uploaded.ratio.n or 1, 100 * expm1(uploaded.least_likely)
     return (
         f"Measured in {groups} group{'s' if groups > 1 else ''} on a busy machine, where less than {least:.2g} % may be noise: "
         "measure again on a quieter one, or for longer."
@@ -258,14 +258,14 @@ def _contradict(one: UploadedComparison, other: UploadedComparison) -> bool:
     return one_ends[1] > other_ends[2] or other_ends[1] > one_ends[2]
 
 
-def _doubt_of_stored(stated: UploadedComparison, reference: Reading, candidate: Reading) -> str | None:
+def _doubt_of_stored(uploaded: UploadedComparison, reference: Reading, candidate: Reading) -> str | None:
     """Why what the commits' own reports counted speaks against a statement; uncommitted changes say nothing of either."""
     if reference.dirty or candidate.dirty or _other_method(reference, candidate) is not None:
         return None
     stored = _of_counts(reference, candidate)
-    if stored.outcome == stated.outcome:
+    if stored.outcome == uploaded.outcome:
         return None
-    return stored.reason or f"An upload states {stated.outcome}, but the counts of the two commits do not."
+    return stored.reason or f"An upload states {uploaded.outcome}, but the counts of the two commits do not."
 
 
 def _of_counts(reference: Reading, candidate: Reading) -> Judgement:
@@ -299,15 +299,15 @@ def _of_readings(reference: Reading, candidate: Reading, *, bigger_is_better: bo
         return Judgement("ambiguous", evidence, reason=WITHOUT_RATIO)
     threshold = max(scatter, width or 0.0)
     outcome: Outcome = "ambiguous"
-    found = None
+    result = None
     if not of_baseline and (values_compare or evidence == "ratios"):
-        found = likely(change, threshold, evidence, bigger_is_better=bigger_is_better)
+        result = likely(change, threshold, evidence, bigger_is_better=bigger_is_better)
     if reference.dirty or candidate.dirty:
         reason = UNCOMMITTED
     elif reference.program_hash is not None and reference.program_hash == candidate.program_hash:
         reason = SAME_PROGRAM
-    elif found is not None:
-        outcome, reason = found, APART
+    elif result is not None:
+        outcome, reason = result, APART
     elif of_baseline:
         reason = OF_BASELINE
     else:

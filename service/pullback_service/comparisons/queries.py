@@ -12,7 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.claims import COUNTED_IN_ONE_SESSION
+from pullback_service.comparisons.aligned_readings import align_readings, lay_out
 from pullback_service.comparisons.columns import (
     NOTHING,
     measured_given,
@@ -20,7 +20,13 @@ from pullback_service.comparisons.columns import (
     readings_at_two,
     series_given,
 )
-from pullback_service.comparisons.grounds import Grounds, Key, MachinePair, failures_at, statements_about
+from pullback_service.comparisons.judgement_inputs import (
+    JudgementInputs,
+    Key,
+    MachinePair,
+    failures_at,
+    statements_about,
+)
 from pullback_service.comparisons.judgements import NO_SERIES, Outcomes, Shape
 from pullback_service.comparisons.judging import (
     CHANGED_COUNTS,
@@ -31,10 +37,9 @@ from pullback_service.comparisons.judging import (
     judge,
     of_equal_code,
 )
-from pullback_service.comparisons.pairing import lay_out, pair
 from pullback_service.comparisons.vectorized_judging import CODE_OF, EVIDENCE_CODE_OF, UNPAIRED_CODES, Flags
 from pullback_service.machines.software import software_at
-from pullback_service.measured.code_identity import NOT_TOLD, CodeIdentity, is_equal_code, other_level
+from pullback_service.measured_code.code_identity import NOT_TOLD, CodeIdentity, is_equal_code, other_level
 from pullback_service.models.commits import Commit
 from pullback_service.models.reports import WRONG_GRADIENT, Comparison
 from pullback_service.models.series import Series
@@ -43,6 +48,7 @@ from pullback_service.readings.reading import Reading
 from pullback_service.series.filters import SeriesChoice, conditions
 from pullback_service.series.queries import CaseFacts, MachineFacts, cases_called, machines_called
 from pullback_service.statements import QueryBatch
+from pullback_service.uploaded_claims import COUNTED_IN_ONE_SESSION
 
 ON_TWO_MACHINES = "Measured on two machines, so not in the same groups: only ratios to the baseline are comparable."
 
@@ -60,12 +66,12 @@ class Names(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CommitComparison:
-    """Two commits with what was judged of their series, and on which grounds; `equal_code` counts series with equal files."""
+    """Two commits with what was judged of their series, and on which inputs; `equal_code` counts series with equal files."""
 
     reference_id: int
     candidate_id: int
     across: MachinePair | None
-    grounds: Grounds
+    inputs: JudgementInputs
     outcomes: Outcomes
     equal_code: int = 0
 
@@ -143,14 +149,14 @@ async def compare(
         readings, measured, series = ask(numbers_given(given["few"])), ask(measured_given()), ask(series_given())
         stated = None if about is None else ask(about)
         failures, software = ask(failures_at(ids)), software_at(ask, ids, machines)
-    grounds = Grounds({} if stated is None else stated.value, failures.value, measured=measured.value)
+    inputs = JudgementInputs({} if stated is None else stated.value, failures.value, measured=measured.value)
     described = series.value
     older, newer = [readings.value.get(id_, NOTHING) for id_ in ids]
-    pairs = pair(described, older, newer, grounds.measured, across)
-    outcomes = lay_out(described, pairs, grounds, across)
+    pairs = align_readings(described, older, newer, inputs.measured, across)
+    outcomes = lay_out(described, pairs, inputs, across)
     if pairs.unusual.any() or outcomes.having(*CHANGED_COUNTS).any():
-        grounds = replace(grounds, software=software())
-    judged = CommitComparison(reference.id, candidate.id, across, grounds, outcomes, int(pairs.equal_code.sum()))
+        inputs = replace(inputs, software=software())
+    judged = CommitComparison(reference.id, candidate.id, across, inputs, outcomes, int(pairs.equal_code.sum()))
     unusual = _unusual(judged, pairs.unusual)
     await _judge_one_by_one(session, judged, unusual, {*np.flatnonzero(pairs.equal_code).tolist()})
     if across is None:
@@ -161,8 +167,8 @@ async def compare(
 async def show(session: AsyncSession, judged: CommitComparison, page: Outcomes) -> Sequence[SeriesDetail]:
     """A page of compared series in full. Index: as `in_full`."""
     async with statements.together(session) as ask:
-        found = in_full(ask, judged, page, page)
-    return found()[0]
+        result = in_full(ask, judged, page, page)
+    return result()[0]
 
 
 def in_full(
@@ -179,23 +185,23 @@ def in_full(
 
     def read() -> tuple[Sequence[SeriesDetail], Names]:
         cases, machines = named = names()
-        found = readings.value
+        result = readings.value
         sides = {
             pair: SideDetail(
-                reading, several.value.get(pair, (reading.report_id,)), *judged.grounds.measured_of(reading)
+                reading, several.value.get(pair, (reading.report_id,)), *judged.inputs.measured_of(reading)
             )
-            for pair, reading in found.items()
+            for pair, reading in result.items()
         }
-        shown = [
+        details = [
             SeriesDetail(
-                _compared(judged, each, found),
+                _compared(judged, each, result),
                 cases[each.case_id],
                 machines[each.machine_id],
                 *map(sides.get, each.places(judged)),
             )
             for each in rows
         ]
-        return shown, named
+        return details, named
 
     return read
 
@@ -212,7 +218,7 @@ async def groups_of(session: AsyncSession, reference: Commit, candidate: Commit,
     Index: ix_comparison_candidate.
     """
     case_id, machine_id, variant, metric = key
-    found: Sequence[float] | None = await session.scalar(
+    row: Sequence[float] | None = await session.scalar(
         select(Comparison.group_log_ratios)
         .where(
             Comparison.candidate_id == candidate.id,
@@ -226,7 +232,7 @@ async def groups_of(session: AsyncSession, reference: Commit, candidate: Commit,
         .order_by(Comparison.id.desc())
         .limit(1)
     )
-    return found or ()
+    return row or ()
 
 
 class _Row(NamedTuple):
@@ -252,30 +258,30 @@ class _Row(NamedTuple):
         )
 
 
-def _rows(found: Outcomes) -> Iterable[_Row]:
+def _rows(outcomes: Outcomes) -> Iterable[_Row]:
     columns = (
-        found.case_id,
-        found.machine_id,
-        found.series_id,
-        found.reference_series_id,
-        found.has_reference,
-        found.has_candidate,
+        outcomes.case_id,
+        outcomes.machine_id,
+        outcomes.series_id,
+        outcomes.reference_series_id,
+        outcomes.has_reference,
+        outcomes.has_candidate,
     )
-    shapes = (found.shapes[place] for place in found.shape.tolist())
+    shapes = (outcomes.shapes[place] for place in outcomes.shape.tolist())
     return map(_Row, shapes, *(column.tolist() for column in columns))
 
 
-def _compared(judged: CommitComparison, each: _Row, found: Mapping[tuple[int, int], Reading]) -> SeriesComparison:
+def _compared(judged: CommitComparison, each: _Row, result: Mapping[tuple[int, int], Reading]) -> SeriesComparison:
     older, newer = each.places(judged)
     return judged_series(
         each.key,
         each.shape,
         each.series_id if each.series_id != NO_SERIES else None,
-        found.get(older),
-        found.get(newer),
+        result.get(older),
+        result.get(newer),
         judged.reference_id,
         judged.candidate_id,
-        judged.grounds,
+        judged.inputs,
         judged.across,
     )
 
@@ -288,34 +294,34 @@ def judged_series(
     candidate: Reading | None,
     reference_id: int,
     candidate_id: int,
-    grounds: Grounds,
+    inputs: JudgementInputs,
     across: MachinePair | None = None,
 ) -> SeriesComparison:
     """A series judged by the rule itself, from its readings at both commits and whatever else there is."""
-    stated = grounds.stated.get(key)
-    failed, failed_before = grounds.failures_of(key, reference_id, candidate_id, across)
+    uploaded = inputs.stated.get(key)
+    failed, failed_before = inputs.failures_of(key, reference_id, candidate_id, across)
     wrong_gradient = next(
         (one.message for one in (failed, failed_before) if one is not None and one.kind == WRONG_GRADIENT), None
     )
-    measured = grounds.measured_of(reference, candidate)
+    measured = inputs.measured_of(reference, candidate)
     equal_code = across is None and is_equal_code(*measured)
     judgement = judge(
         reference,
         candidate,
-        () if stated is None else stated.statements,
+        () if uploaded is None else uploaded.statements,
         exact=shape.exact,
         counted_together=COUNTED_IN_ONE_SESSION.get(shape.metric),
         bigger_is_better=shape.direction == "bigger",
         failure=None if failed is None else failed.message,
         reference_failure=None if failed_before is None else failed_before.message,
         wrong_gradient=wrong_gradient,
-        changed_software=_changed_software(grounds, shape.variant, reference, candidate),
+        changed_software=_changed_software(inputs, shape.variant, reference, candidate),
         other_level=other_level(*measured),
         values_compare=across is None,
     )
     if equal_code and wrong_gradient is None:
         judgement = of_equal_code(judgement)
-    judgement = as_resolved(judgement, grounds.resolutions.get(series_id or NO_SERIES))
+    judgement = as_resolved(judgement, inputs.resolutions.get(series_id or NO_SERIES))
     if across is not None and judgement.evidence in UNPAIRED:
         judgement = judgement._replace(reason=ON_TWO_MACHINES)
     return SeriesComparison(
@@ -334,24 +340,24 @@ def judged_series(
 
 
 def _changed_software(
-    grounds: Grounds, variant: str, reference: Reading | None, candidate: Reading | None
+    inputs: JudgementInputs, variant: str, reference: Reading | None, candidate: Reading | None
 ) -> str | None:
     """In words, what the count of each commit was made with where it was not the same."""
-    if reference is None or candidate is None or not grounds.software.machines:
+    if reference is None or candidate is None or not inputs.software.machines:
         return None
-    return grounds.software.between(UUID(reference.report_id), UUID(candidate.report_id), variant) or None
+    return inputs.software.between(UUID(reference.report_id), UUID(candidate.report_id), variant) or None
 
 
 def _unusual(judged: CommitComparison, by_numbers: Flags) -> NDArray[np.intp]:
     """The places of the series that the rule itself has to judge: by their numbers, or for what else there is of them."""
-    grounds, found = judged.grounds, judged.outcomes
-    unusual = np.ones(len(found), bool)  # also those that only uploads that compare know
+    inputs, outcomes = judged.inputs, judged.outcomes
+    unusual = np.ones(len(outcomes), bool)  # also those that only uploads that compare know
     unusual[: len(by_numbers)] = by_numbers
-    if grounds.stated or grounds.failures:
+    if inputs.stated or inputs.failures:
         ends = judged.reference_id, judged.candidate_id, judged.across
-        unusual |= [key in grounds.stated or any(grounds.failures_of(key, *ends)) for key in found.named()]
-    if grounds.software.machines:
-        unusual |= found.having(*CHANGED_COUNTS) & np.isin(found.machine_id, list(grounds.software.machines))
+        unusual |= [key in inputs.stated or any(inputs.failures_of(key, *ends)) for key in outcomes.named()]
+    if inputs.software.machines:
+        unusual |= outcomes.having(*CHANGED_COUNTS) & np.isin(outcomes.machine_id, list(inputs.software.machines))
     return np.flatnonzero(unusual)
 
 
@@ -361,34 +367,34 @@ async def _judge_one_by_one(
     """Judge the series at some places by the rule itself, and write down what it says."""
     if not len(unusual):
         return
-    found = judged.outcomes
-    rows = list(_rows(found[unusual]))
-    stated = judged.grounds.stated
+    outcomes = judged.outcomes
+    rows = list(_rows(outcomes[unusual]))
+    uploaded = judged.inputs.stated
     # What uploads state of a measurement decides without the readings, unless all of them failed or the code is equal.
     needed = [
         each
         for place, each in zip(unusual.tolist(), rows, strict=True)
-        if each.shape.exact or place in equal_code or each.key not in stated or not stated[each.key].is_decisive
+        if each.shape.exact or place in equal_code or each.key not in uploaded or not uploaded[each.key].is_decisive
     ]
     readings = await readings_at(session, _pairs_of(judged, needed))
     judgements = [_compared(judged, each, readings).judgement for each in rows]
-    found.outcome[unusual] = [CODE_OF[judgement.outcome] for judgement in judgements]
-    found.evidence[unusual] = [EVIDENCE_CODE_OF[judgement.evidence] for judgement in judgements]
-    found.log_ratio[unusual] = [nan if (ratio := each.ratio.log_ratio) is None else ratio for each in judgements]
+    outcomes.outcome[unusual] = [CODE_OF[judgement.outcome] for judgement in judgements]
+    outcomes.evidence[unusual] = [EVIDENCE_CODE_OF[judgement.evidence] for judgement in judgements]
+    outcomes.log_ratio[unusual] = [nan if (ratio := each.ratio.log_ratio) is None else ratio for each in judgements]
 
 
 async def _as_resolved(session: AsyncSession, judged: CommitComparison) -> CommitComparison:
     """Nothing of what was measured at different times is likely that the noise of its series hides. Index: pk_series_state."""
-    found = judged.outcomes
-    places = np.flatnonzero(found.having(*LIKELY) & np.isin(found.evidence, UNPAIRED_CODES))
+    outcomes = judged.outcomes
+    places = np.flatnonzero(outcomes.having(*LIKELY) & np.isin(outcomes.evidence, UNPAIRED_CODES))
     if not len(places):
         return judged
-    series = found.series_id[places].tolist()
+    series = outcomes.series_id[places].tolist()
     rows = await statements.rows(session, _RESOLUTIONS, {"series": statements.array_of(series)})
     resolutions: dict[int, float] = dict(rows)
     least = np.array([resolutions.get(each, 0.0) for each in series])
-    found.outcome[places[np.abs(found.log_ratio[places]) < least]] = CODE_OF["ambiguous"]
-    return replace(judged, grounds=replace(judged.grounds, resolutions=resolutions))
+    outcomes.outcome[places[np.abs(outcomes.log_ratio[places]) < least]] = CODE_OF["ambiguous"]
+    return replace(judged, inputs=replace(judged.inputs, resolutions=resolutions))
 
 
 def _pairs_of(judged: CommitComparison, rows: Iterable[_Row]) -> Collection[tuple[int, int]]:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.comparisons import queries
-from pullback_service.comparisons.grounds import MachinePair
-from pullback_service.comparisons.pairs import Pair, find_pair, missing_series
+from pullback_service.comparisons.compared_commits import ComparedCommits, find_compared_commits, missing_series
+from pullback_service.comparisons.judgement_inputs import MachinePair
 from pullback_service.comparisons.queries import CommitComparison
 from pullback_service.errors import refuse
 from pullback_service.ids import MachineId, ProjectId
@@ -37,31 +37,31 @@ class ComparisonAnswer:
     """The two commits, what was judged of every chosen series, and what to know about both."""
 
     project_id: ProjectId
-    pair: Pair
+    pair: ComparedCommits
     judged: CommitComparison
     notes: Sequence[str]
 
 
-async def compare_as_asked(session: AsyncSession, project: str, asked: ComparisonRequest) -> ComparisonAnswer:
-    """The comparison that is asked for. Index: as `find_pair`, `machines_called` and `queries.compare`."""
+async def compare_as_asked(session: AsyncSession, project: str, request: ComparisonRequest) -> ComparisonAnswer:
+    """The comparison that is asked for. Index: as `find_compared_commits`, `machines_called` and `queries.compare`."""
     project_id = ProjectId((await project_by_name(session, project)).id)
-    across = await _across(session, project_id, asked)
-    pair = await find_pair(
+    across = await _across(session, project_id, request)
+    pair = await find_compared_commits(
         session,
         project_id,
-        asked.base,
-        asked.head,
-        merge_base=asked.merge_base,
+        request.base,
+        request.head,
+        merge_base=request.merge_base,
         two_machines=across is not None,
     )
-    machine = [asked.head_machine] if asked.head_machine and across is None else asked.choice.machine
-    choice = replace(asked.choice, project=project, machine=() if across is not None else machine)
+    machine = [request.head_machine] if request.head_machine and across is None else request.choice.machine
+    choice = replace(request.choice, project=project, machine=() if across is not None else machine)
     judged = await queries.compare(session, pair.reference.commit, pair.candidate.commit, choice, across=across)
     missing = [] if across is not None else await missing_series(session, project_id, pair, judged.outcomes)
     return ComparisonAnswer(project_id, pair, judged, [*pair.notes, *missing, *_unprojected(pair)])
 
 
-def _unprojected(pair: Pair) -> Sequence[str]:
+def _unprojected(pair: ComparedCommits) -> Sequence[str]:
     """A note about commits that an earlier release stored and no worker has projected yet."""
     waiting = [commit.sha for commit in (pair.reference.commit, pair.candidate.commit) if not commit.projected]
     return [
@@ -69,19 +69,19 @@ def _unprojected(pair: Pair) -> Sequence[str]:
     ]
 
 
-async def _across(session: AsyncSession, project_id: ProjectId, asked: ComparisonRequest) -> MachinePair | None:
-    if not asked.base_machine or asked.base_machine == asked.head_machine:
+async def _across(session: AsyncSession, project_id: ProjectId, request: ComparisonRequest) -> MachinePair | None:
+    if not request.base_machine or request.base_machine == request.head_machine:
         return None
-    if not asked.head_machine:
+    if not request.head_machine:
         refuse("head_machine", "Two machines are compared: give head_machine too.")
     return MachinePair(
-        await _machine(session, project_id, asked.base_machine, where="base_machine"),
-        await _machine(session, project_id, asked.head_machine, where="head_machine"),
+        await _machine(session, project_id, request.base_machine, where="base_machine"),
+        await _machine(session, project_id, request.head_machine, where="head_machine"),
     )
 
 
 async def _machine(session: AsyncSession, project_id: ProjectId, name: str, *, where: str) -> MachineId:
-    found = await machines_called(session, project_id, name)
-    if len(found) > 1:
-        refuse(where, f"{len(found)} machines are called {name!r}: give the host or the class of one.")
-    return found[0]
+    listed = await machines_called(session, project_id, name)
+    if len(listed) > 1:
+        refuse(where, f"{len(listed)} machines are called {name!r}: give the host or the class of one.")
+    return listed[0]

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pullback_service.commits.ref_names import NamedCommit
 from pullback_service.comparisons.judging import UNPAIRED, Evidence, Outcome
 from pullback_service.comparisons.queries import SeriesDetail
-from pullback_service.measured.schemas import MeasuredSummary, plain_measured
+from pullback_service.measured_code.schemas import MeasuredSummary, plain_measured
 from pullback_service.models.machines import Machine
 from pullback_service.paging import Page
 from pullback_service.ratio_fields import IntervalFields, RatioFields, of_ratio
@@ -96,24 +96,24 @@ class ComparedSeries(RatioFields):
     candidate: ComparedSide | None
 
     @classmethod
-    def of(cls, shown: SeriesDetail) -> Self:
+    def of(cls, detail: SeriesDetail) -> Self:
         """A compared series in full."""
-        return cls.model_validate(plain_compared(shown))
+        return cls.model_validate(plain_compared(detail))
 
 
-def _significance(shown: SeriesDetail) -> float | None:
-    ratio, threshold = shown.compared.judgement.ratio.log_ratio, shown.compared.judgement.threshold
+def _significance(detail: SeriesDetail) -> float | None:
+    ratio, threshold = detail.compared.judgement.ratio.log_ratio, detail.compared.judgement.threshold
     return abs(ratio) / threshold if ratio is not None and threshold else None
 
 
-def _is_same_program(shown: SeriesDetail) -> bool | None:
-    sides = (shown.compared.reference, shown.compared.candidate)
+def _is_same_program(detail: SeriesDetail) -> bool | None:
+    sides = (detail.compared.reference, detail.compared.candidate)
     hashes = [None if side is None else side.program_hash for side in sides]
     return None if None in hashes else hashes[0] == hashes[1]
 
 
-def _kind(shown: SeriesDetail) -> str | None:
-    evidence = shown.compared.judgement.evidence
+def _kind(detail: SeriesDetail) -> str | None:
+    evidence = detail.compared.judgement.evidence
     return "unpaired" if evidence in UNPAIRED else evidence
 
 

@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple, Self, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from pullback_service.claims import log_ratio_of
 from pullback_service.comparisons.judging import (
     APART,
     COUNTED_APART,
@@ -34,8 +33,9 @@ from pullback_service.comparisons.judging import (
     Outcome,
     trend,
 )
-from pullback_service.measured.code_identity import EQUAL_CODE
+from pullback_service.measured_code.code_identity import EQUAL_CODE
 from pullback_service.ratio import Ratio
+from pullback_service.uploaded_claims import log_ratio_of
 
 Flags: TypeAlias = NDArray[np.bool_]
 Codes: TypeAlias = NDArray[np.int8]
@@ -57,7 +57,7 @@ _TRENDS = [[trend(outcome, bigger_is_better=bigger) for bigger in (False, True)]
 
 
 def _trending(which: str) -> NDArray[np.bool_]:
-    return np.array([[found == which for found in both] for both in _TRENDS])
+    return np.array([[outcome == which for outcome in both] for both in _TRENDS])
 
 
 WORSE: Final = _trending("worse")
@@ -237,12 +237,12 @@ def _log_ratios(reference: Numbers, candidate: Numbers, both: Flags) -> Numbers:
     return log_ratio
 
 
-def _error(found: ReadingColumns, which: Flags) -> Numbers:
+def _error(readings: ReadingColumns, which: Flags) -> Numbers:
     """The error of each log median, as in `judging.half_width`; NaN where there are too few processes."""
-    error = np.full(len(found.value), np.nan)
-    enough = which & (found.processes >= FEWEST_FOR_DOUBT) & (found.q25 > 0)
-    spread = [log(ratio) for ratio in (found.q75[enough] / found.q25[enough]).tolist()]  # as in `_log_ratios`
-    error[enough] = 1.25 * np.array(spread) / (1.35 * np.sqrt(found.processes[enough]))
+    error = np.full(len(readings.value), np.nan)
+    enough = which & (readings.processes >= FEWEST_FOR_DOUBT) & (readings.q25 > 0)
+    spread = [log(ratio) for ratio in (readings.q75[enough] / readings.q25[enough]).tolist()]  # as in `_log_ratios`
+    error[enough] = 1.25 * np.array(spread) / (1.35 * np.sqrt(readings.processes[enough]))
     return error
 
 

@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service.access.authentication import KnownCaller, enrolment_code_of
 from pullback_service.addresses import API
 from pullback_service.agents import queries
-from pullback_service.agents.queries import SeenAgent, told_by
+from pullback_service.agents.queries import AgentStatus, told_by
 from pullback_service.agents.schemas import AgentSummary, Claim, ClaimedJob, ClaimRequest, Enrolment, EnrolmentAnswer
 from pullback_service.audit.trail import note
 from pullback_service.caller import Caller, database_of
@@ -22,10 +22,10 @@ from pullback_service.fields import KnownId
 from pullback_service.ids import AgentId, MachineId
 from pullback_service.jobs import leases
 from pullback_service.jobs.dependencies import KnownJobListener
+from pullback_service.jobs.job_listener import Waiter
 from pullback_service.jobs.labels import with_device
 from pullback_service.jobs.queries import job_by_id, reference_of
 from pullback_service.jobs.schemas import SpoolStatement
-from pullback_service.jobs.wakeups import Waiter
 from pullback_service.listing import LISTED, KnownListing
 from pullback_service.machines.registration import MachineDescription, ensure_machine
 from pullback_service.models.projects import Project
@@ -49,14 +49,14 @@ async def enroll_agent(
     With an enrolment code instead of a token the answer holds the agent's own token, this once.
     """
     machine = enrolment.machine
-    told = MachineDescription(machine.fingerprint, machine.host, machine.name, machine.facts)
-    machine_id = await ensure_machine(session, told)
+    description = MachineDescription(machine.fingerprint, machine.host, machine.name, machine.facts)
+    machine_id = await ensure_machine(session, description)
     agent_id = await queries.enroll(session, machine_id, enrolment.name, enrolment.labels)
     code_id = enrolment_code_of(request)
-    shown = None
+    secret = None
     if code_id is not None:
         async with seeing_all_projects(session):  # the token that ends may be for another project
-            _, shown = await redeem_code(session, code_id, agent_id, agent_name=enrolment.name)
+            _, secret = await redeem_code(session, code_id, agent_id, agent_name=enrolment.name)
     elif caller.agent_id not in {None, agent_id}:
         raise ForbiddenError(
             f"This token is agent {caller.agent_id}'s, and {enrolment.name!r} on this machine is agent {agent_id}: "
@@ -68,19 +68,19 @@ async def enroll_agent(
         machine_id=machine_id,
         heartbeat_s=settings.heartbeat_s,
         lease_s=settings.lease_s,
-        secret=shown.secret if shown else None,
+        secret=secret.secret if secret else None,
     )
 
 
 @router.get("", response_model=Page[AgentSummary], responses=LISTED)
-async def list_agents(asked: KnownListing) -> Response:
+async def list_agents(listing: KnownListing) -> Response:
     """Agents in the order of their enrolment, and what they are doing."""
 
     async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[AgentSummary]:
         rows = await queries.list_agents(session, after_id=id_in(cursor), limit=limit + 1)
         return page_of(rows, limit, item=_summary, key=lambda row: (row.agent.id,))
 
-    return await asked.give(read, AGENTS)
+    return await listing.give(read, AGENTS)
 
 
 @router.post(
@@ -92,7 +92,7 @@ async def list_agents(asked: KnownListing) -> Response:
     },
 )
 async def claim_job(
-    asked: ClaimRequest,
+    requested: ClaimRequest,
     request: Request,
     database: KnownDatabase,
     listener: KnownJobListener,
@@ -103,10 +103,10 @@ async def claim_job(
     """Ask for a job and wait for one up to `wait_s`. No database connection is held while waiting."""
     if caller.agent_id not in {None, agent_id}:
         raise ForbiddenError(f"This token is agent {caller.agent_id}'s: it cannot claim jobs for agent {agent_id}.")
-    deadline = time.monotonic() + asked.wait_s
+    deadline = time.monotonic() + requested.wait_s
     with listener.waiter() as waiter:
         while True:
-            claimed = await _claim_once(database, settings, caller, AgentId(agent_id), asked, waiter)
+            claimed = await _claim_once(database, settings, caller, AgentId(agent_id), requested, waiter)
             if claimed is not None:
                 return claimed
             left_s = deadline - time.monotonic()
@@ -121,11 +121,11 @@ async def claim_job(
 
 
 async def _claim_once(
-    database: Database, settings: Settings, caller: Caller, agent_id: AgentId, asked: ClaimRequest, waiter: Waiter
+    database: Database, settings: Settings, caller: Caller, agent_id: AgentId, request: ClaimRequest, waiter: Waiter
 ) -> Claim | None:
     async with database_of(database, caller).writing.begin() as session:
-        told = told_by(asked.spool, asked.refuses)
-        work = await queries.look_for_work(session, agent_id, asked.labels, asked.kinds, told)
+        state = told_by(request.spool, request.refuses)
+        work = await queries.find_work(session, agent_id, request.labels, request.kinds, state)
         abilities = waiter.abilities = work.abilities
         if not work.promising:
             return None
@@ -136,7 +136,7 @@ async def _claim_once(
             MachineId(abilities.machine_id),
             abilities.labels,
             settings.lease_s,
-            asked.kinds,
+            request.kinds,
         )
         if lease is None:
             return None
@@ -161,7 +161,7 @@ async def _claim_once(
         )
 
 
-def _summary(seen: SeenAgent) -> AgentSummary:
+def _summary(seen: AgentStatus) -> AgentSummary:
     agent = seen.agent
     spool = None
     if agent.spool_waiting is not None:

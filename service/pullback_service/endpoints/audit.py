@@ -16,11 +16,11 @@ router = api_router(prefix=f"{API}/audit", tags=["operation"])
 
 
 @router.get("", response_model=Page[AuditLine], responses=LISTED)
-async def list_audit_lines(asked: KnownListing, project: Name | None = None) -> Response:
+async def list_audit_lines(listing: KnownListing, project: Name | None = None) -> Response:
     """List writes, newest first, with their callers."""
 
     async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[AuditLine]:
         rows = await queries.list_lines(session, project=project, before_id=id_in(cursor), limit=limit + 1)
         return page_of(rows, limit, item=AuditLine.model_validate, key=lambda row: (row.id,))
 
-    return await asked.give(read, AUDIT, name=project)
+    return await listing.give(read, AUDIT, name=project)

@@ -25,18 +25,25 @@ router = api_router(prefix=f"{API}/backfills", tags=["jobs"])
         **documented(NotFoundError, InvalidInputError),
     },
 )
-async def create_backfill(asked: BackfillRequest, response: Response, session: WriteSession) -> BackfillAnswer:
+async def create_backfill(request: BackfillRequest, response: Response, session: WriteSession) -> BackfillAnswer:
     """Queue jobs for commits of a branch that have no results of a suite, behind everything else that waits.
 
     Asking again makes nothing twice: at most `limit` of these jobs are under way at once.
     """
-    project = await project_by_name(session, asked.project)
-    found = await queries.backfill(session, ProjectId(project.id), asked, dry_run=asked.dry_run)
-    jobs = [filled(BackfilledCommit, commit, commit=commit.sha) for commit in found.chosen]
-    answer = filled(BackfillAnswer, asked, found, jobs=jobs)
-    is_changed = bool(answer.jobs) and not asked.dry_run
-    subject = f"branch {asked.branch}"
-    note(session, changed=is_changed, subject=subject, project=asked.project, suite=asked.suite, jobs=len(answer.jobs))
+    project = await project_by_name(session, request.project)
+    backfill_result = await queries.backfill(session, ProjectId(project.id), request, dry_run=request.dry_run)
+    jobs = [filled(BackfilledCommit, commit, commit=commit.sha) for commit in backfill_result.chosen]
+    answer = filled(BackfillAnswer, request, backfill_result, jobs=jobs)
+    is_changed = bool(answer.jobs) and not request.dry_run
+    subject = f"branch {request.branch}"
+    note(
+        session,
+        changed=is_changed,
+        subject=subject,
+        project=request.project,
+        suite=request.suite,
+        jobs=len(answer.jobs),
+    )
     if not is_changed:
         response.status_code = 200
     return answer

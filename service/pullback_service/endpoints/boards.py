@@ -40,24 +40,24 @@ Place = TypeAdapter(tuple[bool, Name | Literal[""], Name])
 
 
 @router.get("", response_model=Page[BoardSummary], responses=LISTED)
-async def list_boards(asked: KnownListing, caller: KnownCaller) -> Response:
+async def list_boards(listing: KnownListing, caller: KnownCaller) -> Response:
     """The caller's own boards, then those of projects, by name."""
 
     async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[BoardSummary]:
         rows = await queries.list_boards(session, caller, after=read_cursor(cursor, Place), limit=limit + 1)
         return page_of(rows, limit, item=BoardSummary.of, key=lambda row: row.place)
 
-    return await asked.give(read, BOARDS)
+    return await listing.give(read, BOARDS)
 
 
 @router.post("", status_code=201, responses=documented(ForbiddenError, NotFoundError, ConflictError, InvalidInputError))
 async def create_board(
-    wanted: BoardRequest, response: Response, session: WriteSession, caller: KnownCaller
+    request: BoardRequest, response: Response, session: WriteSession, caller: KnownCaller
 ) -> BoardSummary:
     """Make a board, one's own or a project's."""
-    project = None if wanted.project is None else await project_by_name(session, wanted.project)
-    stored = await queries.create_board(session, caller, wanted.name, project)
-    _note(session, stored, name=wanted.name)
+    project = None if request.project is None else await project_by_name(session, request.project)
+    stored = await queries.create_board(session, caller, request.name, project)
+    _note(session, stored, name=request.name)
     response.headers["Location"] = f"{API}/boards/{stored.board.id}"
     return BoardSummary.of(stored)
 
@@ -93,18 +93,18 @@ async def remove_board(session: WriteSession, caller: KnownCaller, board_id: UUI
     },
 )
 async def pin_chart(
-    wanted: ChartRequest, response: Response, session: WriteSession, caller: KnownCaller, board_id: UUID
+    request: ChartRequest, response: Response, session: WriteSession, caller: KnownCaller, board_id: UUID
 ) -> PinReceipt:
     """Pin a chart at the end of a board. What is there already stays where it is."""
-    project = await project_by_name(session, wanted.project)
-    pin = Pin(wanted.kind, ProjectId(project.id), wanted.workload, wanted.query, wanted.title)
+    project = await project_by_name(session, request.project)
+    pin = Pin(request.kind, ProjectId(project.id), request.workload, request.query, request.title)
     chart_id, is_new = await queries.pin_chart(session, caller, board_id, pin)
     note(
         session,
         changed=is_new,
         subject=f"chart {chart_id} of board {board_id}",
-        project=wanted.project,
-        kind=wanted.kind,
+        project=request.project,
+        kind=request.kind,
     )
     if not is_new:
         response.status_code = 200

@@ -25,7 +25,7 @@ from pullback_service.listing import LISTED, KnownListing
 from pullback_service.notifications import queries
 from pullback_service.notifications.schemas import ChannelRequest, ChannelSummary, DeliverySummary, NewChannel
 from pullback_service.notifications.secrets import make_secret
-from pullback_service.notifications.targets import UnfitTargetError, fit_webhook
+from pullback_service.notifications.targets import InvalidTargetError, fit_webhook
 from pullback_service.paging import Page, id_in, page_of, read_cursor
 from pullback_service.problems import documented
 from pullback_service.projects.queries import project_by_name
@@ -39,31 +39,31 @@ DeliveryPlace = TypeAdapter(tuple[Time, UUID])
 
 
 @router.get("", response_model=Page[ChannelSummary], responses=LISTED)
-async def list_channels(asked: KnownListing, project: Annotated[Name | None, Query()] = None) -> Response:
+async def list_channels(listing: KnownListing, project: Annotated[Name | None, Query()] = None) -> Response:
     """Channels in the order of their making, without their secrets."""
 
     async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[ChannelSummary]:
         rows = await queries.list_channels(session, project=project, after_id=id_in(cursor), limit=limit + 1)
         return page_of(rows, limit, item=ChannelSummary.of, key=lambda row: (row.channel.id,))
 
-    return await asked.give(read, CHANNELS)
+    return await listing.give(read, CHANNELS)
 
 
 @router.post("", status_code=201, responses=documented(ForbiddenError, NotFoundError, ConflictError, InvalidInputError))
 async def create_channel(
-    wanted: ChannelRequest, response: Response, session: WriteSession, caller: KnownCaller, settings: KnownSettings
+    request: ChannelRequest, response: Response, session: WriteSession, caller: KnownCaller, settings: KnownSettings
 ) -> NewChannel:
     """Make a channel. The answer is the only place where the secret of a webhook is ever shown."""
-    target = " ".join(wanted.to) if wanted.to is not None else _fit(wanted.url or "", settings)
-    secret = make_secret() if wanted.kind == "webhook" else None
+    target = " ".join(request.to) if request.to is not None else _fit(request.url or "", settings)
+    secret = make_secret() if request.kind == "webhook" else None
     stored = await queries.create_channel(
         session,
-        await project_by_name(session, wanted.project),
-        name=wanted.name,
-        kind=wanted.kind,
+        await project_by_name(session, request.project),
+        name=request.name,
+        kind=request.kind,
         target=target,
         secret=secret,
-        events=wanted.events,
+        events=request.events,
         created_by=caller.name,
     )
     summary = ChannelSummary.of(stored)
@@ -92,7 +92,7 @@ async def test_channel(session: WriteSession, caller: KnownCaller, channel_id: K
 @router.get(
     "/{channel_id}/deliveries", response_model=Page[DeliverySummary], responses=LISTED | documented(NotFoundError)
 )
-async def list_deliveries(asked: KnownListing, session: ReadSession, channel_id: KnownId) -> Response:
+async def list_deliveries(listing: KnownListing, session: ReadSession, channel_id: KnownId) -> Response:
     """Messages of a channel with their answers, newest first."""
     await queries.channel_by_id(session, channel_id)
 
@@ -102,7 +102,7 @@ async def list_deliveries(asked: KnownListing, session: ReadSession, channel_id:
         )
         return page_of(rows, limit, item=DeliverySummary.of, key=lambda row: (row.delivery.created_at, row.delivery.id))
 
-    return await asked.give(read, DELIVERIES)
+    return await listing.give(read, DELIVERIES)
 
 
 _AUDITED = {"name", "kind", "target", "events"}
@@ -111,5 +111,5 @@ _AUDITED = {"name", "kind", "target", "events"}
 def _fit(url: str, settings: Settings) -> str:
     try:
         return fit_webhook(url, settings.networks())
-    except UnfitTargetError as error:
+    except InvalidTargetError as error:
         raise InvalidInputError(str(error), errors=[FieldError(path="$.url", message=str(error))]) from error

@@ -24,7 +24,7 @@ from pullback_service.projects.queries import ensure_project, project_by_name
 from pullback_service.routers import api_router
 from pullback_service.rows_to_models import filled
 from pullback_service.sessions import ReadSession, WriteSession
-from pullback_service.steps.projecting import keep_steps
+from pullback_service.steps.projection import keep_steps
 
 router = api_router(prefix=API, tags=["commits"])
 
@@ -34,7 +34,7 @@ BranchPlace = TypeAdapter(tuple[Name])
 
 @router.get("/commits", response_model=Page[CommitSummary], responses={**LISTED, **documented(NotFoundError)})
 async def list_commits(
-    session: ReadSession, asked: KnownListing, project: Name, branch: Name | None = None
+    session: ReadSession, listing: KnownListing, project: Name, branch: Name | None = None
 ) -> Response:
     """Commits of a project, newest in history first."""
     project_id = ProjectId((await project_by_name(session, project)).id)
@@ -61,31 +61,31 @@ async def list_commits(
 
         return page_of(rows, limit, item=summary, key=lambda commit: (commit.ordered_at, commit.id))
 
-    return await asked.give(read, commits_of(project), name=project)
+    return await listing.give(read, commits_of(project), name=project)
 
 
 @router.post("/commits", responses=documented(NotFoundError, InvalidInputError))
-async def tell_log(told: LogStatement, session: WriteSession) -> BranchReceipt:
+async def tell_log(statement: LogStatement, session: WriteSession) -> BranchReceipt:
     """Tell what a branch is: its newest commit and that one's first parents. Telling it again changes nothing.
 
     Without a branch only the commits are stored, as for a check of a commit whose branch is not known yet. Commits that were on the branch and are contradicted by this leave it, as after a force-push.
     """
-    project_id = ProjectId((await ensure_project(session, told.project)).id)
+    project_id = ProjectId((await ensure_project(session, statement.project)).id)
     await lock_graph(session, project_id)
-    learnt = await queries.learn_commits(session, project_id, [*map(queries.CommitDescription.of, told.commits)])
-    head = told.commits[0].sha
-    if told.branch is not None:
-        await branches.follow_log(session, project_id, told.branch, head)
+    learnt = await queries.learn_commits(session, project_id, [*map(queries.CommitDescription.of, statement.commits)])
+    head = statement.commits[0].sha
+    if statement.branch is not None:
+        await branches.follow_log(session, project_id, statement.branch, head)
     await keep_steps(session, project_id)
-    known = await branches.list_branches(session, project_id) if told.branch is not None else ()
-    found = next((_branch(each) for each in known if each.branch.name == told.branch), None)
-    subject = f"commit {head}" if told.branch is None else f"branch {told.branch}"
-    note(session, subject=subject, project=told.project, head=head, new_commits=learnt.new)
-    return BranchReceipt(new_commits=learnt.new, completed_commits=learnt.completed, branch=found)
+    known = await branches.list_branches(session, project_id) if statement.branch is not None else ()
+    result = next((_branch(each) for each in known if each.branch.name == statement.branch), None)
+    subject = f"commit {head}" if statement.branch is None else f"branch {statement.branch}"
+    note(session, subject=subject, project=statement.project, head=head, new_commits=learnt.new)
+    return BranchReceipt(new_commits=learnt.new, completed_commits=learnt.completed, branch=result)
 
 
 @router.get("/branches", response_model=Page[BranchSummary], responses={**LISTED, **documented(NotFoundError)})
-async def list_branches(session: ReadSession, asked: KnownListing, project: Name) -> Response:
+async def list_branches(session: ReadSession, listing: KnownListing, project: Name) -> Response:
     """Branches of a project by name."""
     project_id = ProjectId((await project_by_name(session, project)).id)
 
@@ -94,15 +94,17 @@ async def list_branches(session: ReadSession, asked: KnownListing, project: Name
         rows = await branches.list_branches(session, project_id, after=place[0] if place else None, limit=limit + 1)
         return page_of(rows, limit, item=_branch, key=lambda row: (row.branch.name,))
 
-    return await asked.give(read, branches_of(project), name=project)
+    return await listing.give(read, branches_of(project), name=project)
 
 
 @router.get("/merge-base", responses=documented(NotFoundError, InvalidInputError))
 async def find_merge_base(session: ReadSession, project: Name, one: Sha, other: Sha) -> MergeBaseAnswer:
     """The newest commit that two commits both descend from."""
     project_id = ProjectId((await project_by_name(session, project)).id)
-    found = await queries.find_merge_base(session, project_id, one, other)
-    return MergeBaseAnswer(merge_base=found.sha, certain=not found.unknown, parents_unknown=list(found.unknown))
+    merge_base = await queries.find_merge_base(session, project_id, one, other)
+    return MergeBaseAnswer(
+        merge_base=merge_base.sha, certain=not merge_base.unknown, parents_unknown=list(merge_base.unknown)
+    )
 
 
 def _branch(stored: StoredBranch) -> BranchSummary:

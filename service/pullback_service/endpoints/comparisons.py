@@ -92,52 +92,57 @@ async def compare_commits(
     if choice.project is None:
         refuse("project", "A comparison is made within a project: give `project`.")
     project = choice.project
-    asked = ComparisonRequest(head, base, merge_base, head_machine, base_machine, choice)
-    answered = await compare_as_asked(session, project, asked)
-    pair, judged, found = answered.pair, answered.judged, answered.judged.outcomes
+    request = ComparisonRequest(head, base, merge_base, head_machine, base_machine, choice)
+    answered = await compare_as_asked(session, project, request)
+    pair, judged, outcomes = answered.pair, answered.judged, answered.judged.outcomes
     reference, candidate, across = pair.reference.commit, pair.candidate.commit, judged.across
     older = None if across is None else await machine_by_id(session, across.reference)
     newer = None if across is None else await machine_by_id(session, across.candidate)
     after = read_cursor(cursor, OrderPlace)
-    wanted = found[found.having(*outcome)] if outcome else found
-    wanted = wanted if after is None else wanted[wanted.after(after)]
+    selected = outcomes[outcomes.having(*outcome)] if outcome else outcomes
+    selected = selected if after is None else selected[selected.after(after)]
 
     async def read(session: AsyncSession, begin: int | None) -> tuple[Sequence[ExportedComparison], int | None]:
         begin = begin or 0
-        shown = await queries.show(session, judged, wanted[begin : begin + HIGHEST_LIMIT])
+        details = await queries.show(session, judged, selected[begin : begin + HIGHEST_LIMIT])
         rows = [
-            ExportedComparison(project, reference.sha, candidate.sha, older, ComparedSeries.of(each)) for each in shown
+            ExportedComparison(project, reference.sha, candidate.sha, older, ComparedSeries.of(each))
+            for each in details
         ]
-        return rows, begin + HIGHEST_LIMIT if begin + HIGHEST_LIMIT < len(wanted) else None
+        return rows, begin + HIGHEST_LIMIT if begin + HIGHEST_LIMIT < len(selected) else None
 
     if form is not None:
         name = f"{project}-{reference.sha[:9]}-{candidate.sha[:9]}"
         return await send(form, COMPARISONS, in_batches(session, opened, read), name=name, headers=answer.headers)
-    page = wanted[:limit]
-    shown = await queries.show(session, judged, page)
+    page = selected[:limit]
+    details = await queries.show(session, judged, page)
     return answer.plain(
         {
-            "items": [*map(plain_compared, shown)],
-            "next": write_cursor(page.order(len(page) - 1)) if len(wanted) > limit else None,
-            "reference": ComparedCommit.of(pair.reference, older, series=int(found.has_reference.sum())).model_dump(),
-            "candidate": ComparedCommit.of(pair.candidate, newer, series=int(found.has_candidate.sum())).model_dump(),
-            "summary": _summary(found).model_dump(),
+            "items": [*map(plain_compared, details)],
+            "next": write_cursor(page.order(len(page) - 1)) if len(selected) > limit else None,
+            "reference": ComparedCommit.of(
+                pair.reference, older, series=int(outcomes.has_reference.sum())
+            ).model_dump(),
+            "candidate": ComparedCommit.of(
+                pair.candidate, newer, series=int(outcomes.has_candidate.sum())
+            ).model_dump(),
+            "summary": _summary(outcomes).model_dump(),
             "notes": answered.notes,
         }
     )
 
 
-def _summary(found: Outcomes) -> ComparisonSummary:
-    counts = found.counts()
+def _summary(outcomes: Outcomes) -> ComparisonSummary:
+    counts = outcomes.counts()
     return ComparisonSummary(
-        series=len(found),
-        worse=int(found.trending("worse").sum()),
-        likely_worse=int(found.trending("likely_worse").sum()),
-        likely_better=int(found.trending("likely_better").sum()),
-        better=int(found.trending("better").sum()),
+        series=len(outcomes),
+        worse=int(outcomes.trending("worse").sum()),
+        likely_worse=int(outcomes.trending("likely_worse").sum()),
+        likely_better=int(outcomes.trending("likely_better").sum()),
+        better=int(outcomes.trending("better").sum()),
         unchanged=counts.get("same", 0) + counts.get("equal", 0),
         ambiguous=counts.get("ambiguous", 0),
         not_comparable=counts.get("not_comparable", 0),
         failed=counts.get("failed", 0),
-        metrics=[ComparedMetric.model_validate(metric) for metric in summarize(found)],
+        metrics=[ComparedMetric.model_validate(metric) for metric in summarize(outcomes)],
     )

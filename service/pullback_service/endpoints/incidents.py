@@ -64,7 +64,7 @@ ChosenIncidents = Annotated[IncidentChoice, Depends(_chosen)]
 
 
 @router.get("", response_model=Page[IncidentSummary], responses={**LISTED, **documented(NotFoundError)})
-async def list_incidents(asked: KnownListing, chosen: ChosenIncidents) -> Response:
+async def list_incidents(listing: KnownListing, chosen: ChosenIncidents) -> Response:
     """List incidents, newest first. Improvements are of the kind `better`."""
 
     async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[IncidentSummary]:
@@ -74,7 +74,7 @@ async def list_incidents(asked: KnownListing, chosen: ChosenIncidents) -> Respon
         rows = await queries.list_incidents(session, chosen, before_id=place[0] if place else None, limit=limit + 1)
         return page_of(rows, limit, item=IncidentSummary.of, key=lambda row: (row.incident.id,))
 
-    return await asked.give(read, INCIDENTS, name=chosen.project)
+    return await listing.give(read, INCIDENTS, name=chosen.project)
 
 
 @router.get("/{incident_id}", responses=documented(NotFoundError))
@@ -85,13 +85,13 @@ async def read_incident(session: ReadSession, incident_id: KnownId) -> IncidentD
 
 @router.post("/{incident_id}/verdict", responses=documented(NotFoundError, ConflictError, InvalidInputError))
 async def give_verdict(
-    said: VerdictRequest, session: WriteSession, caller: KnownCaller, incident_id: KnownId
+    verdict: VerdictRequest, session: WriteSession, caller: KnownCaller, incident_id: KnownId
 ) -> IncidentDetail:
     """Record a verdict on an incident. One that became a part of another is a conflict that names the other."""
     incident, is_new = await triage.give_verdict(
-        session, incident_id, said.verdict, note=said.note, link=said.link, by=caller.name
+        session, incident_id, verdict.verdict, note=verdict.note, link=verdict.link, by=caller.name
     )
-    return await _decided(session, incident, is_new=is_new, verdict=said.verdict)
+    return await _decided(session, incident, is_new=is_new, verdict=verdict.verdict)
 
 
 @router.delete("/{incident_id}/verdict", responses=documented(NotFoundError, ConflictError))
@@ -103,11 +103,11 @@ async def revoke_verdict(session: WriteSession, caller: KnownCaller, incident_id
 
 @router.put("/{incident_id}/assignee", responses=documented(NotFoundError, ConflictError, InvalidInputError))
 async def assign_incident(
-    wanted: AssigneeRequest, session: WriteSession, caller: KnownCaller, incident_id: KnownId
+    request: AssigneeRequest, session: WriteSession, caller: KnownCaller, incident_id: KnownId
 ) -> IncidentDetail:
     """Assign an incident to a person, or remove the assignee."""
-    incident, is_new = await triage.assign(session, incident_id, wanted.assignee, by=caller.name)
-    return await _decided(session, incident, is_new=is_new, assignee=wanted.assignee)
+    incident, is_new = await triage.assign(session, incident_id, request.assignee, by=caller.name)
+    return await _decided(session, incident, is_new=is_new, assignee=request.assignee)
 
 
 @router.post("/{incident_id}/confirm", responses=documented(NotFoundError, ConflictError))

@@ -28,7 +28,7 @@ from pullback_service.errors import (
 )
 from pullback_service.fields import LARGEST_COUNT, LARGEST_ID, KnownId, Name, Sha
 from pullback_service.ids import AgentId, JobId
-from pullback_service.jobs import attempt_logs, leases, queries, steering
+from pullback_service.jobs import attempt_logs, leases, queries, user_actions
 from pullback_service.jobs.dependencies import KnownLogWaits
 from pullback_service.jobs.queries import JobChoice, StoredJob
 from pullback_service.jobs.schemas import (
@@ -51,8 +51,8 @@ from pullback_service.listing import LISTED, KnownListing
 from pullback_service.paging import Page, id_in, page_of
 from pullback_service.problems import documented
 from pullback_service.reports.dependencies import KnownIntake
-from pullback_service.reports.insertion import ForJob
-from pullback_service.reports.preparing import prepare
+from pullback_service.reports.preparation import prepare
+from pullback_service.reports.report_row import JobAttempt
 from pullback_service.reports.storage import Upload, keep
 from pullback_service.reports.upload_query import UploadParameters, refuse_contradictions
 from pullback_service.request_work import in_thread
@@ -79,7 +79,7 @@ LeaseHeader = Annotated[UUID, Header(alias="Pullback-Lease", description="The le
     },
 )
 async def create_job(
-    wanted: JobRequest,
+    request: JobRequest,
     response: Response,
     session: WriteSession,
     force: Annotated[bool, Query(description="Create a job even if an identical one exists.")] = False,  # noqa: FBT002 - a query parameter has no keyword form
@@ -88,15 +88,15 @@ async def create_job(
 
     A commit of a fork makes the job untrusted: it waits for `POST /jobs/{job_id}/approve`.
     """
-    stored, created = await queries.create_job(session, wanted, force=force)
+    stored, created = await queries.create_job(session, request, force=force)
     detail = await _detail(session, stored)
     note(
         session,
         changed=created,
         subject=f"job {stored.job.id}",
-        project=wanted.project,
-        commit=wanted.commit.sha,
-        suite=wanted.suite,
+        project=request.project,
+        commit=request.commit.sha,
+        suite=request.suite,
         trust=stored.job.trust,
     )
     response.status_code = 201 if created else 200
@@ -132,7 +132,7 @@ ChosenJobs = Annotated[JobChoice, Depends(_chosen)]
 
 
 @router.get("", response_model=Page[JobSummary], responses=LISTED)
-async def list_jobs(asked: KnownListing, chosen: ChosenJobs) -> Response:
+async def list_jobs(listing: KnownListing, chosen: ChosenJobs) -> Response:
     """Jobs, newest first, by any of their properties."""
 
     async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[JobSummary]:
@@ -145,7 +145,7 @@ async def list_jobs(asked: KnownListing, chosen: ChosenJobs) -> Response:
             key=lambda row: (row.job.id,),
         )
 
-    return await asked.give(read, JOBS, name=chosen.project)
+    return await listing.give(read, JOBS, name=chosen.project)
 
 
 @router.get("/{job_id}", responses=documented(NotFoundError))
@@ -167,7 +167,7 @@ async def retry_job(session: WriteSession, job_id: KnownId) -> JobDetail:
     One that pauses after a failed attempt pauses no longer. One that waits or runs stays as it is, so repeating the request
     is harmless; one that is done, or being cancelled, is a conflict.
     """
-    return await _steered(session, job_id, changed=await steering.retry(session, JobId(job_id)))
+    return await _steered(session, job_id, changed=await user_actions.retry(session, JobId(job_id)))
 
 
 @router.post("/{job_id}/approve", responses=documented(NotFoundError, ConflictError))
@@ -176,13 +176,13 @@ async def approve_job(session: WriteSession, job_id: KnownId, caller: KnownCalle
 
     Look at the commit first. Trusted and approved jobs stay as they are; one that has ended is a conflict.
     """
-    return await _steered(session, job_id, changed=await steering.approve(session, JobId(job_id), by=caller.name))
+    return await _steered(session, job_id, changed=await user_actions.approve(session, JobId(job_id), by=caller.name))
 
 
 @router.patch("/{job_id}", responses=documented(NotFoundError, ConflictError, InvalidInputError))
 async def change_job(change: JobChange, session: WriteSession, job_id: KnownId) -> JobDetail:
     """Change the priority of a job that has not ended."""
-    changed = await steering.set_priority(session, JobId(job_id), change.priority)
+    changed = await user_actions.set_priority(session, JobId(job_id), change.priority)
     return await _steered(session, job_id, changed=changed, priority=change.priority)
 
 
@@ -217,7 +217,7 @@ async def read_log(
         number = piece.attempt or 1  # the same one with every look, also where two begin between them
         return piece
 
-    piece = await waits.until(read, lambda found: bool(found.content) or found.complete, request, wait_s)
+    piece = await waits.until(read, lambda result: bool(result.content) or result.complete, request, wait_s)
     return Response(
         piece.content,
         media_type="text/plain; charset=utf-8",
@@ -247,15 +247,15 @@ async def heartbeat(
     beat: Heartbeat, session: WriteSession, settings: KnownSettings, job_id: KnownId, number: AttemptNumber
 ) -> HeartbeatAnswer:
     """Renew a lease, say how far the work is, and learn whether to go on."""
-    held = await leases.hold(session, JobId(job_id), number, beat.lease_token)
+    locked = await leases.hold(session, JobId(job_id), number, beat.lease_token)
     answer = await leases.heartbeat(
         session,
-        held,
+        locked,
         phase=beat.phase,
         progress=beat.progress.model_dump(include={"done", "total", "message"}) if beat.progress else None,
         lease_s=settings.lease_s,
     )
-    await note_at_work(session, AgentId(held.attempt.agent_id), told_by(beat.spool))
+    await note_at_work(session, AgentId(locked.attempt.agent_id), told_by(beat.spool))
     return HeartbeatAnswer(answer=answer, heartbeat_s=settings.heartbeat_s)
 
 
@@ -284,8 +284,10 @@ async def append_log(
     lease: LeaseHeader,
 ) -> LogReceipt:
     """Store a piece of the log. A 416 says by `expected_offset` where to go on."""
-    held = await leases.hold(session, JobId(job_id), number, lease)
-    return LogReceipt(size=await attempt_logs.append(session, held, offset, content, most_bytes=settings.max_log_bytes))
+    locked = await leases.hold(session, JobId(job_id), number, lease)
+    return LogReceipt(
+        size=await attempt_logs.append(session, locked, offset, content, most_bytes=settings.max_log_bytes)
+    )
 
 
 async def _refuse_unknown_lease(
@@ -324,21 +326,21 @@ async def report_result(
     """
     async with intake.long if await is_long(body) else nullcontext():
         prepared = await in_thread(prepare, body)
-    held = await leases.hold(session, JobId(job_id), number, lease)
+    locked = await leases.hold(session, JobId(job_id), number, lease)
     stored = await queries.job_by_id(session, JobId(job_id))
     head = prepared.read.head
     refuse_contradictions(UploadParameters(project=stored.project, commit=stored.commit.sha), head, of="job")
-    await leases.refuse_another_machine(session, held.attempt, head.machine.fingerprint, head.machine.host)
-    for_job = ForJob(JobId(job_id), number, late=not held.gives_result)
-    kept = await keep(session, Upload.of(prepared, idempotency_key, for_job))
-    if kept.created:
-        leases.finish(held)
+    await leases.refuse_another_machine(session, locked.attempt, head.machine.fingerprint, head.machine.host)
+    for_job = JobAttempt(JobId(job_id), number, late=not locked.gives_result)
+    results = await keep(session, Upload.of(prepared, idempotency_key, for_job))
+    if results.created:
+        leases.finish(locked)
         await session.flush()
-    response.status_code = 201 if kept.created else 200
-    receipt = receipt_of(kept.report, head.project, head.commit.sha)
+    response.status_code = 201 if results.created else 200
+    receipt = receipt_of(results.report, head.project, head.commit.sha)
     note(session, subject=f"report {receipt.id}", project=head.project, job=job_id, attempt=number)
     response.headers["Location"] = receipt.url
-    return JobReceipt(**receipt.model_dump(), job_state=held.job.state)
+    return JobReceipt(**receipt.model_dump(), job_state=locked.job.state)
 
 
 @router.post("/{job_id}/attempts/{number}/fail", tags=["agents"], responses=documented(NotFoundError, ConflictError))
@@ -346,10 +348,10 @@ async def fail_attempt(
     statement: FailureStatement, session: WriteSession, settings: KnownSettings, job_id: KnownId, number: AttemptNumber
 ) -> FailureAnswer:
     """End an attempt without a result. Only `infra` faults called retryable are tried again, after a pause."""
-    held = await leases.hold(session, JobId(job_id), number, statement.lease_token)
+    locked = await leases.hold(session, JobId(job_id), number, statement.lease_token)
     answer = await leases.fail(
         session,
-        held,
+        locked,
         kind=statement.kind,
         message=statement.message,
         retryable=statement.retryable,
@@ -357,7 +359,7 @@ async def fail_attempt(
         agent_ended=statement.agent_ended,
     )
     await session.flush()
-    return FailureAnswer(answer=answer, job_state=held.job.state)
+    return FailureAnswer(answer=answer, job_state=locked.job.state)
 
 
 async def _steered(session: WriteSession, job_id: int, *, changed: bool, **details: int) -> JobDetail:

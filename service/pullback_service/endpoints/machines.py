@@ -33,14 +33,14 @@ router = api_router(prefix=f"{API}/machines", tags=["machines"])
 
 
 @router.get("", response_model=Page[MachineSummary], responses=LISTED)
-async def list_machines(asked: KnownListing) -> Response:
+async def list_machines(listing: KnownListing) -> Response:
     """Machines in the order in which they were first seen."""
 
     async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[MachineSummary]:
         rows = await queries.list_machines(session, after_id=id_in(cursor), limit=limit + 1)
         return page_of(rows, limit, item=MachineSummary.model_validate, key=lambda row: (row.id,))
 
-    return await asked.give(read, MACHINES)
+    return await listing.give(read, MACHINES)
 
 
 @router.patch("/{machine_id}", responses=documented(ForbiddenError, NotFoundError, InvalidInputError))
@@ -63,16 +63,16 @@ async def read_noise(
 ) -> MachineNoise:
     """Read the noise of a machine: the differences between two runs of one commit, by its A/A comparisons."""
     machine = await queries.machine_by_id(session, MachineId(machine_id))
-    heard = (await memory.of(session, [MachineId(machine_id)], days=days, metric=metric))[MachineId(machine_id)]
+    window_noise = (await memory.of(session, [MachineId(machine_id)], days=days, metric=metric))[MachineId(machine_id)]
     counts = await queries.self_counts(session, MachineId(machine_id), days=days)
     return MachineNoise(
-        **asdict(heard.noise.all),
+        **asdict(window_noise.noise.all),
         machine=machine.name,
         metric=metric,
         days=days,
-        truncated=heard.truncated,
-        workloads=[WorkloadNoise(**asdict(noise), workload=name) for name, noise in heard.noise.workloads],
-        history=[DayNoise(**asdict(noise), day=day) for day, noise in heard.noise.history],
+        truncated=window_noise.truncated,
+        workloads=[WorkloadNoise(**asdict(noise), workload=name) for name, noise in window_noise.noise.workloads],
+        history=[DayNoise(**asdict(noise), day=day) for day, noise in window_noise.noise.history],
         metrics=[MetricNoise.model_validate(count) for count in counts],
     )
 
@@ -80,7 +80,7 @@ async def read_noise(
 @router.get(
     "/{machine_id}/changes", response_model=Page[FactsChange], responses={**LISTED, **documented(NotFoundError)}
 )
-async def list_machine_changes(session: ReadSession, asked: KnownListing, machine_id: KnownId) -> Response:
+async def list_machine_changes(session: ReadSession, listing: KnownListing, machine_id: KnownId) -> Response:
     """List the changes of a machine's facts, the last change first: another kernel, another NumPy, another name."""
     machine = await queries.machine_by_id(session, MachineId(machine_id))
 
@@ -88,4 +88,4 @@ async def list_machine_changes(session: ReadSession, asked: KnownListing, machin
         rows = await queries.changes_of(session, MachineId(machine_id), before_id=id_in(cursor), limit=limit + 1)
         return page_of(rows, limit, item=FactsChange.model_validate, key=lambda row: (row.id,))
 
-    return await asked.give(read, facts_of(machine), name=f"machine-{machine_id}")
+    return await listing.give(read, facts_of(machine), name=f"machine-{machine_id}")

@@ -62,18 +62,18 @@ async def read_matrix(
         session: AsyncSession, after: str | None, limit: int
     ) -> tuple[Sequence[queries.MatrixWorkload], str | None]:
         names = await queries.workload_names(session, project_id, after=after, limit=limit + 1)
-        found = await queries.matrix_of(
+        result = await queries.matrix_of(
             session, project_id, names[:limit], machines=machines, metric=metric, branch_id=branch_id
         )
-        return found, names[limit - 1] if len(names) > limit else None
+        return result, names[limit - 1] if len(names) > limit else None
 
     async def read(session: AsyncSession, after: str | None) -> tuple[Sequence[ExportedCell], str | None]:
-        found, following = await workloads(session, after, limit)
-        return list(exported_cells(project, found)), following
+        result, following = await workloads(session, after, limit)
+        return list(exported_cells(project, result)), following
 
     if form is not None:
         return await send(form, MATRIX, in_batches(session, opened, read), name=project, headers=answer.headers)
     place = read_cursor(cursor, WorkloadPlace)
-    found, following = await workloads(session, place[0] if place else None, limit)
+    result, following = await workloads(session, place[0] if place else None, limit)
     rest = None if following is None else write_cursor((following,))
-    return await in_background(lambda: answer.plain({"items": [*map(plain_workload, found)], "next": rest}))
+    return await in_background(lambda: answer.plain({"items": [*map(plain_workload, result)], "next": rest}))

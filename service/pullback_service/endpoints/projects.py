@@ -27,7 +27,7 @@ Place = TypeAdapter(tuple[Name])
 
 
 @router.get("", response_model=Page[ProjectSummary], responses=LISTED)
-async def list_projects(asked: KnownListing) -> Response:
+async def list_projects(listing: KnownListing) -> Response:
     """Projects by name."""
 
     async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[ProjectSummary]:
@@ -35,15 +35,15 @@ async def list_projects(asked: KnownListing) -> Response:
         rows = await queries.list_projects(session, after=place[0] if place else None, limit=limit + 1)
         return page_of(rows, limit, item=ProjectSummary.model_validate, key=lambda row: (row.name,))
 
-    return await asked.give(read, PROJECTS)
+    return await listing.give(read, PROJECTS)
 
 
 @router.post("", status_code=201, responses=documented(ConflictError, InvalidInputError))
-async def create_project(wanted: ProjectRequest, response: Response, session: WriteSession) -> ProjectSummary:
+async def create_project(request: ProjectRequest, response: Response, session: WriteSession) -> ProjectSummary:
     """Make a project before its first upload."""
-    project = await queries.create_project(session, wanted.name, public_read=wanted.public_read)
-    note(session, subject=f"project {wanted.name}", project=project.name, **wanted.model_dump(exclude={"name"}))
-    response.headers["Location"] = f"{API}/projects/{quote(wanted.name)}"
+    project = await queries.create_project(session, request.name, public_read=request.public_read)
+    note(session, subject=f"project {request.name}", project=project.name, **request.model_dump(exclude={"name"}))
+    response.headers["Location"] = f"{API}/projects/{quote(request.name)}"
     return ProjectSummary.model_validate(project)
 
 

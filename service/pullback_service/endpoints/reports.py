@@ -41,7 +41,7 @@ from pullback_service.process_memory import LARGE_BODY_BYTES, give_back_memory
 from pullback_service.reports import queries, stored_files
 from pullback_service.reports.case_stream import Parts
 from pullback_service.reports.dependencies import KnownIntake
-from pullback_service.reports.preparing import prepare_upload
+from pullback_service.reports.preparation import prepare_upload
 from pullback_service.reports.schemas import (
     PointPreview,
     ReportDetail,
@@ -52,7 +52,7 @@ from pullback_service.reports.schemas import (
 )
 from pullback_service.reports.storage import Upload
 from pullback_service.reports.upload_query import UploadParameters, refuse_dirty
-from pullback_service.reports.withdrawing import withdraw
+from pullback_service.reports.withdrawal import withdraw
 from pullback_service.request_work import in_thread
 from pullback_service.routers import api_router
 from pullback_service.rows_to_models import filled
@@ -85,7 +85,7 @@ async def upload_report(
     response: Response,
     intake: KnownIntake,
     caller: KnownCaller,
-    stated: Annotated[UploadParameters, Query()],
+    parameters: Annotated[UploadParameters, Query()],
     settings: KnownSettings,
     background: BackgroundTasks,
     idempotency_key: IdempotencyKey = None,
@@ -97,7 +97,7 @@ async def upload_report(
     Our own reports say everything themselves, and the query only confirms it; for other tools' files the query says
     project, commit, branch and machine.
     """
-    prepare = partial(prepare_upload, body, stated, limit=settings.max_report_bytes, now=datetime.now(UTC))
+    prepare = partial(prepare_upload, body, parameters, limit=settings.max_report_bytes, now=datetime.now(UTC))
 
     def line_of(head: ReportHead) -> Line:
         return Line(
@@ -114,21 +114,21 @@ async def upload_report(
         if prepared.body_bytes > LARGE_BODY_BYTES:
             background.add_task(give_back_memory)  # when this function and all it holds are gone
         head = prepared.read.head
-        if not stated.allow_dirty:
+        if not parameters.allow_dirty:
             refuse_dirty(prepared.read)
         upload = Upload.of(prepared, idempotency_key)
-        kept = await (intake.try_out(caller, upload) if stated.dry_run else intake.keep(upload, line_of(head)))
-    members = receipt_of(kept.report, head.project, head.commit.sha).model_dump()
-    if stated.dry_run and kept.created:
+        stored = await (intake.try_out(caller, upload) if parameters.dry_run else intake.keep(upload, line_of(head)))
+    members = receipt_of(stored.report, head.project, head.commit.sha).model_dump()
+    if parameters.dry_run and stored.created:
         members |= {"url": None, "status": "would be accepted"}
     receipt = UploadReceipt(
         **members,
         branch=head.commit.branch,
         notes=[*prepared.read.notes, *([UNCOMMITTED] if head.commit.dirty else [])],
-        dry_run=stated.dry_run,
-        preview=preview_of(prepared.read.parts) if stated.dry_run else None,
+        dry_run=parameters.dry_run,
+        preview=preview_of(prepared.read.parts) if parameters.dry_run else None,
     )
-    is_stored = kept.created and not stated.dry_run
+    is_stored = stored.created and not parameters.dry_run
     response.status_code = 201 if is_stored else 200
     if receipt.url is not None:
         response.headers["Location"] = receipt.url
@@ -136,7 +136,7 @@ async def upload_report(
 
 
 @router.get("", response_model=Page[ReportSummary], responses=LISTED)
-async def list_reports(asked: KnownListing, project: Name | None = None, commit: Sha | None = None) -> Response:
+async def list_reports(listing: KnownListing, project: Name | None = None, commit: Sha | None = None) -> Response:
     """Reports, newest upload first."""
 
     async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[ReportSummary]:
@@ -145,7 +145,7 @@ async def list_reports(asked: KnownListing, project: Name | None = None, commit:
         )
         return page_of(rows, limit, item=summary_of, key=lambda row: (row.report.received_at, row.report.id))
 
-    return await asked.give(read, REPORTS, name=project)
+    return await listing.give(read, REPORTS, name=project)
 
 
 @router.get("/{report_id}", response_model=ReportDetail, responses=documented(NotFoundError, GoneError))

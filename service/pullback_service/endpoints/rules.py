@@ -33,7 +33,7 @@ async def read_rules(session: ReadSession, project: Name) -> RulesAnswer:
 
 @router.put("", responses=documented(NotFoundError, InvalidInputError))
 async def replace_rules(
-    said: RulesStatement,
+    statement: RulesStatement,
     session: WriteSession,
     project: Name,
     *,
@@ -50,11 +50,11 @@ async def replace_rules(
     previous rules then remain in force. Incidents that were announced already stay announced.
     """
     stored = await project_by_name(session, project)
-    replaced = await queries.replace_rules(session, stored, said, dry_run=dry_run)
+    replaced = await queries.replace_rules(session, stored, statement, dry_run=dry_run)
     answer = await _answer(session, stored, replaced.rules)
     answer.changed, answer.older = replaced.is_changed, replaced.is_older
     if dry_run:
-        answer.file_trunk, answer.anchor, answer.anchor_sha = said.trunk, *queries.anchor_by(stored, said)
+        answer.file_trunk, answer.anchor, answer.anchor_sha = statement.trunk, *queries.anchor_by(stored, statement)
         answer.last_90_days = await preview_incidents(session, stored, replaced.rules)
     if dry_run or not replaced.is_changed:
         note_nothing(session)
@@ -63,10 +63,10 @@ async def replace_rules(
             session,
             subject=f"rules of {stored.name}",
             project=stored.name,
-            rules=len(said.rules),
-            trunk=said.trunk,
-            anchor=said.anchor,
-            commit=said.commit,
+            rules=len(statement.rules),
+            trunk=statement.trunk,
+            anchor=statement.anchor,
+            commit=statement.commit,
         )
     return answer
 

@@ -177,7 +177,7 @@ async def list_points(
     session: ReadSession,
     opened: OpenedFile,
     series_id: KnownId,
-    asked: KnownWindow,
+    requested: KnownWindow,
     marks: Annotated[
         int | None,
         Query(
@@ -197,13 +197,13 @@ async def list_points(
     Windows compose: `?from=c0ffee1&branch=main&last=500` are the newest 500 commits of main from that one on.
     """
     series = await series_by_id(session, SeriesId(series_id))
-    window = await asked.found(session, ProjectId(series.project_id))
+    window = await requested.found(session, ProjectId(series.project_id))
 
     async def read(session: AsyncSession, after: Place | None) -> tuple[Sequence[ExportedPoint], Place | None]:
         stored = (await search.series_by_ids(session, [series_id]))[series_id]
         if marks is not None:
-            shown, _ = await marks_in(session, SeriesId(series_id), window, at_most=marks, raw=raw)
-            return exported(stored, shown, raw=raw), None
+            marks_shown, _ = await marks_in(session, SeriesId(series_id), window, at_most=marks, raw=raw)
+            return exported(stored, marks_shown, raw=raw), None
         points, more = await points_in(session, SeriesId(series_id), window, after=after, limit=POINTS_AT_ONCE, raw=raw)
         return exported(stored, points, raw=raw), points[-1].reading.place if more else None
 
@@ -215,9 +215,9 @@ async def list_points(
     if marks is not None:
         if after is not None:
             refuse("marks", "`marks` and `cursor` cannot be combined: leave one out.")
-        shown, of = await marks_in(session, SeriesId(series.id), window, at_most=marks, raw=raw)
-        thinned = of if of > len(shown) else None
-        return answer.plain({"items": [*map(plain_point, shown)], "next": None, "thinned_from": thinned})
+        marks_shown, of = await marks_in(session, SeriesId(series.id), window, at_most=marks, raw=raw)
+        thinned = of if of > len(marks_shown) else None
+        return answer.plain({"items": [*map(plain_point, marks_shown)], "next": None, "thinned_from": thinned})
     points, more = await points_in(session, SeriesId(series.id), window, after=after, limit=limit, raw=raw)
     following = write_cursor(points[-1].reading.place) if more else None
     return answer.plain({"items": [*map(plain_point, points)], "next": following, "thinned_from": None})
@@ -236,7 +236,7 @@ async def list_points_of_series(
     session: ReadSession,
     opened: OpenedFile,
     choice: ChosenSeries,
-    asked: KnownWindow,
+    requested: KnownWindow,
     *,
     raw: Raw = False,
     limit: Limit = 100,
@@ -249,27 +249,27 @@ async def list_points_of_series(
     if choice.project is None:
         refuse("project", "A window is one of the history of a project: give `project`.")
     project_id = ProjectId((await project_by_name(session, choice.project)).id)
-    window = await asked.found(session, project_id)
+    window = await requested.found(session, project_id)
 
     async def read(
         session: AsyncSession, place: tuple[WalkPlace, int] | None
     ) -> tuple[Sequence[ExportedPoint], tuple[WalkPlace, int] | None]:
         at, series = place or (None, None)
-        found, following, series = await points_of_series(
+        result, following, series = await points_of_series(
             session, choice, window, at=at, limit=POINTS_AT_ONCE, raw=raw, series=series
         )
-        rows = [row for stored, point in found for row in exported(stored, [point], raw=raw)]
+        rows = [row for stored, point in result for row in exported(stored, [point], raw=raw)]
         return rows, None if following is None else (following, series)
 
     if form is not None:
         table = RAW_POINTS if raw else POINTS
         return await send(form, table, in_batches(session, opened, read), name=choice.project, headers=answer.headers)
     at = read_cursor(cursor, SeriesPointPlace)
-    found, following, _ = await points_of_series(session, choice, window, at=at, limit=limit, raw=raw)
-    series = {stored.series.id: plain_series(stored) for stored, _ in found}
+    result, following, _ = await points_of_series(session, choice, window, at=at, limit=limit, raw=raw)
+    series = {stored.series.id: plain_series(stored) for stored, _ in result}
     return answer.plain(
         {
-            "items": [{"series": series[stored.series.id], "point": plain_point(point)} for stored, point in found],
+            "items": [{"series": series[stored.series.id], "point": plain_point(point)} for stored, point in result],
             "next": None if following is None else write_cursor(following),
         }
     )

@@ -26,23 +26,23 @@ router = api_router(prefix=API, tags=["tokens"])
     "/tokens", status_code=201, responses=documented(ForbiddenError, NotFoundError, ConflictError, InvalidInputError)
 )
 async def create_token(
-    wanted: TokenRequest, response: Response, session: WriteSession, caller: KnownCaller
+    request: TokenRequest, response: Response, session: WriteSession, caller: KnownCaller
 ) -> NewToken:
     """Make a token. The answer is the only place its secret is ever shown."""
-    stored, shown = await issuance.make_token(session, caller, wanted)
+    stored, secret = await issuance.make_token(session, caller, request)
     response.headers["Cache-Control"] = "no-store"
-    return NewToken(**TokenSummary.of(stored).model_dump(), token=shown.secret)
+    return NewToken(**TokenSummary.of(stored).model_dump(), token=secret.secret)
 
 
 @router.get("/tokens", response_model=Page[TokenSummary], responses=LISTED)
-async def list_tokens(asked: KnownListing) -> Response:
+async def list_tokens(listing: KnownListing) -> Response:
     """Tokens without their secrets, oldest first, revoked ones too; with a token of one project those of that project."""
 
     async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[TokenSummary]:
         rows = await queries.list_tokens(session, after_id=id_in(cursor), limit=limit + 1)
         return page_of(rows, limit, item=TokenSummary.of, key=lambda row: (row.token.id,))
 
-    return await asked.give(read, TOKENS)
+    return await listing.give(read, TOKENS)
 
 
 @router.post("/tokens/{token_id}/revoke", responses=documented(NotFoundError))
@@ -53,13 +53,13 @@ async def revoke_token(session: WriteSession, token_id: KnownId) -> TokenSummary
 
 @router.post("/enrolments", status_code=201, responses=documented(ForbiddenError, NotFoundError, InvalidInputError))
 async def create_enrolment_code(
-    wanted: CodeRequest, response: Response, session: WriteSession, caller: KnownCaller
+    request: CodeRequest, response: Response, session: WriteSession, caller: KnownCaller
 ) -> NewCode:
     """Make a code with which one agent introduces itself once. It then has a token of its own."""
-    shown = await issuance.make_code(session, caller, wanted)
+    secret = await issuance.make_code(session, caller, request)
     response.headers["Cache-Control"] = "no-store"
-    assert shown.expires_at is not None  # noqa: S101 - a code always ends
-    return NewCode(code=shown.secret, expires_at=shown.expires_at)
+    assert secret.expires_at is not None  # noqa: S101 - a code always ends
+    return NewCode(code=secret.secret, expires_at=secret.expires_at)
 
 
 @router.get("/whoami")

@@ -45,16 +45,16 @@ async def refuse_unknown_parameters(request: Request) -> None:
             unquote_to_bytes(name).decode()
             unquote_to_bytes(value).decode()
         except UnicodeDecodeError:
-            shown = ascii(name.decode("latin-1"))[1:-1][:40]
-            refuse(shown, f"query.{shown} is not UTF-8: send its characters as UTF-8, each byte as %XX.")
+            excerpt = ascii(name.decode("latin-1"))[1:-1][:40]
+            refuse(excerpt, f"query.{excerpt} is not UTF-8: send its characters as UTF-8, each byte as %XX.")
     for given in request.query_params:
         if given not in UploadParameters.model_fields:
             near = get_close_matches(given, UploadParameters.model_fields, n=1)
             remedy = (
                 f"did you mean {near[0]}=?" if near else f"choose one of {', '.join(UploadParameters.model_fields)}."
             )
-            shown = ascii(given)[1:-1][:40]
-            refuse(shown, f"query.{shown} is not a known parameter: {remedy}")
+            excerpt = ascii(given)[1:-1][:40]
+            refuse(excerpt, f"query.{excerpt} is not a known parameter: {remedy}")
 
 
 async def read_report_body(request: Request, settings: KnownSettings) -> bytes:
@@ -95,9 +95,9 @@ async def read_limited(request: Request, limit: int, what: str, variable: str) -
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared) > limit:
         raise refusal
-    held = BytesIO()  # gives what it holds away without a copy, which joining its pieces would be
+    buffer = BytesIO()  # gives what it holds away without a copy, which joining its pieces would be
     async for piece in request.stream():
-        if held.tell() + len(piece) > limit:
+        if buffer.tell() + len(piece) > limit:
             raise refusal
-        held.write(piece)
-    return held.getvalue()
+        buffer.write(piece)
+    return buffer.getvalue()

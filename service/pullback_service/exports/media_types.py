@@ -72,7 +72,7 @@ async def _wanted(
 
 def _preferences(accept: str) -> Sequence[tuple[float, int, str]]:
     """Media types with what they weigh, the first of equals being the largest."""
-    found = []
+    results = []
     for place, part in enumerate(accept.split(",")):
         media_type, *parameters = (piece.strip().lower() for piece in part.split(";"))
         weight = 1.0
@@ -82,8 +82,8 @@ def _preferences(accept: str) -> Sequence[tuple[float, int, str]]:
                     weight = float(parameter.removeprefix("q="))
                 except ValueError:
                     weight = 0.0
-        found.append((weight, -place, media_type))
-    return found
+        results.append((weight, -place, media_type))
+    return results
 
 
 WantedFormat = Annotated[Format | None, Depends(_wanted)]

@@ -49,12 +49,12 @@ def table_of(name: str, model: type[Model], *columns: str | Column[Model]) -> Ta
 
 def columns_at(place: str, *columns: str) -> list[Column[Any]]:
     """Columns of rows that are no models: `name`, `name=path` or `name:kind=path`, each path from a place on; text without a kind."""
-    found = []
+    results = []
     for each in columns:
-        told, _, path = each.partition("=")
-        name, _, kind = told.partition(":")
-        found.append(_column(name, cast("ColumnKind", kind or "text"), place + (path or name)))
-    return found
+        heading, _, path = each.partition("=")
+        name, _, kind = heading.partition(":")
+        results.append(_column(name, cast("ColumnKind", kind or "text"), place + (path or name)))
+    return results
 
 
 def written(document: Any) -> str | None:
@@ -76,12 +76,12 @@ def _column(name: str, kind: ColumnKind, path: str) -> Column[Any]:
 
     def value(row: Any) -> object:
         try:
-            found = get(row)
+            result = get(row)
         except AttributeError:  # of null, perhaps
-            found = row
+            result = row
             for field in path.split("."):
-                found = None if found is None else getattr(found, field)
-        return _as_text(found) if kind == "text" else found
+                result = None if result is None else getattr(result, field)
+        return _as_text(result) if kind == "text" else result
 
     return Column(name, kind, value)
 

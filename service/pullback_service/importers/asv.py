@@ -13,12 +13,12 @@ from math import isnan, prod
 from pathlib import PurePosixPath
 
 from pullback_service.errors import FieldError, IncompleteRequestError
-from pullback_service.importers import naming
+from pullback_service.importers import imported_names
 from pullback_service.importers.contents import Source
+from pullback_service.importers.imported_names import Scalar
 from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue, refuse, text_at
 from pullback_service.importers.limits import MOST_RESULTS
-from pullback_service.importers.naming import Scalar
 from pullback_service.importers.results import (
     FailedResult,
     ImportedCommit,
@@ -48,7 +48,7 @@ def recognises(source: Source) -> bool:
     return not source.is_lines() and source.document.is_object() and _is_result(source.document)
 
 
-def read(source: Source, asked: UploadOptions) -> ImportedFile:
+def read(source: Source, options: UploadOptions) -> ImportedFile:
     """One result for every benchmark, parameter combination and environment of one commit."""
     gathering = ResultCollector()
     if source.files is None:
@@ -56,11 +56,11 @@ def read(source: Source, asked: UploadOptions) -> ImportedFile:
         if not recognises(source):
             source.document.refuse("is not a results file of asv: it has neither `commit_hash` nor `results`")
     else:
-        chosen, about = _chosen(source, asked), _benchmarks(source)
+        chosen, about = _chosen(source, options), _benchmarks(source)
     if about is None:
         gathering.note("benchmarks.json, with units and names of parameters, is missing: send the folder `results`")
     for file in chosen:
-        _read_file(file, about, asked, gathering)
+        _read_file(file, about, options, gathering)
     first = chosen[0]
     date = first.get("date")
     return ImportedFile(
@@ -88,16 +88,16 @@ def _is_result(file: LocatedValue) -> bool:
     return file.is_object() and "commit_hash" in file.value and isinstance(file.value.get("results"), dict)
 
 
-def _chosen(source: Source, asked: UploadOptions) -> list[LocatedValue]:
+def _chosen(source: Source, options: UploadOptions) -> list[LocatedValue]:
     files = [source.file(name) for name in _result_files(source)]
     shas = list(dict.fromkeys(file.need("commit_hash").text() for file in files))
     machines = {text_at(params.get("machine")) for file in files if (params := file.get("params")) is not None}
     if len(machines) > 1:
         refuse("archive", "holds results of more than one machine: send one folder below `results`")
-    wanted = asked.commit if asked.commit is not None else shas[0] if len(shas) == 1 else None
+    wanted = options.commit if options.commit is not None else shas[0] if len(shas) == 1 else None
     if wanted is None or wanted not in shas:
-        shown = ", ".join(shas[:_LONGEST_LIST]) + (", …" if len(shas) > _LONGEST_LIST else "")
-        message = f"must be one of the {len(shas)} commits of this folder ({shown}); `pullback import` sends them all"
+        names = ", ".join(shas[:_LONGEST_LIST]) + (", …" if len(shas) > _LONGEST_LIST else "")
+        message = f"must be one of the {len(shas)} commits of this folder ({names}); `pullback import` sends them all"
         raise IncompleteRequestError(
             f"query.commit {message}.", errors=[FieldError(path="query.commit", message=message)]
         )
@@ -110,7 +110,7 @@ def _benchmarks(source: Source) -> LocatedValue | None:
 
 
 def _read_file(
-    file: LocatedValue, about: LocatedValue | None, asked: UploadOptions, gathering: ResultCollector
+    file: LocatedValue, about: LocatedValue | None, options: UploadOptions, gathering: ResultCollector
 ) -> None:
     environment = text_at(file.get("env_name"))
     columns = file.get("result_columns")
@@ -121,8 +121,8 @@ def _read_file(
         if described is not None and _is_outdated(cells, described):
             gathering.left_out("results of other versions of a benchmark's code left out")
             continue
-        for result in _results(key, row, cells, described, asked, gathering):
-            extra: dict[str, Scalar] = {"env": naming.parameter(environment)} if environment else {}
+        for result in _results(key, row, cells, described, options, gathering):
+            extra: dict[str, Scalar] = {"env": imported_names.parameter(environment)} if environment else {}
             gathering.add(
                 Result(result.path, result.workload, {**result.params, **extra}, result.metrics, result.failed)
             )
@@ -145,10 +145,10 @@ def _results(
     row: LocatedValue,
     cells: Mapping[str, LocatedValue],
     described: LocatedValue | None,
-    asked: UploadOptions,
+    options: UploadOptions,
     gathering: ResultCollector,
 ) -> Sequence[Result]:
-    workload = naming.name(key, row.path)
+    workload = imported_names.name(key, row.path)
     kind = _kind(key, described)
     metric_name = _METRICS[kind]
     names = _parameter_names(described)
@@ -161,22 +161,22 @@ def _results(
     values: Sequence[LocatedValue | None] = [None] * size if result is None else list(result.each())
     if len(values) != size:
         row.refuse(f"has {len(values)} values for {size} combinations of parameters")
-    unit, direction = _unit(kind, metric_name, described, asked)
-    found = []
+    unit, direction = _unit(kind, metric_name, described, options)
+    results = []
     for combination, value in zip(product(*axes), values, strict=True):
         given = {
-            (names[index] if index < len(names) else f"param{index + 1}"): naming.literal(text)
+            (names[index] if index < len(names) else f"param{index + 1}"): imported_names.literal(text)
             for index, text in enumerate(combination)
         }
-        params = naming.parameters(given, row.path)
+        params = imported_names.parameters(given, row.path)
         if value is None or value.value is None:
             failed = FailedResult("failed", "The benchmark failed; see asv's log.")
-            found.append(Result(row.path, workload, params, failed=failed))
+            results.append(Result(row.path, workload, params, failed=failed))
         elif isnan(value.number()):
             gathering.left_out("skipped combinations of parameters left out")
         else:
-            found.append(_measured(value, workload, params, metric_name, unit, direction, gathering))
-    return found
+            results.append(_measured(value, workload, params, metric_name, unit, direction, gathering))
+    return results
 
 
 def _measured(
@@ -195,9 +195,9 @@ def _measured(
 
 
 def _kind(key: str, described: LocatedValue | None) -> str:
-    said = text_at(described.get("type")) if described is not None else None
-    if said in _METRICS:
-        return said
+    value = text_at(described.get("type")) if described is not None else None
+    if value in _METRICS:
+        return value
     prefix = key.rpartition(".")[2].partition("_")[0].lower()
     return _PREFIXES.get(prefix, "track")
 
@@ -207,14 +207,16 @@ def _parameter_names(described: LocatedValue | None) -> Sequence[str]:
     return [each.text() for each in names.each()] if names is not None else []
 
 
-def _unit(kind: str, metric_name: str, described: LocatedValue | None, asked: UploadOptions) -> tuple[Unit, Direction]:
-    direction: Direction = asked.direction_for(metric_name) or "smaller"
+def _unit(
+    kind: str, metric_name: str, described: LocatedValue | None, options: UploadOptions
+) -> tuple[Unit, Direction]:
+    direction: Direction = options.direction_for(metric_name) or "smaller"
     if kind in _UNITS:
         return unit_of(_UNITS[kind]), direction
-    said = text_at(described.get("unit")) if described is not None else None
-    if said is not None and len(said.strip()) <= 32:
-        return unit_of(said), direction
-    return asked.need(metric_name, "asv (without benchmarks.json)", direction=direction)
+    value = text_at(described.get("unit")) if described is not None else None
+    if value is not None and len(value.strip()) <= 32:
+        return unit_of(value), direction
+    return options.need(metric_name, "asv (without benchmarks.json)", direction=direction)
 
 
 def _machine(file: LocatedValue) -> ImportedMachine:
@@ -223,7 +225,7 @@ def _machine(file: LocatedValue) -> ImportedMachine:
         return ImportedMachine()
     facts = {key: text_at(params.get(key)) for key in ("cpu", "num_cpu", "ram", "os", "arch", "python")}
     return ImportedMachine(
-        text_at(params.get("machine")), {key: naming.parameter(value) for key, value in facts.items() if value}
+        text_at(params.get("machine")), {key: imported_names.parameter(value) for key, value in facts.items() if value}
     )
 
 

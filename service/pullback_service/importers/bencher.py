@@ -5,7 +5,7 @@ samples, and neither unit nor direction, which Bencher keeps with the measure. T
 measures (`unit=ns`) or for one each (`unit=latency:ns,throughput:ops/s`).
 """
 
-from pullback_service.importers import naming
+from pullback_service.importers import imported_names
 from pullback_service.importers.contents import Source
 from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue
@@ -32,23 +32,23 @@ def recognises(source: Source) -> bool:
     )
 
 
-def read(source: Source, asked: UploadOptions) -> ImportedFile:
+def read(source: Source, options: UploadOptions) -> ImportedFile:
     """One result for every benchmark."""
     gathering = ResultCollector()
     for key, measures in source.document.members():
-        workload = naming.name(key, measures.path)
+        workload = imported_names.name(key, measures.path)
         metrics: dict[str, Metric] = {}
         for measure_name, measure in measures.members():
-            metric = _metric(measure_name, measure, asked, gathering)
+            metric = _metric(measure_name, measure, options, gathering)
             if metric is not None:
-                metrics[naming.name(measure_name, measure.path)] = metric
+                metrics[imported_names.name(measure_name, measure.path)] = metric
         failed = None if metrics else FailedResult("no-value", "This benchmark has no usable value.")
         gathering.add(Result(measures.path, workload, metrics=metrics, failed=failed))
     return ImportedFile("Bencher", gathering.results, gathering.notes())
 
 
-def _metric(name: str, measure: LocatedValue, asked: UploadOptions, gathering: ResultCollector) -> Metric | None:
-    unit, direction = asked.need(name, "Bencher")
+def _metric(name: str, measure: LocatedValue, options: UploadOptions, gathering: ResultCollector) -> Metric | None:
+    unit, direction = options.need(name, "Bencher")
     if measure.get("lower_value") is not None or measure.get("upper_value") is not None:
         gathering.note("lower_value and upper_value were ignored: the file does not say what interval they are")
     return gathering.single(measure.need("value").number(), unit, direction, method="as given in the file")

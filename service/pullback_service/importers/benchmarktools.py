@@ -7,7 +7,7 @@ of a type and its fields. Times are nanoseconds per evaluation; null stands for 
 process: their median is its value. Keys of nested groups become the workload's name, joined by `/`.
 """
 
-from pullback_service.importers import naming
+from pullback_service.importers import imported_names
 from pullback_service.importers.contents import Source
 from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue, text_at
@@ -36,9 +36,9 @@ def recognises(source: Source) -> bool:
     return versions.is_object() and "Julia" in versions.value and source.document.item(1).is_list()
 
 
-def read(source: Source, asked: UploadOptions) -> ImportedFile:
+def read(source: Source, options: UploadOptions) -> ImportedFile:
     """One result for every trial in every group."""
-    del asked  # the format fixes units and directions
+    del options  # the format fixes units and directions
     gathering = ResultCollector()
     for saved in source.document.item(1).each():
         _visit(saved, (), gathering)
@@ -62,7 +62,7 @@ def _visit(pair: LocatedValue, keys: tuple[str, ...], gathering: ResultCollector
 
 
 def _result(kind: str, fields: LocatedValue, keys: tuple[str, ...], gathering: ResultCollector) -> Result:
-    workload = naming.name("/".join(keys) or "unnamed", fields.path)
+    workload = imported_names.name("/".join(keys) or "unnamed", fields.path)
     if kind == "Trial":
         time = gathering.one_process(fields, fields.need("times").numbers(), _NANOSECONDS, "smaller", of="samples")
     else:
@@ -84,8 +84,8 @@ def _count(fields: LocatedValue, key: str, unit: Unit, gathering: ResultCollecto
 
 
 def _number(fields: LocatedValue, key: str) -> float:
-    found = fields.get(key)
-    return float("nan") if found is None else found.number()
+    result = fields.get(key)
+    return float("nan") if result is None else result.number()
 
 
 def _plain(key: str) -> str:

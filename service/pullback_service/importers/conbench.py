@@ -7,7 +7,7 @@ A result has `stats` or an `error`. `tags` name the case: `name` is the workload
 
 from collections.abc import Sequence
 
-from pullback_service.importers import naming
+from pullback_service.importers import imported_names
 from pullback_service.importers.contents import Source
 from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue, text_at
@@ -32,18 +32,19 @@ def recognises(source: Source) -> bool:
     """Results with tags and with stats or an error."""
     if source.files is not None or source.is_lines():
         return False
-    found = _results(source)
-    return bool(found) and all(
-        each.is_object() and "tags" in each.value and ("stats" in each.value or "error" in each.value) for each in found
+    result = _results(source)
+    return bool(result) and all(
+        each.is_object() and "tags" in each.value and ("stats" in each.value or "error" in each.value)
+        for each in result
     )
 
 
-def read(source: Source, asked: UploadOptions) -> ImportedFile:
+def read(source: Source, options: UploadOptions) -> ImportedFile:
     """One result for each, all of one commit on one machine."""
     gathering = ResultCollector()
     results = _results(source)
     for result in results:
-        gathering.add(_result(result, asked, gathering))
+        gathering.add(_result(result, options, gathering))
     shas = {sha for each in results if (sha := _commit_of(each))}
     if len(shas) > 1:
         source.document.refuse(
@@ -64,15 +65,15 @@ def _results(source: Source) -> Sequence[LocatedValue]:
     return list(source.document.each()) if source.document.is_list() else [source.document]
 
 
-def _result(result: LocatedValue, asked: UploadOptions, gathering: ResultCollector) -> Result:
+def _result(result: LocatedValue, options: UploadOptions, gathering: ResultCollector) -> Result:
     tags = result.need("tags")
     named = text_at(tags.get("name"))
     if named is None:
         tags.refuse("has no `name`, which names the benchmark")
-    workload = naming.name(named, f"{tags.path}.name")
-    params = naming.parameters(
+    workload = imported_names.name(named, f"{tags.path}.name")
+    params = imported_names.parameters(
         {
-            key: naming.literal(value) if isinstance(value, str) else value
+            key: imported_names.literal(value) if isinstance(value, str) else value
             for key, value in tags.members_raw().items()
             if key != "name"
         },
@@ -80,28 +81,28 @@ def _result(result: LocatedValue, asked: UploadOptions, gathering: ResultCollect
     )
     error, stats = result.get("error"), result.get("stats")
     if stats is None or (error is not None and error.value):
-        said = error.value if error is not None else None
-        reason = said if isinstance(said, str) else str(naming.parameter(said))
-        return Result(result.path, workload, params, failed=FailedResult("error", naming.message(reason)))
-    unit, direction = _unit_of(stats, asked)
+        text = error.value if error is not None else None
+        reason = text if isinstance(text, str) else str(imported_names.parameter(text))
+        return Result(result.path, workload, params, failed=FailedResult("error", imported_names.message(reason)))
+    unit, direction = _unit_of(stats, options)
     metric = gathering.one_process(stats, stats.need("data").numbers(), unit, direction, of="iterations")
     if metric is None:
         return Result(result.path, workload, params, failed=FailedResult("no-value", "The result has no usable value."))
     return Result(result.path, workload, params, {_METRIC_NAMES.get(unit.stored, "value"): metric})
 
 
-def _unit_of(stats: LocatedValue, asked: UploadOptions) -> tuple[Unit, Direction]:
-    said = text_at(stats.get("unit"))
-    if said is None:
-        return asked.need("value", "Conbench")
-    if said in _RATES:
-        return Unit(1.0, said), "bigger"
-    known = known_unit(said)
+def _unit_of(stats: LocatedValue, options: UploadOptions) -> tuple[Unit, Direction]:
+    value = text_at(stats.get("unit"))
+    if value is None:
+        return options.need("value", "Conbench")
+    if value in _RATES:
+        return Unit(1.0, value), "bigger"
+    known = known_unit(value)
     if known is not None and known.direction is not None:
         return known, known.direction
-    if len(said.strip()) > 32:
+    if len(value.strip()) > 32:
         stats.need("unit").refuse("must be a unit of 1 to 32 characters")
-    return unit_of(said), asked.direction_for("value") or "smaller"
+    return unit_of(value), options.direction_for("value") or "smaller"
 
 
 def _commit_of(result: LocatedValue) -> str | None:
@@ -115,7 +116,7 @@ def _machine(result: LocatedValue) -> ImportedMachine:
     if info is None or not info.is_object():
         return ImportedMachine()
     facts = {ours: text_at(info.get(theirs)) for theirs, ours in _FACTS.items()}
-    known = {key: naming.parameter(value) for key, value in facts.items() if value}
+    known = {key: imported_names.parameter(value) for key, value in facts.items() if value}
     memory = text_at(info.get("memory_bytes"))
     if (
         memory is not None and memory.isdecimal()

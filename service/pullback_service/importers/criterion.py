@@ -7,7 +7,7 @@ last run; `base`, `change` and named baselines are of earlier ones and left out.
 
 from pathlib import PurePosixPath
 
-from pullback_service.importers import naming
+from pullback_service.importers import imported_names
 from pullback_service.importers.contents import Source
 from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue, refuse, text_at
@@ -29,9 +29,9 @@ def recognises(source: Source) -> bool:
     return source.files is not None and bool(_folders(source))
 
 
-def read(source: Source, asked: UploadOptions) -> ImportedFile:
+def read(source: Source, options: UploadOptions) -> ImportedFile:
     """One result for every benchmark of the last run."""
-    del asked  # the format fixes units and directions
+    del options  # the format fixes units and directions
     gathering = ResultCollector()
     folders = _folders(source)
     if source.files is None or not folders:
@@ -52,8 +52,8 @@ def _result(source: Source, folder: PurePosixPath, gathering: ResultCollector) -
     about = source.file(str(folder / "benchmark.json"))
     group, function, value = (text_at(about.get(key)) for key in ("group_id", "function_id", "value_str"))
     full_id = text_at(about.get("full_id")) or "/".join(folder.parent.parts)
-    workload = naming.name("/".join(part for part in (group, function) if part) or full_id, about.path)
-    params = {"value": naming.literal(value)} if value is not None else {}
+    workload = imported_names.name("/".join(part for part in (group, function) if part) or full_id, about.path)
+    params = {"value": imported_names.literal(value)} if value is not None else {}
     metric = _time(source, folder, gathering)
     if metric is None:
         failed = FailedResult("no-value", "The last run of this benchmark has no usable sample.")

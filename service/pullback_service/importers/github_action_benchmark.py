@@ -8,7 +8,7 @@ is free text and is not read. In the history the tool stands beside each entry a
 """
 
 from pullback_service.errors import FieldError, IncompleteRequestError
-from pullback_service.importers import naming
+from pullback_service.importers import imported_names
 from pullback_service.importers.contents import Source
 from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue, text_at
@@ -56,23 +56,25 @@ def is_history(source: Source) -> bool:
 
 def commits_of(source: Source) -> list[str]:
     """The commits of a history, each once, in the order of the file."""
-    found = (
+    results = (
         text_at(entry.need("commit").get("id"))
         for _, entries in source.document.need("entries").members()
         for entry in entries.each()
     )
-    return list(dict.fromkeys(sha for sha in found if sha is not None))
+    return list(dict.fromkeys(sha for sha in results if sha is not None))
 
 
-def read(source: Source, asked: UploadOptions) -> ImportedFile:
+def read(source: Source, options: UploadOptions) -> ImportedFile:
     """One result for every name; of a history, those of the commit that is asked for."""
     gathering = ResultCollector()
     if not is_history(source):
         for bench in source.document.each():
-            unit, direction = asked.need(_metric_name(bench), "github-action-benchmark", unit=bench.need("unit").text())
+            unit, direction = options.need(
+                _metric_name(bench), "github-action-benchmark", unit=bench.need("unit").text()
+            )
             gathering.add(_result(bench, unit, direction, gathering))
         return ImportedFile("github-action-benchmark", gathering.results, gathering.notes())
-    sha = _chosen(commits_of(source), asked)
+    sha = _chosen(commits_of(source), options)
     commit, date = ImportedCommit(sha), None
     chosen: dict[tuple[str, str], Result] = {}
     for suite, entries in source.document.need("entries").members():
@@ -83,7 +85,7 @@ def read(source: Source, asked: UploadOptions) -> ImportedFile:
             stamp = entry.get("date")
             date = milliseconds_time(stamp.number()) if stamp is not None else date
             for bench in entry.need("benches").each():
-                result = _of_history(suite, entry, bench, asked, gathering)
+                result = _of_history(suite, entry, bench, options, gathering)
                 repeated = chosen.pop((suite, result.workload), None)
                 gathering.left_out("earlier runs of the same benchmark left out", int(repeated is not None))
                 chosen[suite, result.workload] = result
@@ -92,26 +94,28 @@ def read(source: Source, asked: UploadOptions) -> ImportedFile:
     return ImportedFile("github-action-benchmark", gathering.results, gathering.notes(), commit, started_at=date)
 
 
-def _chosen(commits: list[str], asked: UploadOptions) -> str:
-    if asked.commit is not None and asked.commit in commits:
-        return asked.commit
-    if asked.commit is None and len(commits) == 1:
+def _chosen(commits: list[str], options: UploadOptions) -> str:
+    if options.commit is not None and options.commit in commits:
+        return options.commit
+    if options.commit is None and len(commits) == 1:
         return commits[0]
-    shown = ", ".join(commits[:_LONGEST_LIST_OF_COMMITS]) + (", …" if len(commits) > _LONGEST_LIST_OF_COMMITS else "")
-    message = f"must be one of the {len(commits)} commits of this history ({shown}); `pullback import` sends them all"
+    names = ", ".join(commits[:_LONGEST_LIST_OF_COMMITS]) + (", …" if len(commits) > _LONGEST_LIST_OF_COMMITS else "")
+    message = f"must be one of the {len(commits)} commits of this history ({names}); `pullback import` sends them all"
     raise IncompleteRequestError(f"query.commit {message}.", errors=[FieldError(path="query.commit", message=message)])
 
 
 def _of_history(
-    suite: str, entry: LocatedValue, bench: LocatedValue, asked: UploadOptions, gathering: ResultCollector
+    suite: str, entry: LocatedValue, bench: LocatedValue, options: UploadOptions, gathering: ResultCollector
 ) -> Result:
     tool = text_at(entry.get("tool")) or ""
     unit = unit_of(bench.need("unit").text())
     direction = _DIRECTIONS.get(tool) or unit.direction
     if direction is None:
-        unit, direction = asked.need(_metric_name(bench), "github-action-benchmark", unit=bench.need("unit").text())
+        unit, direction = options.need(_metric_name(bench), "github-action-benchmark", unit=bench.need("unit").text())
     result = _result(bench, unit, direction, gathering)
-    return Result(result.path, result.workload, {"suite": naming.parameter(suite)}, result.metrics, result.failed)
+    return Result(
+        result.path, result.workload, {"suite": imported_names.parameter(suite)}, result.metrics, result.failed
+    )
 
 
 def _metric_name(bench: LocatedValue) -> str:
@@ -119,7 +123,7 @@ def _metric_name(bench: LocatedValue) -> str:
 
 
 def _result(bench: LocatedValue, unit: Unit, direction: Direction, gathering: ResultCollector) -> Result:
-    workload = naming.name(bench.need("name").text(), f"{bench.path}.name")
+    workload = imported_names.name(bench.need("name").text(), f"{bench.path}.name")
     if not unit.stored or len(unit.stored) > 32:
         bench.need("unit").refuse("must be a unit of 1 to 32 characters")
     metric: Metric | None = gathering.single(_value(bench), unit, direction, method="as given in the file")

@@ -9,11 +9,11 @@ Rates have a direction of their own; other counters have neither unit nor direct
 import re
 from collections.abc import Mapping, Sequence
 
-from pullback_service.importers import naming
+from pullback_service.importers import imported_names
 from pullback_service.importers.contents import Source
+from pullback_service.importers.imported_names import Scalar
 from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue, text_at
-from pullback_service.importers.naming import Scalar
 from pullback_service.importers.results import (
     FailedResult,
     ImportedFile,
@@ -72,7 +72,7 @@ def recognises(source: Source) -> bool:
     return context is not None and context.is_object() and benchmarks is not None and benchmarks.is_list()
 
 
-def read(source: Source, asked: UploadOptions) -> ImportedFile:
+def read(source: Source, options: UploadOptions) -> ImportedFile:
     """One result for every benchmark, whatever its number of repetitions."""
     gathering = ResultCollector()
     groups: dict[str, list[LocatedValue]] = {}
@@ -80,14 +80,14 @@ def read(source: Source, asked: UploadOptions) -> ImportedFile:
         named = row.get("run_name") or row.need("name")
         groups.setdefault(named.text(), []).append(row)
     for run_name, rows in groups.items():
-        result = _result(run_name, rows, asked, gathering)
+        result = _result(run_name, rows, options, gathering)
         if result is not None:
             gathering.add(result)
     context = source.document.need("context")
     _doubts(context, gathering)
     date, host = text_at(context.get("date")), text_at(context.get("host_name"))
     cores, clock = (
-        {name: naming.parameter(value.value)} if (value := context.get(key)) is not None else {}
+        {name: imported_names.parameter(value.value)} if (value := context.get(key)) is not None else {}
         for name, key in (("cores", "num_cpus"), ("clock_mhz", "mhz_per_cpu"))
     )
     version = text_at(context.get("library_version"))
@@ -109,14 +109,14 @@ def _doubts(context: LocatedValue, gathering: ResultCollector) -> None:
 
 
 def _result(
-    run_name: str, rows: Sequence[LocatedValue], asked: UploadOptions, gathering: ResultCollector
+    run_name: str, rows: Sequence[LocatedValue], options: UploadOptions, gathering: ResultCollector
 ) -> Result | None:
     first = rows[0]
     workload, params = _case_of(run_name, first)
     broken = next((row for row in rows if _truth(row.get("error_occurred")) or _truth(row.get("skipped"))), None)
     if broken is not None:
         reason = text_at(broken.get("error_message")) or text_at(broken.get("skip_message")) or "skipped"
-        return Result(broken.path, workload, params, failed=FailedResult("error", naming.message(reason)))
+        return Result(broken.path, workload, params, failed=FailedResult("error", imported_names.message(reason)))
     measured = [row for row in rows if text_at(row.get("run_type")) != "aggregate"]
     aggregates = [row for row in rows if text_at(row.get("run_type")) == "aggregate"]
     if measured:
@@ -134,9 +134,9 @@ def _result(
         unit = _time_unit(first)
         samples = [row.need(key).number() for row in measured]
         _keep(metrics, metric_name, _metric(first, samples, unit, "smaller", gathering))
-    for key, unit, direction in _counters(first, asked, gathering):
+    for key, unit, direction in _counters(first, options, gathering):
         samples = [value.number() for row in measured if (value := row.get(key)) is not None]
-        metric_name = naming.name(key, first.path)
+        metric_name = imported_names.name(key, first.path)
         _keep(metrics, metric_name, _metric(first, samples, unit, direction, gathering))
     if "time" not in metrics:
         return Result(first.path, workload, params, failed=FailedResult("no-value", "No repetition has a usable time."))
@@ -157,30 +157,32 @@ def _keep(metrics: dict[str, Metric], name: str, metric: Metric | None) -> None:
 
 
 def _time_unit(row: LocatedValue) -> Unit:
-    said = row.get("time_unit")
-    unit = known_unit(said.text()) if said is not None else known_unit("ns")
+    value = row.get("time_unit")
+    unit = known_unit(value.text()) if value is not None else known_unit("ns")
     if unit is None or unit.stored != "s":
         row.refuse("has a time_unit that is not a unit of time")
     return unit
 
 
-def _counters(row: LocatedValue, asked: UploadOptions, gathering: ResultCollector) -> list[tuple[str, Unit, Direction]]:
-    found: list[tuple[str, Unit, Direction]] = [
+def _counters(
+    row: LocatedValue, options: UploadOptions, gathering: ResultCollector
+) -> list[tuple[str, Unit, Direction]]:
+    results: list[tuple[str, Unit, Direction]] = [
         (key, unit, "bigger") for key, unit in _RATES.items() if row.get(key) is not None
     ]
     for key, value in row.members():
         if key in _OWN_KEYS or isinstance(value.value, bool) or not isinstance(value.value, int | float):
             continue
-        unit, direction = asked.units.get(key), asked.directions.get(key)
+        unit, direction = options.units.get(key), options.directions.get(key)
         if unit is not None and direction is not None:
-            found.append((key, asked.need(key, "Google Benchmark")[0], direction))
+            results.append((key, options.need(key, "Google Benchmark")[0], direction))
         else:
-            shown = naming.name(key, row.path)
+            shown = imported_names.name(key, row.path)
             gathering.note(
                 f"the counter `{shown}` has neither unit nor direction and was ignored: "
                 f"add unit={shown}:UNIT and direction={shown}:smaller or {shown}:bigger to the address to store it"
             )
-    return found
+    return results
 
 
 def _case_of(run_name: str, row: LocatedValue) -> tuple[str, dict[str, Scalar]]:
@@ -202,9 +204,9 @@ def _case_of(run_name: str, row: LocatedValue) -> tuple[str, dict[str, Scalar]]:
     params = {}
     unnamed = 0
     for key, value in reversed(given):
-        params[key if key is not None else f"arg{unnamed}"] = naming.literal(value)
+        params[key if key is not None else f"arg{unnamed}"] = imported_names.literal(value)
         unnamed += key is None
-    return naming.name("/".join(parts), row.path), naming.parameters(params, row.path)
+    return imported_names.name("/".join(parts), row.path), imported_names.parameters(params, row.path)
 
 
 def _truth(value: LocatedValue | None) -> bool:

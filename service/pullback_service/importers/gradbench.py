@@ -19,12 +19,12 @@ from typing import Any, Literal
 
 import orjson
 
-from pullback_service.importers import naming
+from pullback_service.importers import imported_names
 from pullback_service.importers.contents import Source, json_lines
+from pullback_service.importers.imported_names import Scalar
 from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue, refuse, text_at
 from pullback_service.importers.limits import MOST_RESULTS, MOST_SAMPLES
-from pullback_service.importers.naming import Scalar
 from pullback_service.importers.results import (
     FailedResult,
     ImportedFile,
@@ -108,15 +108,15 @@ def recognises(source: Source) -> bool:
     return source.is_lines() or (source.files is not None and any(name.endswith(".jsonl") for name in source.files))
 
 
-def read(source: Source, asked: UploadOptions) -> ImportedFile:
+def read(source: Source, options: UploadOptions) -> ImportedFile:
     """One result for every function at every input."""
-    del asked  # the format fixes units and directions
+    del options  # the format fixes units and directions
     gathering = ResultCollector()
     logs = [read_log(json_lines(source.body))] if source.files is None else _logs_of(source.files)
     for log in logs:
-        shown = " with ".join(part for part in (log.eval, log.tool) if part) or "a log without a start"
+        names = " with ".join(part for part in (log.eval, log.tool) if part) or "a log without a start"
         worth = score(log)
-        gathering.note(f"{shown}: {log.outcome}" + (f", GradBench score {worth:.6g}" if worth is not None else ""))
+        gathering.note(f"{names}: {log.outcome}" + (f", GradBench score {worth:.6g}" if worth is not None else ""))
         for result in _results(log, gathering):
             gathering.add(result)
     return ImportedFile(
@@ -129,14 +129,14 @@ def read(source: Source, asked: UploadOptions) -> ImportedFile:
 
 def case_of(module: str, function: str, description: str | None) -> dict[str, Scalar]:
     """Parameters of a case, from a log or from a published summary: `k=10,n=1000` is two, `2_5_1000` is one."""
-    params: dict[str, Scalar] = {"function": naming.parameter(function)}
+    params: dict[str, Scalar] = {"function": imported_names.parameter(function)}
     if description is None:
         return params
     if _PAIRS.match(description):
         pairs = [pair.split("=", 1) for pair in description.split(",")]
         if len({key for key, _ in pairs} | {"function"}) == len(pairs) + 1:
-            return params | {naming.name(key, module): naming.literal(value) for key, value in pairs}
-    return params | {"size": naming.parameter(description)}
+            return params | {imported_names.name(key, module): imported_names.literal(value) for key, value in pairs}
+    return params | {"size": imported_names.parameter(description)}
 
 
 def _logs_of(files: Mapping[str, bytes]) -> list[Log]:
@@ -156,14 +156,14 @@ def _tool_by_path(path: PurePosixPath) -> str:
 
 
 def _results(log: Log, gathering: ResultCollector) -> Iterable[Result]:
-    variant = naming.name(log.tool, log.path) if log.tool and log.tool.strip() else None
+    variant = imported_names.name(log.tool, log.path) if log.tool and log.tool.strip() else None
     seen: set[tuple[str, str, str | None]] = set()
     for each in log.evaluations:
         key = (each.module, each.function, each.description)
         if key in seen:
             refuse(each.path, f"evaluates {each.module} {each.function} at an input seen before")
         seen.add(key)
-        workload = naming.name(each.module, each.path)
+        workload = imported_names.name(each.module, each.path)
         params = case_of(each.module, each.function, each.description)
         mean = each.mean_ns
         metrics = {}
@@ -174,15 +174,15 @@ def _results(log: Log, gathering: ResultCollector) -> Iterable[Result]:
             for name, (count, total) in each.other_ns.items():
                 other = gathering.single(total / count, _NANOSECONDS, "smaller", method="mean")
                 if other is not None:
-                    metrics[naming.name(f"{name}_time", each.path)] = other
+                    metrics[imported_names.name(f"{name}_time", each.path)] = other
         failed = each.failed
         if failed is None and not metrics:
             failed = FailedResult("no-value", "The tool timed no run of this function.")
         yield Result(each.path, workload, params, metrics, failed, variant)
     if log.undefined is not None:
-        workload = naming.name(log.eval or "unknown", log.path)
+        workload = imported_names.name(log.eval or "unknown", log.path)
         yield Result(
-            log.path, workload, failed=FailedResult("undefined", naming.message(log.undefined)), variant=variant
+            log.path, workload, failed=FailedResult("undefined", imported_names.message(log.undefined)), variant=variant
         )
 
 
@@ -281,7 +281,7 @@ class _Reader:
             of.refuse("is not the id of an earlier evaluation")
         if message.need("valid").value is not True:
             reason = text_at(message.get("error")) or "The eval judged the output wrong."
-            self._fail(judged, FailedResult("invalid", naming.message(reason)))
+            self._fail(judged, FailedResult("invalid", imported_names.message(reason)))
 
     def _take_response(self, response: LocatedValue) -> None:
         if self._waiting is None:
@@ -301,7 +301,7 @@ class _Reader:
         success = response.get("success")
         if (success is not None and success.value is not True) or response.get("error") is not None:
             reason = text_at(response.get("error")) or "The tool reported a failure."
-            self._fail(number, FailedResult("failure", naming.message(reason)))
+            self._fail(number, FailedResult("failure", imported_names.message(reason)))
             return
         timings = response.get("timings")
         if timings is None:

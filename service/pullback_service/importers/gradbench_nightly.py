@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import PurePosixPath
 
-from pullback_service.importers import gradbench, naming
+from pullback_service.importers import gradbench, imported_names
 from pullback_service.importers.contents import Source
 from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue, refuse, text_at
@@ -33,9 +33,9 @@ def recognises(source: Source) -> bool:
     return source.files is not None and bool(_summaries(source))
 
 
-def read(source: Source, asked: UploadOptions) -> ImportedFile:
+def read(source: Source, options: UploadOptions) -> ImportedFile:
     """One result for every duration."""
-    del asked  # the format fixes units and directions
+    del options  # the format fixes units and directions
     gathering = ResultCollector()
     summaries = _summaries(source)
     if not summaries:
@@ -76,21 +76,23 @@ def _bad_outcomes(about: LocatedValue) -> Iterator[Result]:
     """Tools that are known not to get through an eval; those that do not have it at all are none."""
     table = about.get("table")
     for row in table.each() if table is not None else ():
-        workload = naming.name(row.need("eval").text(), row.path)
+        workload = imported_names.name(row.need("eval").text(), row.path)
         for cell in row.need("tools").each():
             outcome = text_at(cell.get("outcome"))
             if outcome is not None and outcome not in {"undefined", "success"}:
-                failed = FailedResult(naming.name(outcome, cell.path), f"GradBench's outcome was {outcome[:40]}.")
+                failed = FailedResult(
+                    imported_names.name(outcome, cell.path), f"GradBench's outcome was {outcome[:40]}."
+                )
                 yield Result(
-                    cell.path, workload, failed=failed, variant=naming.name(cell.need("tool").text(), cell.path)
+                    cell.path, workload, failed=failed, variant=imported_names.name(cell.need("tool").text(), cell.path)
                 )
 
 
 def _results(summary: LocatedValue, evaluated: str, gathering: ResultCollector) -> Iterator[Result]:
-    workload = naming.name(evaluated, summary.path)
+    workload = imported_names.name(evaluated, summary.path)
     functions = {part: text_at(summary.get(part)) or part for part in _PARTS}
     for tool, entries in summary.need("tools").members():
-        variant = naming.name(tool, entries.path)
+        variant = imported_names.name(tool, entries.path)
         for key, entry in entries.members():
             if not entry.is_object():
                 entry.refuse("must be an object")
@@ -105,7 +107,11 @@ def _results(summary: LocatedValue, evaluated: str, gathering: ResultCollector) 
 
 
 def _result(
-    duration: LocatedValue, workload: str, params: dict[str, naming.Scalar], variant: str, gathering: ResultCollector
+    duration: LocatedValue,
+    workload: str,
+    params: dict[str, imported_names.Scalar],
+    variant: str,
+    gathering: ResultCollector,
 ) -> Result:
     seconds = duration.need("secs").number() + duration.need("nanos").number() / 1e9
     # A duration of nothing is how the archive writes that no run was timed.

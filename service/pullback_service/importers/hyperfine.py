@@ -7,11 +7,11 @@ that ended with another exit code than 0 was still timed; that is said, since a 
 import re
 from collections.abc import Mapping
 
-from pullback_service.importers import naming
+from pullback_service.importers import imported_names
 from pullback_service.importers.contents import Source
+from pullback_service.importers.imported_names import Scalar
 from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue
-from pullback_service.importers.naming import Scalar
 from pullback_service.importers.results import (
     FailedResult,
     ImportedFile,
@@ -40,9 +40,9 @@ def recognises(source: Source) -> bool:
     )
 
 
-def read(source: Source, asked: UploadOptions) -> ImportedFile:
+def read(source: Source, options: UploadOptions) -> ImportedFile:
     """One result for every command."""
-    del asked  # the file says everything; hyperfine writes seconds and bytes
+    del options  # the file says everything; hyperfine writes seconds and bytes
     gathering = ResultCollector()
     for result in source.document.need("results").each():
         gathering.add(_result(result, gathering))
@@ -53,14 +53,14 @@ def _result(result: LocatedValue, gathering: ResultCollector) -> Result:
     given = result.get("parameters")
     params = (
         {
-            key: naming.literal(value) if isinstance(value, str) else value
-            for key, value in naming.parameters(given.members_raw(), given.path).items()
+            key: imported_names.literal(value) if isinstance(value, str) else value
+            for key, value in imported_names.parameters(given.members_raw(), given.path).items()
         }
         if given is not None
         else {}
     )
     command = _template(result.need("command").text(), params)
-    workload = naming.name(command, f"{result.path}.command")
+    workload = imported_names.name(command, f"{result.path}.command")
     codes = result.get("exit_codes")
     failures = sum(1 for code in codes.each() if code.value is not None and code.value != 0) if codes is not None else 0
     if failures:
@@ -92,15 +92,15 @@ def _time(result: LocatedValue, gathering: ResultCollector) -> Metric | None:
     if times is not None and times.count():
         return gathering.per_process(times, times.numbers(), _SECONDS, "smaller", method="wall time of a run")
     for statistic in ("median", "mean"):
-        said = result.get(statistic)
-        if said is not None:
-            return gathering.single(said.number(), _SECONDS, "smaller", method=f"{statistic} of runs")
+        value = result.get(statistic)
+        if value is not None:
+            return gathering.single(value.number(), _SECONDS, "smaller", method=f"{statistic} of runs")
     return None
 
 
 def _mean(result: LocatedValue, key: str, gathering: ResultCollector) -> Metric | None:
-    said = result.get(key)
-    return None if said is None else gathering.single(said.number(), _SECONDS, "smaller", method="mean of runs")
+    value = result.get(key)
+    return None if value is None else gathering.single(value.number(), _SECONDS, "smaller", method="mean of runs")
 
 
 def _memory(result: LocatedValue, gathering: ResultCollector) -> Metric | None:

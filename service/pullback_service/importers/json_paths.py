@@ -42,10 +42,10 @@ class LocatedValue:
 
     def need(self, key: str) -> "LocatedValue":
         """A member that must be there."""
-        found = self.get(key)
-        if found is None:
+        result = self.get(key)
+        if result is None:
             self.refuse(f"has no `{key}`")
-        return found
+        return result
 
     def members(self) -> Iterator[tuple[str, "LocatedValue"]]:
         """Every member of an object, nulls included."""

@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 from pullback_service.fields import LONGEST_RUN_S
-from pullback_service.importers import naming
+from pullback_service.importers import imported_names
 from pullback_service.importers.contents import Source
 from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue, text_at
@@ -56,9 +56,9 @@ def recognises(source: Source) -> bool:
     )
 
 
-def read(source: Source, asked: UploadOptions) -> ImportedFile:
+def read(source: Source, options: UploadOptions) -> ImportedFile:
     """One result for every benchmark."""
-    del asked  # the file says everything
+    del options  # the file says everything
     top = source.document
     shared = _metadata(top)
     gathering = ResultCollector()
@@ -81,7 +81,7 @@ def read(source: Source, asked: UploadOptions) -> ImportedFile:
         notes=gathering.notes(),
         machine=ImportedMachine(
             text_at(LocatedValue(facts.get("hostname"))),
-            {ours: naming.parameter(facts[theirs]) for theirs, ours in _FACTS.items() if theirs in facts},
+            {ours: imported_names.parameter(facts[theirs]) for theirs, ours in _FACTS.items() if theirs in facts},
         ),
         started_at=_started_at(facts),
         duration_s=total_s or None,
@@ -92,7 +92,7 @@ def _result(
     benchmark: LocatedValue, metadata: Mapping[str, Any], runs: list[LocatedValue], gathering: ResultCollector
 ) -> Result:
     named = metadata.get("name")
-    workload = naming.name(named, f"{benchmark.path}.metadata.name") if isinstance(named, str) else "unnamed"
+    workload = imported_names.name(named, f"{benchmark.path}.metadata.name") if isinstance(named, str) else "unnamed"
     unit = metadata.get("unit", "second")
     if not isinstance(unit, str) or unit not in _METRICS:
         benchmark.refuse(f"has the unit {ascii(unit)[:40]}; pyperf knows {', '.join(_METRICS)}")
@@ -115,8 +115,8 @@ def _result(
 
 
 def _metadata(at: LocatedValue) -> Mapping[str, Any]:
-    found = at.get("metadata")
-    return {} if found is None else dict(found.members_raw())
+    result = at.get("metadata")
+    return {} if result is None else dict(result.members_raw())
 
 
 def _started_at(facts: Mapping[str, Any]) -> datetime | None:

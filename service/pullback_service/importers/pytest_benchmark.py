@@ -6,7 +6,7 @@ test are in `params`; the bracket of the test's name, which repeats them, is dro
 
 from collections import Counter
 
-from pullback_service.importers import naming
+from pullback_service.importers import imported_names
 from pullback_service.importers.contents import Source
 from pullback_service.importers.importer import Importer
 from pullback_service.importers.json_paths import LocatedValue, text_at
@@ -33,9 +33,9 @@ def recognises(source: Source) -> bool:
     return source.document.get("machine_info") is not None and "benchmarks" in source.document.value
 
 
-def read(source: Source, asked: UploadOptions) -> ImportedFile:
+def read(source: Source, options: UploadOptions) -> ImportedFile:
     """One result for every test."""
-    del asked  # the file says everything
+    del options  # the file says everything
     top = source.document
     gathering = ResultCollector()
     benchmarks = list(top.need("benchmarks").each())
@@ -75,8 +75,10 @@ def _base_name(benchmark: LocatedValue) -> str:
 def _result(benchmark: LocatedValue, gathering: ResultCollector, *, alone: bool) -> Result:
     params = benchmark.get("params")
     # Objects that pytest cannot tell apart by value have equal parameters; then the bracket is all there is.
-    workload = naming.name(_base_name(benchmark) if alone else _full_name(benchmark), f"{benchmark.path}.fullname")
-    given = naming.parameters(params.members_raw(), params.path) if params is not None else {}
+    workload = imported_names.name(
+        _base_name(benchmark) if alone else _full_name(benchmark), f"{benchmark.path}.fullname"
+    )
+    given = imported_names.parameters(params.members_raw(), params.path) if params is not None else {}
     metric = _time(benchmark.need("stats"), gathering)
     if metric is None:
         failed = FailedResult("no-value", "The statistics of this test have no usable time.")
@@ -114,7 +116,7 @@ def _machine(machine: LocatedValue) -> ImportedMachine:
         "arch": text_at(machine.get("machine")),
     }
     return ImportedMachine(
-        text_at(machine.get("node")), {key: naming.parameter(value) for key, value in facts.items() if value}
+        text_at(machine.get("node")), {key: imported_names.parameter(value) for key, value in facts.items() if value}
     )
 
 

@@ -55,11 +55,11 @@ def choose(source: Source, named: str | None = None) -> Importer:
     raise UnreadableBodyError(message, errors=[FieldError(path="$", message=message)])
 
 
-def read(source: Source, asked: UploadOptions, named: str | None = None) -> tuple[Importer, ImportedFile]:
+def read(source: Source, options: UploadOptions, named: str | None = None) -> tuple[Importer, ImportedFile]:
     """Read a file with the importer it needs. Whatever is wrong with the file is an error of ours."""
     importer = choose(source, named)
     try:
-        return importer, importer.read(source, asked)
+        return importer, importer.read(source, options)
     except InvalidInputError as error:
         likely = next((each for each in IMPORTERS if each.recognises(source)), None) if named is not None else None
         if likely is None or likely is importer:

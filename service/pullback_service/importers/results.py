@@ -11,6 +11,7 @@ from typing import Any
 
 from pullback_service.errors import FieldError, IncompleteRequestError
 from pullback_service.fields import LARGEST_VALUE, SMALLEST_VALUE
+from pullback_service.importers.imported_names import Scalar
 from pullback_service.importers.json_paths import LocatedValue, refuse
 from pullback_service.importers.limits import (
     MOST_METRICS_OF_A_RESULT,
@@ -19,7 +20,6 @@ from pullback_service.importers.limits import (
     MOST_SAMPLES,
     MOST_VALUES,
 )
-from pullback_service.importers.naming import Scalar
 from pullback_service.importers.units import Direction, Unit, unit_of
 
 UNUSABLE = "NaN, infinite and out-of-range values ignored"
@@ -179,25 +179,25 @@ class ResultCollector:
         self, at: LocatedValue, values: Iterable[float], unit: Unit, direction: Direction, *, method: str
     ) -> Metric | None:
         """A metric with a value for each process; None where no value can be stored."""
-        kept = self.usable(values, unit.factor, unit.stored)
-        if len(kept) > MOST_VALUES:
-            at.refuse(f"has {len(kept)} values; the limit is {MOST_VALUES} (MOST_VALUES)")
-        return Metric(tuple(kept), unit.stored, direction, method=method) if kept else None
+        remaining = self.usable(values, unit.factor, unit.stored)
+        if len(remaining) > MOST_VALUES:
+            at.refuse(f"has {len(remaining)} values; the limit is {MOST_VALUES} (MOST_VALUES)")
+        return Metric(tuple(remaining), unit.stored, direction, method=method) if remaining else None
 
     def one_process(
         self, at: LocatedValue, samples: Iterable[float], unit: Unit, direction: Direction, *, of: str
     ) -> Metric | None:
         """A metric of one process, from its samples: their median, since samples of one process are no repetition."""
-        kept = self.usable(samples, unit.factor, unit.stored)
-        if len(kept) > MOST_SAMPLES:
-            at.refuse(f"has {len(kept)} samples; the limit is {MOST_SAMPLES} (MOST_SAMPLES)")
+        remaining = self.usable(samples, unit.factor, unit.stored)
+        if len(remaining) > MOST_SAMPLES:
+            at.refuse(f"has {len(remaining)} samples; the limit is {MOST_SAMPLES} (MOST_SAMPLES)")
         # How many there are is no part of the method: tools measure for a time, and get as many as fit.
-        return Metric((median(kept),), unit.stored, direction, method=f"median of {of}") if kept else None
+        return Metric((median(remaining),), unit.stored, direction, method=f"median of {of}") if remaining else None
 
     def single(self, value: float, unit: Unit, direction: Direction, *, method: str | None) -> Metric | None:
         """A metric of which the file has one number."""
-        kept = self.usable([value], unit.factor, unit.stored)
-        return Metric((kept[0],), unit.stored, direction, method=method) if kept else None
+        remaining = self.usable([value], unit.factor, unit.stored)
+        return Metric((remaining[0],), unit.stored, direction, method=method) if remaining else None
 
     def notes(self) -> list[str]:
         """Everything to be said, most important first."""
@@ -205,13 +205,15 @@ class ResultCollector:
             f"{number} {what if number > 1 else _PLURAL.sub('', what, count=1)}"
             for what, number in self._left_out.most_common()
         ]
-        said = [*self._notes, *counted]
-        return [*said[: MOST_NOTES - 1], f"and {len(said) - MOST_NOTES + 1} more"] if len(said) > MOST_NOTES else said
+        parts = [*self._notes, *counted]
+        return (
+            [*parts[: MOST_NOTES - 1], f"and {len(parts) - MOST_NOTES + 1} more"] if len(parts) > MOST_NOTES else parts
+        )
 
 
 _PLURAL = re.compile(r"(?<=[a-z])s\b")  # the first noun of what was left out is what is counted
 
 
-def metrics_of(**found: Metric | None) -> dict[str, Metric]:
+def metrics_of(**result: Metric | None) -> dict[str, Metric]:
     """The metrics that have a value."""
-    return {name: metric for name, metric in found.items() if metric is not None}
+    return {name: metric for name, metric in result.items() if metric is not None}

@@ -12,10 +12,10 @@ def iso_time(text: str) -> datetime | None:
     if len(text) > _LONGEST:
         return None
     try:
-        found = datetime.fromisoformat(text.strip())
+        time = datetime.fromisoformat(text.strip())
     except ValueError:
         return None
-    return within_calendar(found)
+    return within_calendar(time)
 
 
 def milliseconds_time(value: float) -> datetime | None:
@@ -26,9 +26,9 @@ def milliseconds_time(value: float) -> datetime | None:
         return None
 
 
-def within_calendar(found: datetime) -> datetime | None:
+def within_calendar(time: datetime) -> datetime | None:
     """The time in UTC, where a commit or a run may have it."""
-    zoned = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    zoned = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
     try:
         moved = zoned.astimezone(UTC)
     except OverflowError:

@@ -83,37 +83,37 @@ def is_archive(body: bytes) -> bool:
 
 def files_of(body: bytes) -> Mapping[str, bytes]:
     """The regular files of a tar archive by their names."""
-    found: dict[str, bytes] = {}
+    results: dict[str, bytes] = {}
     try:
         with tarfile.open(fileobj=io.BytesIO(body), mode="r:") as archive:
             for member in archive:
                 if member.isdir():
                     continue
                 name = _safe_name(member)
-                if len(found) >= MOST_FILES:
+                if len(results) >= MOST_FILES:
                     raise TooLargeError(
                         f"The archive has more than {MOST_FILES} files (MOST_FILES): send a part of it at a time."
                     )
                 content = archive.extractfile(member)
                 # The sizes of all members together are bounded by the decompressed body, which holds them.
-                found[name] = content.read() if content is not None else b""
-                if len(found[name]) != member.size:
+                results[name] = content.read() if content is not None else b""
+                if len(results[name]) != member.size:
                     _unreadable(f"The archive ends inside {name}: it was cut off, send it again.")
     except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:
         _unreadable(f"The archive cannot be read as tar ({error}).", error)
-    return found
+    return results
 
 
 def _safe_name(member: tarfile.TarInfo) -> str:
     """The name of a plain file that stays inside the archive, without a `./` before it."""
-    shown = ascii(member.name[:120])
+    excerpt = ascii(member.name[:120])
     if not member.isreg() or member.issparse():
-        _unreadable(f"The archive holds {shown}, which is not a regular file: remove links and devices.")
+        _unreadable(f"The archive holds {excerpt}, which is not a regular file: remove links and devices.")
     path = PurePosixPath(member.name)
     if path.is_absolute() or ".." in path.parts or not path.parts:
-        _unreadable(f"The archive holds {shown}, a path outside of the archive: pack the folder from inside.")
+        _unreadable(f"The archive holds {excerpt}, a path outside of the archive: pack the folder from inside.")
     if any(character < " " or "\ud800" <= character <= "\udfff" for character in member.name):
-        _unreadable(f"The archive holds {shown}, a name with control characters: rename it.")
+        _unreadable(f"The archive holds {excerpt}, a name with control characters: rename it.")
     return str(path)
 
 

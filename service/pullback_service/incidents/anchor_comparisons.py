@@ -88,6 +88,6 @@ async def compare_with_anchor(session: AsyncSession, project_id: ProjectId) -> l
         by = measuring.get((machine_id, device))
         if by is None or (machine_id, device) not in due:
             continue
-        wanted = PlannedComparison(anchor_id, commit_id, "anchor", priority=BEHIND, timeout_s=TIMEOUT_S)
-        jobs.append(JobId(await queue_job(session, project_id, wanted, by)))
+        planned = PlannedComparison(anchor_id, commit_id, "anchor", priority=BEHIND, timeout_s=TIMEOUT_S)
+        jobs.append(JobId(await queue_job(session, project_id, planned, by)))
     return jobs

@@ -84,9 +84,9 @@ async def announce(
     or none.
     """
     if event in BEGINNINGS:
-        channels, held = await decide_for(session, incident)
+        channels, applied = await decide_for(session, incident)
         incident.told_to = None if channels is None else sorted(channels)
-        incident.rules = [each.as_json() for each in held]
+        incident.rules = [each.as_json() for each in applied]
     tells = not incident.seen and incident.kind in ANNOUNCED_KINDS and incident.told_to != []
     facts: Mapping[str, Any] = {**(await facts_of(session, incident) if tells else {}), **(details or {})}
     noted = note_event(session, incident, event, actor=actor, told=tells, details=facts)
@@ -138,8 +138,8 @@ async def announce_parts(session: AsyncSession, incident: Incident) -> None:
 
 async def _announced_as(session: AsyncSession, incident: Incident) -> int | None:
     """The incident with which another one was announced, so that its messages are replies. Index: ix_incident_event_incident_id."""
-    found = await statements.row(session, _REPLIES_TO, {"incident": incident.id})
-    return None if found is None else int(found[0])
+    row = await statements.row(session, _REPLIES_TO, {"incident": incident.id})
+    return None if row is None else int(row[0])
 
 
 async def announce_held_back(session: AsyncSession, incident: Incident) -> None:
@@ -181,8 +181,8 @@ async def _last_told(session: AsyncSession, incident_id: int) -> Mapping[str, An
         .order_by(IncidentEvent.id.desc())
         .limit(1)
     )
-    found: Mapping[str, Any] | None = await session.scalar(statement)
-    return found
+    row: Mapping[str, Any] | None = await session.scalar(statement)
+    return row
 
 
 def has_grown(told: Mapping[str, Mapping[str, float]], now: Mapping[str, Mapping[str, float]]) -> bool:

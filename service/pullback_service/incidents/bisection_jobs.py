@@ -191,14 +191,14 @@ async def go_on(
         bisection.next_at = now() + func.make_interval(0, 0, 0, 0, 1)
         return
     there = {pair: each for pair, each in measuring.items() if each == by}
-    wanted = _wanted(bisection, changes, there, along, step)
-    if not budget.take(by.machine_id, len(wanted.cases), len(wanted.variants), step.effort):
+    request = _wanted(bisection, changes, there, along, step)
+    if not budget.take(by.machine_id, len(request.cases), len(request.variants), step.effort):
         bisection.next_at = func.timezone(
             "UTC", func.date_trunc("day", func.timezone("UTC", now()))
         ) + func.make_interval(0, 0, 0, 1)
         return
     bisection.next_at = None
-    bisection.job_id = await queue_comparison(session, incident, wanted, by, asked_by=bisection.asked_by)
+    bisection.job_id = await queue_comparison(session, incident, request, by, asked_by=bisection.asked_by)
 
 
 def _wanted(
@@ -280,8 +280,8 @@ async def _evidence(
                 place_of.get(reference_id, 0),
                 place_of[commit_id],
             )  # an older reference counts as the begin of the range
-            said = (side_of if pair[0] == 0 else shown_by)(ratio, low, high, change)
-            answers[pair] = KnownAnswer(said, efforts.get(pair, 1))
+            parts = (side_of if pair[0] == 0 else shown_by)(ratio, low, high, change)
+            answers[pair] = KnownAnswer(parts, efforts.get(pair, 1))
             shares[pair] = share_of(ratio, change)
     else:
         at = sorted((place_of[id_], value) for id_, value in counts.items())
@@ -316,10 +316,10 @@ async def _counts(
     is_exact = await statements.row(session, "SELECT exact FROM series WHERE id = %(series)s", commits)
     if is_exact is None or not is_exact[0]:
         return None
-    found = dict(await statements.rows(session, _COUNTS, commits))
-    ends = {found.get(bisection.reference_id), found.get(bisection.commit_id)}
+    rows = dict(await statements.rows(session, _COUNTS, commits))
+    ends = {rows.get(bisection.reference_id), rows.get(bisection.commit_id)}
     return (
-        found if None not in ends and len(ends) == 2 else None
+        rows if None not in ends and len(ends) == 2 else None
     )  # otherwise by paired comparisons, which uploads may contain
 
 
@@ -329,17 +329,17 @@ async def _end(
     bisection: Bisection,
     along: Sequence[int],
     evidence: _Evidence,
-    found: Culprit,
+    culprit: Culprit,
 ) -> None:
     """Store the result of a bisection with its evidence, and announce it if it is one commit."""
-    suspects = along[found.first : found.last + 1]
+    suspects = along[culprit.first : culprit.last + 1]
     named = {row[0]: row[1:] for row in await statements.rows(session, _NAMED, {"commits": statements.array_of(along)})}
     shas = {id_: sha for id_, (sha, _) in named.items()}
     unusable = [along[place] for (_, place), given in sorted(evidence.answers.items()) if given.answer == "unusable"]
-    share = evidence.shares.get((found.first - 1, found.last))
-    is_whole = named[suspects[0]][1] == shas[along[found.first - 1]]
-    incident = await _owner(session, incident, bisection, (along[found.first - 1], suspects[-1]))
-    is_one = len(suspects) == 1 and found.is_borne_out and is_whole
+    share = evidence.shares.get((culprit.first - 1, culprit.last))
+    is_whole = named[suspects[0]][1] == shas[along[culprit.first - 1]]
+    incident = await _owner(session, incident, bisection, (along[culprit.first - 1], suspects[-1]))
+    is_one = len(suspects) == 1 and culprit.is_borne_out and is_whole
     bisection.state = "found" if is_one else "undecided"
     bisection.culprit_id, bisection.share, bisection.next_at = suspects[-1], share, None
     details: dict[str, Any] = {
@@ -356,13 +356,13 @@ async def _end(
         because = gap if not is_whole else several if len(suspects) > 1 else alone
         details |= {"because": because, "suspects": [shas[id_] for id_ in suspects]}
         note_event(session, incident, "bisected", details=details)
-    if found.is_borne_out and share is not None and share < EXPLAINED:
+    if culprit.is_borne_out and share is not None and share < EXPLAINED:
         because = f"That explains {max(share, 0.0):.0%} of the change: other commits of the range contribute too."
         note_event(session, incident, "rest", details={"because": because})
     await session.flush()
 
 
-async def _owner(session: AsyncSession, incident: Incident, bisection: Bisection, found: tuple[int, int]) -> Incident:
+async def _owner(session: AsyncSession, incident: Incident, bisection: Bisection, result: tuple[int, int]) -> Incident:
     """The incident that the culprit belongs to: the part that was split off for it, if there are several causes. It gets the bisection.
 
     Index: ix_change_project_id.
@@ -373,8 +373,8 @@ async def _owner(session: AsyncSession, incident: Incident, bisection: Bisection
             StoredChange.case_id == bisection.case_id,
             StoredChange.machine_id == bisection.machine_id,
             StoredChange.series_id == bisection.series_id,
-            StoredChange.reference_id == found[0],
-            StoredChange.commit_id == found[1],
+            StoredChange.reference_id == result[0],
+            StoredChange.commit_id == result[1],
             StoredChange.standing == "claimed",
         )
     )

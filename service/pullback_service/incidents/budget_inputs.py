@@ -203,13 +203,13 @@ class _BudgetRows(NamedTuple):
 
 def _budgeted(written: str, budgets: Sequence[Rule]) -> Mapping[int, BudgetedSeries]:
     """Series with budgets, by their ids."""
-    found = {}
+    results = {}
     for *series, workload, case, machine in orjson.loads(written):
         variant, metric = series[3], series[4]
         rule = rule_for(budgets, Subject(workload, case, variant, metric, machine), "budget")
         if rule is not None and rule.budget is not None:
-            found[series[0]] = BudgetedSeries._make((*series, rule.budget))
-    return found
+            results[series[0]] = BudgetedSeries._make((*series, rule.budget))
+    return results
 
 
 async def _spent(
@@ -226,12 +226,12 @@ async def _spent(
 
 
 def _over(
-    budgeted: Mapping[int, BudgetedSeries], found: _BudgetRows, places: Places, stored: Iterable[Change] = ()
+    budgeted: Mapping[int, BudgetedSeries], result: _BudgetRows, places: Places, stored: Iterable[Change] = ()
 ) -> list[Change]:
     spent: dict[int, list[BudgetReading]] = defaultdict(list)
     is_all: dict[int, bool] = {}
-    for series_id, *row, number in found.rows:
-        is_all[series_id] = number != found.most
+    for series_id, *row, number in result.rows:
+        is_all[series_id] = number != result.most
         if row[0] in places and (reading := spent_of(budgeted[series_id], *row)) is not None:
             spent[series_id].append(reading)
     before: dict[int, list[Change]] = defaultdict(list)

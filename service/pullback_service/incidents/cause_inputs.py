@@ -18,7 +18,7 @@ from pullback_service.incidents.detection_inputs import Trunk, UploadContent
 from pullback_service.incidents.grouping import LocatedChange
 from pullback_service.incidents.queries import changes_of_incidents
 from pullback_service.incidents.trunk_changes import AROUND, LATER
-from pullback_service.measured.methods import without_counts
+from pullback_service.measuring_methods import without_counts
 from pullback_service.models.incidents import Incident
 from pullback_service.quality import BUSY
 from pullback_service.steps.reference_commits import IS_RIGHT
@@ -123,11 +123,13 @@ async def _cause_of(
     changes: Sequence[Change],
     known: Iterable[LocatedChange],
 ) -> Cause | None:
-    told = [change for change in speaking(changes) if {change.reference_id, change.commit_id} <= trunk.places.keys()]
-    if not told:
+    reported = [
+        change for change in speaking(changes) if {change.reference_id, change.commit_id} <= trunk.places.keys()
+    ]
+    if not reported:
         return None
-    every = may_be_machine(told, known, trunk.places)
-    return cause_of(told, await _movements(session, project_id, trunk, told, every=every))
+    every = may_be_machine(reported, known, trunk.places)
+    return cause_of(reported, await _movements(session, project_id, trunk, reported, every=every))
 
 
 async def _movements(

@@ -40,7 +40,7 @@ from pullback_service.incidents.false_discoveries import highest_chance
 from pullback_service.incidents.series_states import SeriesState, settled_before
 from pullback_service.incidents.trunk_changes import (
     Claim,
-    Suspicion,
+    SuspectedChange,
     TrunkReading,
     TrunkSeries,
     changes_of,
@@ -63,7 +63,7 @@ class _SeriesFindings(NamedTuple):
 
     series: TrunkSeries
     claims: Sequence[Claim]
-    suspicions: Sequence[Suspicion]
+    suspicions: Sequence[SuspectedChange]
     settled: Sequence[Change]
 
 
@@ -131,8 +131,10 @@ async def search_changes(
             changes += failures_of(*await read_failures(session, some, trunk), trunk.places)
         seen.update(todo)
         # What else is suspected at these commits needs more or less evidence now.
-        todo = sorted({pair for pair, said in suspects.values() if pair not in seen and moved & {c for c, _ in said}})
-    return SearchResult([*changes, *await looking.concluded(said for _, said in suspects.values())], seen)
+        todo = sorted(
+            {pair for pair, suspicion in suspects.values() if pair not in seen and moved & {c for c, _ in suspicion}}
+        )
+    return SearchResult([*changes, *await looking.concluded(suspicion for _, suspicion in suspects.values())], seen)
 
 
 @dataclass(slots=True)
@@ -153,46 +155,49 @@ class _Search:
         series = await read_series(self.session, pairs)
         claims = await read_claims(self.session, series, self.trunk)
         noisy = [each for each in series if each.is_noisy]
-        kept = await read_states(self.session, noisy) if noisy else {}
-        seen = await self._seen(noisy, kept)
-        found = []
+        stored = await read_states(self.session, noisy) if noisy else {}
+        seen = await self._seen(noisy, stored)
+        results = []
         for each in series:
             suspicions, settled = seen.get(each.series_id, ((), ()))
-            found.append(_SeriesFindings(each, claims.get(each.series_id, ()), suspicions, settled))
-        self.looked += found
-        return found
+            results.append(_SeriesFindings(each, claims.get(each.series_id, ()), suspicions, settled))
+        self.looked += results
+        return results
 
     async def concluded(self, suspects: Iterable[Sequence[tuple[int, float]]]) -> list[Change]:
         """The changes of all searched series, with the suspicions that are accepted among all `suspects` of their commits."""
         chances: dict[int, list[float]] = defaultdict(list)
-        for said in suspects:
-            for commit, chance in said:
+        for suspicion in suspects:
+            for commit, chance in suspicion:
                 chances[commit].append(chance)
         commits = {one.change.commit_id for each in self.looked for one in each.suspicions}
         tests = await watched_at(self.session, commits)
         highest = {commit: highest_chance(chances[commit], tests.get(commit, 0)) for commit in commits}
-        found: list[Change] = []
+        results: list[Change] = []
         for each in self.looked:
             accepted = [one.change for one in each.suspicions if one.chance <= highest[one.change.commit_id]]
             changes = self.stored.get(each.series.series_id, ())
             with self._setting_aside(each.series):
                 changes = changes_of(each.series, each.claims, [*each.settled, *accepted], self.trunk.places)
-            found += changes
+            results += changes
         await _note_set_aside(self.session, [each.series.series_id for each in self.looked], self.set_aside)
-        return found
+        return results
 
     async def _seen(
-        self, noisy: Sequence[TrunkSeries], kept: Mapping[int, StoredState]
-    ) -> Mapping[int, tuple[Sequence[Suspicion], Sequence[Change]]]:
+        self, noisy: Sequence[TrunkSeries], stored: Mapping[int, StoredState]
+    ) -> Mapping[int, tuple[Sequence[SuspectedChange], Sequence[Change]]]:
         """The suspicions of each series, and its changes older than what the detector reads; stores the detector's states."""
-        states, others = await self._at_their_ends(noisy, kept)
-        seen: dict[int, tuple[Sequence[Suspicion], Sequence[Change]]] = {
+        states, others = await self._at_their_ends(noisy, stored)
+        seen: dict[int, tuple[Sequence[SuspectedChange], Sequence[Change]]] = {
             each.series_id: ((), self._settled(each.series_id, inf)) for each in noisy
         }  # unless the detector gets through
         rows: dict[int, tuple[StoredState, float | None]] = {}
 
         def note(
-            series: TrunkSeries, state: SeriesState | None, suspicions: Sequence[Suspicion], commits: Sequence[int]
+            series: TrunkSeries,
+            state: SeriesState | None,
+            suspicions: Sequence[SuspectedChange],
+            commits: Sequence[int],
         ) -> None:
             key, before = series.series_id, settled_before(series.series_id, commits, self.trunk.places)
             raised = [
@@ -201,9 +206,9 @@ class _Search:
                 if self.trunk.places[one.change.commit_id] >= before and self._is_raised(key, one.change)
             ]
             suspects = [(one.change.commit_id, one.chance) for one in raised]
-            found = StoredState(b"" if state is None else state.dumped(), suspects)
-            if found != kept.get(key, StoredState()):
-                rows[key] = found, None if state is None else state.resolution
+            result = StoredState(b"" if state is None else state.dumped(), suspects)
+            if result != stored.get(key, StoredState()):
+                rows[key] = result, None if state is None else state.resolution
             seen[key] = raised, [*self._settled(key, before), *self._of_another_version(key, before, raised)]
 
         whole = []
@@ -224,10 +229,10 @@ class _Search:
 
     async def _looked_at_whole(
         self, some: Sequence[TrunkSeries], states: Mapping[int, SeriesState], others: Mapping[int, SeriesState]
-    ) -> list[tuple[TrunkSeries, SeriesState | None, Sequence[Suspicion], list[int]]]:
+    ) -> list[tuple[TrunkSeries, SeriesState | None, Sequence[SuspectedChange], list[int]]]:
         """The state, suspicions and commits of series whose newest readings are read again, without those that were set aside."""
         newest = await read_newest(self.session, some, self.trunk, self.upload)
-        found: list[tuple[TrunkSeries, SeriesState | None, Sequence[Suspicion], list[int]]] = []
+        results: list[tuple[TrunkSeries, SeriesState | None, Sequence[SuspectedChange], list[int]]] = []
         for each in some:
             await asyncio.sleep(0)  # other chores run on the same loop
             readings = newest.get(each.series_id, ())
@@ -243,11 +248,11 @@ class _Search:
                 if state is None and commits and commits[-1] in self._touched(each):
                     state = SeriesState.after(each, readings, self.trunk.places)
                 watchers = None if state is None or state.behind else state.watchers
-                found.append((each, state, suspicions_of(each, readings, watchers), commits))
-        suspected = [(each, newest[each.series_id]) for each, _, suspicions, _ in found if suspicions]
+                results.append((each, state, suspicions_of(each, readings, watchers), commits))
+        suspected = [(each, newest[each.series_id]) for each, _, suspicions, _ in results if suspicions]
         reports = await read_several_reports(self.session, suspected, self.trunk)
         shown = []
-        for each, state, suspicions, commits in found:
+        for each, state, suspicions, commits in results:
             await asyncio.sleep(0)
             with self._setting_aside(each):
                 seen = shown_by_reports(each, suspicions, reports.get(each.series_id), self.trunk.places)
@@ -255,14 +260,14 @@ class _Search:
         return shown
 
     async def _at_their_ends(
-        self, noisy: Sequence[TrunkSeries], kept: Mapping[int, StoredState]
+        self, noisy: Sequence[TrunkSeries], records: Mapping[int, StoredState]
     ) -> tuple[Mapping[int, SeriesState], Mapping[int, SeriesState]]:
         """The states of series that the upload extends at their end, with its readings taken; and the states of series that it changes earlier."""
         states: dict[int, SeriesState] = {}
         others: dict[int, SeriesState] = {}
         known = []
         for each in noisy if self.upload is not None else ():
-            stored = kept.get(each.series_id, StoredState()).state
+            stored = records.get(each.series_id, StoredState()).state
             state = SeriesState.loaded(stored, each, self.trunk.places) if stored else None
             if state is None:
                 continue
@@ -330,7 +335,7 @@ class _Search:
     def _settled(self, series_id: int, before: float) -> Sequence[Change]:
         return [change for change in self._found_before(series_id) if self.trunk.places[change.commit_id] < before]
 
-    def _of_another_version(self, series_id: int, before: int, raised: Sequence[Suspicion]) -> Sequence[Change]:
+    def _of_another_version(self, series_id: int, before: int, raised: Sequence[SuspectedChange]) -> Sequence[Change]:
         """The changes that another version of the detector found and this one does not: they stay, for no measurement refutes them."""
         places = self.trunk.places
         return [

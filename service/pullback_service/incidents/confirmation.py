@@ -148,7 +148,7 @@ async def measuring_pairs(
     cases = statements.array_of({case for case, _ in pairs})
     devices = dict(await statements.rows(session, _DEVICES, {"cases": cases}) if measuring else [])
     by = {(case, machine): measuring.get((machine, devices.get(case, ""))) for case, machine in pairs}
-    return {pair: found for pair, found in by.items() if found is not None}
+    return {pair: result for pair, result in by.items() if result is not None}
 
 
 async def give_up_waiting(session: AsyncSession) -> None:
@@ -264,44 +264,44 @@ class PlannedComparison(NamedTuple):
 async def queue_comparison(
     session: AsyncSession,
     incident: Incident,
-    wanted: PlannedComparison,
+    planned: PlannedComparison,
     by: MeasurementMethod,
     *,
     asked_by: str | None = None,
 ) -> int:
     """Queue a job for an incident and wake agents; returns its id."""
-    job_id = await queue_job(session, incident.project_id, wanted, by, asked_by=asked_by)
-    session.add(IncidentJob(job_id=job_id, incident_id=incident.id, control_id=wanted.control_id))
+    job_id = await queue_job(session, incident.project_id, planned, by, asked_by=asked_by)
+    session.add(IncidentJob(job_id=job_id, incident_id=incident.id, control_id=planned.control_id))
     return job_id
 
 
 async def queue_job(
     session: AsyncSession,
     project_id: int,
-    wanted: PlannedComparison,
+    planned: PlannedComparison,
     by: MeasurementMethod,
     *,
     asked_by: str | None = None,
 ) -> int:
     """Queue the job of a comparison on a machine and wake agents; returns its id. Index: pk_case, pk_commit."""
-    cases = {*wanted.cases, *(() if wanted.control_id is None else (wanted.control_id,))}
+    cases = {*planned.cases, *(() if planned.control_id is None else (planned.control_id,))}
     labels = select(Case.label).where(Case.id.in_(cases)).order_by(Case.id)
     job = Job(
         project_id=project_id,
-        commit_id=wanted.commit_id,
-        reference_id=wanted.reference_id,
+        commit_id=planned.commit_id,
+        reference_id=planned.reference_id,
         suite=by.suite,
         cases=list(await session.scalars(labels)) if cases else [],
-        variants=sorted(wanted.variants),
+        variants=sorted(planned.variants),
         kind="compare",
-        priority=wanted.priority,
+        priority=planned.priority,
         requires=by.requires,
-        timeout_s=wanted.timeout_s,
-        effort=wanted.effort,
+        timeout_s=planned.timeout_s,
+        effort=planned.effort,
         machine_id=by.machine_id,
-        origin=wanted.origin,
+        origin=planned.origin,
         asked_by=asked_by,
-        trust=await trust_in(session, {CommitId(wanted.reference_id), CommitId(wanted.commit_id)}),
+        trust=await trust_in(session, {CommitId(planned.reference_id), CommitId(planned.commit_id)}),
     )
     session.add(job)
     await session.flush()
@@ -331,7 +331,7 @@ async def _unaffected(
         if places.get(reference_id, last) < last and places.get(commit_id, first) > first:
             changed.add(case_id)
     workloads = await session.scalars(select(Case.workload).where(Case.id.in_({each.case_id for each in chosen})))
-    found = await statements.row(
+    row = await statements.row(
         session,
         _UNAFFECTED,
         on_machine
@@ -344,4 +344,4 @@ async def _unaffected(
             "workloads": workloads.all(),
         },
     )
-    return None if found is None else int(found[0])
+    return None if row is None else int(row[0])

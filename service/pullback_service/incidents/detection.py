@@ -167,7 +167,7 @@ async def keep_incidents(
     least: dict[int, list[NoiseSize]] = defaultdict(list)
     for series_id, size, until in await statements.rows(session, _NOISE, {"project": project_id}):
         least[series_id].append(NoiseSize(AFTER_NOISE * size, trunk.places.get(until)))
-    found, looked_at = await search_changes(
+    result, looked_at = await search_changes(
         session,
         project_id,
         pairs,
@@ -177,9 +177,9 @@ async def keep_incidents(
         least=least,
     )
     budgets = await budget_changes(session, project_id, trunk, sorted(looked_at), known)
-    unseen = Counter((*found, *budgets, *missing))
+    unseen = Counter((*result, *budgets, *missing))
     asked_for = set(pairs)
-    kept: list[_ChangeRecord] = []
+    records: list[_ChangeRecord] = []
     gone: list[_ChangeRecord] = []
     waiting: dict[tuple[object, ...], list[Change]] = defaultdict(list)
     for each in stored:
@@ -191,7 +191,7 @@ async def keep_incidents(
         is_open = reported is not None and trunk.places.get(change.commit_id, -1) > reported.get(change.machine_id, -1)
         if is_on_trunk and (is_there or is_open):
             unseen[change] -= 1
-            kept.append(each)
+            records.append(each)
             if is_open:
                 waiting[_subject(change)].append(change)
         else:
@@ -206,8 +206,8 @@ async def keep_incidents(
     touched_incidents = followed | await _undecided(session, project_id)
     touched_incidents |= {each.incident_id for each in (*gone, *new) if each.incident_id is not None}
     if gone or new:
-        touched_incidents |= await _regroup(session, project_id, kept, new, gone, trunk.places, seen=seen)
-    changes = [each.located for each in (*kept, *new)]
+        touched_incidents |= await _regroup(session, project_id, records, new, gone, trunk.places, seen=seen)
+    changes = [each.located for each in (*records, *new)]
     touched_incidents |= await store_causes(session, project_id, trunk, touched_incidents, changes, upload)
     await settle(session, project_id, trunk, touched_incidents, minutes_a_day=minutes_a_day)
 
@@ -232,14 +232,14 @@ async def _stored(session: AsyncSession, project_id: ProjectId) -> list[_ChangeR
 
 
 async def _with_incidents(
-    session: AsyncSession, found: Sequence[Change], gone: Sequence[_ChangeRecord], places: Places
+    session: AsyncSession, changes: Sequence[Change], gone: Sequence[_ChangeRecord], places: Places
 ) -> list[_ChangeRecord]:
     """New changes, each with the incident of the stored change that it replaces, or of what was shown by the anchor alone until it explained that.
 
     Index: pk_case, ix_incident_event_incident_id.
     """
     rows = await statements.rows(
-        session, _WORKLOADS, {"cases": statements.array_of({change.case_id for change in found})}
+        session, _WORKLOADS, {"cases": statements.array_of({change.case_id for change in changes})}
     )
     workloads = dict(rows)
     before: dict[tuple[object, ...], list[_ChangeRecord]] = defaultdict(list)
@@ -247,10 +247,10 @@ async def _with_incidents(
         if each.located.change.commit_id in places and each.located.change.reference_id in places:
             before[_subject(each.located.change)].append(each)
     is_explained = any(each.located.change.evidence == "anchor" for each in gone)
-    held = {"incidents": statements.array_of({each.incident_id for each in gone if each.incident_id is not None})}
-    told = {row[0] for row in await statements.rows(session, _TOLD, held)} if is_explained else set()
+    parameters = {"incidents": statements.array_of({each.incident_id for each in gone if each.incident_id is not None})}
+    told = {row[0] for row in await statements.rows(session, _TOLD, parameters)} if is_explained else set()
     new = []
-    for change in found:
+    for change in changes:
         same = [each for each in before[_subject(change)] if each.located.change.meets(change, places)]
         if change.standing == "claimed" and not any(each.incident_id in told for each in same):
             drifted = before[_subject(change._replace(evidence="anchor"))]
@@ -265,11 +265,11 @@ async def _with_incidents(
     return new
 
 
-async def _watched(session: AsyncSession, project_id: ProjectId, found: list[_ChangeRecord]) -> list[_ChangeRecord]:
+async def _watched(session: AsyncSession, project_id: ProjectId, changes: list[_ChangeRecord]) -> list[_ChangeRecord]:
     """The changes without those of series that rules do not watch, unless they belong to an incident already. Index: as `unwatched`."""
-    new = [each.located.change for each in found if each.incident_id is None]
+    new = [each.located.change for each in changes if each.incident_id is None]
     left_out = await unwatched(session, project_id, new)
-    return [each for each in found if each.incident_id is not None or each.located.change not in left_out]
+    return [each for each in changes if each.incident_id is not None or each.located.change not in left_out]
 
 
 def _subject(change: Change) -> tuple[object, ...]:
@@ -286,7 +286,7 @@ def _subject(change: Change) -> tuple[object, ...]:
 async def _regroup(
     session: AsyncSession,
     project_id: ProjectId,
-    kept: Sequence[_ChangeRecord],
+    stored: Sequence[_ChangeRecord],
     new: Sequence[_ChangeRecord],
     gone: Sequence[_ChangeRecord],
     places: Places,
@@ -294,13 +294,13 @@ async def _regroup(
     seen: bool,
 ) -> set[int]:
     """Group all changes again and store what differs; returns the incidents that this touched."""
-    everything = [*kept, *new]
+    everything = [*stored, *new]
     number = {id(each.located): place for place, each in enumerate(everything)}
     groups = [[number[id(each)] for each in part] for part in group([each.located for each in everything], places)]
-    held = {place: each.incident_id for place, each in enumerate(everything) if each.incident_id is not None}
+    by_place = {place: each.incident_id for place, each in enumerate(everything) if each.incident_id is not None}
     touched: set[int] = set()
     rows: list[dict[str, object]] = []
-    for members, (successor, merged) in zip(groups, successors(groups, held), strict=True):
+    for members, (successor, merged) in zip(groups, successors(groups, by_place), strict=True):
         changes = [everything[place] for place in members]
         incident = successor
         if incident is None:
@@ -310,12 +310,12 @@ async def _regroup(
                 session,
                 project_id,
                 changes,
-                split_from=[held[p] for p in members if p in held],
+                split_from=[by_place[p] for p in members if p in by_place],
                 seen=seen,
                 places=places,
             )
         if merged or any(each.id is None or each.incident_id != incident for each in changes):
-            touched |= {incident, *merged, *(held[place] for place in members if place in held)}
+            touched |= {incident, *merged, *(by_place[place] for place in members if place in by_place)}
         for other in merged:
             await _merge(session, other, incident)
         moved = [each.id for each in changes if each.id is not None and each.incident_id != incident]

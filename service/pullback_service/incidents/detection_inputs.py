@@ -15,19 +15,19 @@ import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.claims import TIMES, UNWATCHED
 from pullback_service.commits.trunk import TRUNK
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.incidents.changes import Places
 from pullback_service.incidents.failing_variants import MeasuredVariant, VariantFailure
 from pullback_service.incidents.trunk_changes import FOUND_BY, MOST_READINGS, Claim, TrunkReading, TrunkSeries
 from pullback_service.machines.noise_cache import NoiseMemory
-from pullback_service.measured.methods import differ, without_counts
+from pullback_service.measuring_methods import differ, without_counts
 from pullback_service.quality import BUSY, CLEAN
 from pullback_service.readings.queries import columns_of as columns_of_readings
 from pullback_service.regression.changes import NORMAL_95
 from pullback_service.rule_version import RULE
 from pullback_service.steps.reference_commits import IS_RIGHT
+from pullback_service.uploaded_claims import TIMES, UNWATCHED
 
 Pair: TypeAlias = tuple[int, int]
 """A case and a machine."""
@@ -294,10 +294,10 @@ async def read_trunk(session: AsyncSession, project_id: ProjectId) -> Trunk | No
 
     Index: pk_project, uq_branch_project_id_name, pk_branch_commit, ix_commit_history, ix_branch_commit_commit_id.
     """
-    found = await statements.row(session, _TRUNK, {"project": project_id})
-    if found is None:
+    row = await statements.row(session, _TRUNK, {"project": project_id})
+    if row is None:
         return None
-    project, detected_from, watched, detector, name, branch_id = found
+    project, detected_from, watched, detector, name, branch_id = row
     branch = {"branch": branch_id}
     rows = await statements.rows(session, _PLACES, branch) if branch_id is not None else []
     rewritten = await statements.rows(session, _REWRITTEN, branch) if branch_id is not None else []
@@ -323,8 +323,8 @@ def _columns_of_rewritten(trunk: Trunk) -> dict[str, Any]:
 
 async def is_judged(session: AsyncSession, project_id: ProjectId) -> bool:
     """True if all steps of a project are up to date. Index: ix_commit_unprojected, ix_commit_judged_by, ix_step_stale."""
-    found = await statements.row(session, _IS_JUDGED, {"project": project_id, "rule": RULE})
-    return bool(found and found[0])
+    row = await statements.row(session, _IS_JUDGED, {"project": project_id, "rule": RULE})
+    return bool(row and row[0])
 
 
 async def waiting_reports(session: AsyncSession, project_id: ProjectId, *, most: int) -> Sequence[UUID]:
@@ -344,11 +344,11 @@ async def touched_pairs(session: AsyncSession, reports: Collection[UUID]) -> lis
 
 async def content_of(session: AsyncSession, reports: Sequence[UUID], trunk: Trunk) -> UploadContent:
     """Reports with the commits at which they measured. Index: pk_report."""
-    found: dict[int, set[int]] = defaultdict(set)
+    results: dict[int, set[int]] = defaultdict(set)
     for machine_id, commit_id in await statements.rows(session, _TOUCHED_COMMITS, {"reports": list(reports)}):
         if commit_id in trunk.places:
-            found[machine_id].add(commit_id)
-    return UploadContent(reports, found)
+            results[machine_id].add(commit_id)
+    return UploadContent(reports, results)
 
 
 async def every_pair(session: AsyncSession, project_id: ProjectId, trunk: Trunk) -> list[Pair]:
@@ -397,16 +397,16 @@ async def _floors(session: AsyncSession, places: Collection[tuple[int, str]]) ->
 
     Rounded to a power of two: a floor that rose a little is no reason to read all series again.
     """
-    found: dict[tuple[int, str], float] = {}
+    results: dict[tuple[int, str], float] = {}
     for device in sorted({device for _, device in places}):
         machines = sorted(MachineId(machine) for machine, its_device in places if its_device == device)
-        heard = await NoiseMemory().of(session, machines, days=DAYS_OF_NOISE, device=device)
-        found |= {
+        noise = await NoiseMemory().of(session, machines, days=DAYS_OF_NOISE, device=device)
+        results |= {
             (machine, device): 2.0 ** round(log2(known.noise.all.floor / NORMAL_95))
-            for machine, known in heard.items()
+            for machine, known in noise.items()
             if not known.noise.all.provisional and known.noise.all.floor > 0
         }
-    return found
+    return results
 
 
 async def read_newest(
@@ -450,8 +450,8 @@ async def read_several_reports(
     several = [(each, readings) for each, readings in known if any(reading.reports > 1 for reading in readings)]
     if not several:
         return {}
-    wanted = [(each.series_id, reading.commit_id) for each, readings in several for reading in readings]
-    return await _observed(session, [each for each, _ in several], trunk, _REPORTS, columns_of_readings(wanted))
+    keys = [(each.series_id, reading.commit_id) for each, readings in several for reading in readings]
+    return await _observed(session, [each for each, _ in several], trunk, _REPORTS, columns_of_readings(keys))
 
 
 def _upload_values(upload: UploadContent | None) -> dict[str, Any]:
@@ -514,15 +514,15 @@ def _suspects(suspects: Sequence[Sequence[Any]]) -> Sequence[tuple[int, float]]:
     return [(int(commit), float(chance)) for commit, chance in suspects]
 
 
-async def keep(session: AsyncSession, kept: Mapping[int, tuple[StoredState, float | None]]) -> None:
+async def keep(session: AsyncSession, stored: Mapping[int, tuple[StoredState, float | None]]) -> None:
     """Store the detector's state, what it suspects, and the resolution of some series. Index: pk_series_state."""
-    if kept:
-        found = kept.values()
+    if stored:
+        result = stored.values()
         values = {
-            "series": statements.array_of(kept),
-            "states": [each.state for each, _ in found],
-            "resolutions": [resolution for _, resolution in found],
-            "suspects": statements.array_of_texts(orjson.dumps(each.suspects).decode() for each, _ in found),
+            "series": statements.array_of(stored),
+            "states": [each.state for each, _ in result],
+            "resolutions": [resolution for _, resolution in result],
+            "suspects": statements.array_of_texts(orjson.dumps(each.suspects).decode() for each, _ in result),
         }
         await statements.run(session, _KEEP_STATES, values)
 
@@ -571,7 +571,7 @@ async def read_claims(
         "series": statements.array_of(each.series_id for each in series), "branch": trunk.branch_id,
         **_columns_of_rewritten(trunk),
     }  # fmt: skip
-    found: dict[int, list[Claim]] = defaultdict(list)
+    results: dict[int, list[Claim]] = defaultdict(list)
     of_rewritten: list[tuple[int, Claim]] = []
     places = trunk.places
     for series_id, older_id, newer_id, is_measured_anew, *judged in await statements.rows(
@@ -583,12 +583,12 @@ async def read_claims(
             if not is_measured_anew:
                 of_rewritten.append((series_id, moved))
         elif _is_along(claim, places):
-            found[series_id].append(claim)
+            results[series_id].append(claim)
     for series_id, claim in of_rewritten:
-        known = {(each.reference_id, each.commit_id, each.evidence) for each in found[series_id]}
+        known = {(each.reference_id, each.commit_id, each.evidence) for each in results[series_id]}
         if _is_along(claim, places) and (claim.reference_id, claim.commit_id, claim.evidence) not in known:
-            found[series_id].append(claim)
-    return found
+            results[series_id].append(claim)
+    return results
 
 
 def _is_along(claim: Claim, places: Places) -> bool:
@@ -620,15 +620,15 @@ async def read_facts(session: AsyncSession, machines: Collection[int]) -> Mappin
     changes: dict[int, list[tuple[datetime, Mapping[str, Any]]]] = defaultdict(list)
     for machine_id, at, before, after in await statements.rows(session, _FACTS_CHANGES, values):
         changes[machine_id].append((at, {**dict.fromkeys(after), **before}))
-    found = {}
+    results = {}
     for machine_id, facts in await statements.rows(session, _FACTS, values):
         state, digests = dict(facts), []
         for _, before in reversed(changes[machine_id]):
             digests.append(_digest_of(state))
             state |= before
         digests.append(_digest_of(state))
-        found[machine_id] = MachineFacts([at for at, _ in changes[machine_id]], digests[::-1])
-    return found
+        results[machine_id] = MachineFacts([at for at, _ in changes[machine_id]], digests[::-1])
+    return results
 
 
 def _digest_of(facts: Mapping[str, Any]) -> str:

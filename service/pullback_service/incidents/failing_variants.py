@@ -44,9 +44,9 @@ def failures_of(failing: Iterable[VariantFailure], measured: Iterable[MeasuredVa
     failed: dict[tuple[int, int, str | None, ChangeKind], dict[int, list[VariantFailure]]] = defaultdict(
         lambda: defaultdict(list)
     )
-    for said in failing:
-        kind: ChangeKind = "wrong_gradient" if said.kind == WRONG_GRADIENT else "failed"
-        failed[said.case_id, said.machine_id, said.variant, kind][said.commit_id].append(said)
+    for failure in failing:
+        kind: ChangeKind = "wrong_gradient" if failure.kind == WRONG_GRADIENT else "failed"
+        failed[failure.case_id, failure.machine_id, failure.variant, kind][failure.commit_id].append(failure)
     return [
         change
         for (case_id, machine_id, variant, kind), at in failed.items()
@@ -60,20 +60,20 @@ def _runs(
     """The stretches of commits that fail, each after one that did not. A gradient that one report found wrong is wrong."""
     wrong = {commit for commit in failed if kind == "wrong_gradient" or commit not in right}
     ordered = sorted({*wrong, *right}, key=places.__getitem__)
-    found = []
+    results = []
     for place, (before, commit) in enumerate(pairwise(ordered), start=1):
         if before in wrong or commit not in wrong:
             continue
         stretch = [commit, *_until_right(ordered[place + 1 :], wrong)]
-        said = [each for at in stretch for each in failed[at]]
+        failures = [each for at in stretch for each in failed[at]]
         end = place + len(stretch)
-        is_claimed = kind == "wrong_gradient" or len({each.report_id for each in said}) > 1
-        found.append(
+        is_claimed = kind == "wrong_gradient" or len({each.report_id for each in failures}) > 1
+        results.append(
             Change(
-                case_id=said[0].case_id,
-                machine_id=said[0].machine_id,
+                case_id=failures[0].case_id,
+                machine_id=failures[0].machine_id,
                 series_id=None,
-                variant=said[0].variant,
+                variant=failures[0].variant,
                 kind=kind,
                 worse=True,
                 evidence="failure",
@@ -81,10 +81,10 @@ def _runs(
                 reference_id=before,
                 commit_id=commit,
                 ended_id=ordered[end] if end < len(ordered) else None,
-                message=said[0].message,
+                message=failures[0].message,
             )
         )
-    return found
+    return results
 
 
 def _until_right(later: Iterable[int], wrong: Collection[int]) -> Iterable[int]:

@@ -21,10 +21,10 @@ class LocatedChange(NamedTuple):
     workload: str
 
 
-def group(found: Iterable[LocatedChange], places: Places) -> list[list[LocatedChange]]:
+def group(changes: Iterable[LocatedChange], places: Places) -> list[list[LocatedChange]]:
     """The groups, oldest first, each in the order of its range."""
     by_kind: dict[tuple[str, bool], list[LocatedChange]] = defaultdict(list)
-    for each in found:
+    for each in changes:
         by_kind[each.change.incident_kind, each.change.evidence == "anchor"].append(each)
     groups = [
         part
@@ -44,9 +44,9 @@ def _order(each: LocatedChange, places: Places) -> tuple[object, ...]:
     return places[change.commit_id], places[change.reference_id], change.incident_kind, *key
 
 
-def _of_one_cause(found: Sequence[LocatedChange], places: Places) -> list[list[LocatedChange]]:
+def _of_one_cause(changes: Sequence[LocatedChange], places: Places) -> list[list[LocatedChange]]:
     """Parts whose members are linked by a common commit and by a workload or a variant, directly or through others."""
-    part_of = list(range(len(found)))
+    part_of = list(range(len(changes)))
 
     def root(place: int) -> int:
         while part_of[place] != place:
@@ -55,17 +55,17 @@ def _of_one_cause(found: Sequence[LocatedChange], places: Places) -> list[list[L
         return place
 
     for shared in (_workload_of, _variant_of):
-        for members in _by(range(len(found)), [shared(each) for each in found].__getitem__).values():
-            ordered = sorted(members, key=lambda place: places[found[place].change.reference_id])
+        for members in _by(range(len(changes)), [shared(each) for each in changes].__getitem__).values():
+            ordered = sorted(members, key=lambda place: places[changes[place].change.reference_id])
             farthest = ordered[0]
             for place in ordered[
                 1:
             ]:  # ranges in the order of their begins: one meets an earlier one if it meets the farthest
-                if places[found[place].change.reference_id] < places[found[farthest].change.commit_id]:
+                if places[changes[place].change.reference_id] < places[changes[farthest].change.commit_id]:
                     part_of[root(place)] = root(farthest)
-                if places[found[place].change.commit_id] > places[found[farthest].change.commit_id]:
+                if places[changes[place].change.commit_id] > places[changes[farthest].change.commit_id]:
                     farthest = place
-    return [[found[place] for place in part] for part in _by(range(len(found)), root).values()]
+    return [[changes[place] for place in part] for part in _by(range(len(changes)), root).values()]
 
 
 def _workload_of(each: LocatedChange) -> tuple[str, ...]:
@@ -78,11 +78,11 @@ def _variant_of(each: LocatedChange) -> tuple[str, ...]:
     return ("variant", variant) if variant is not None else ("case", str(each.change.case_id))
 
 
-def _meeting(found: Sequence[LocatedChange], places: Places) -> list[list[LocatedChange]]:
+def _meeting(changes: Sequence[LocatedChange], places: Places) -> list[list[LocatedChange]]:
     """Parts whose members have a commit in common, as few as possible: ranges in the order of their ends, each held by a point."""
     parts: list[list[LocatedChange]] = []
     point = -1
-    for each in sorted(found, key=lambda each: _order(each, places)):
+    for each in sorted(changes, key=lambda each: _order(each, places)):
         if not parts or places[each.change.reference_id] >= point:
             point = places[each.change.commit_id]
             parts.append([])
@@ -91,24 +91,24 @@ def _meeting(found: Sequence[LocatedChange], places: Places) -> list[list[Locate
 
 
 def _by(things: Iterable[T], key: Callable[[T], Hashable]) -> dict[Hashable, list[T]]:
-    found: dict[Hashable, list[T]] = defaultdict(list)
+    results: dict[Hashable, list[T]] = defaultdict(list)
     for thing in things:
-        found[key(thing)].append(thing)
-    return found
+        results[key(thing)].append(thing)
+    return results
 
 
-def successors(groups: Sequence[Sequence[T]], held: Mapping[T, int]) -> list[tuple[int | None, list[int]]]:
+def successors(groups: Sequence[Sequence[T]], incident_of: Mapping[T, int]) -> list[tuple[int | None, list[int]]]:
     """For each group the incident that it continues, None for a new one, and the incidents that are merged into it.
 
-    `held` are the incidents of changes that were there before. An incident goes on where most of its changes are, the first group
+    `incident_of` are the incidents of changes that were there before. An incident goes on where most of its changes are, the first group
     among equals; a group of several incidents goes on with the oldest.
     """
     shares: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for place, members in enumerate(groups):
         counts: dict[int, int] = defaultdict(int)
         for member in members:
-            if member in held:
-                counts[held[member]] += 1
+            if member in incident_of:
+                counts[incident_of[member]] += 1
         for incident, count in counts.items():
             shares[incident].append((-count, place))
     goes_on: dict[int, list[int]] = defaultdict(list)

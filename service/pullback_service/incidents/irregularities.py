@@ -7,15 +7,15 @@ from operator import itemgetter
 from statistics import median
 from typing import Final, LiteralString, NamedTuple
 
-from pullback_service.claims import UNWATCHED
 from pullback_service.commits.trunk import TRUNK
 from pullback_service.comparisons.judging import moved_by_baseline
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.incidents.detection_inputs import IS_USABLE
 from pullback_service.incidents.trunk_changes import AROUND, TrunkReading, by_level, factor_of
-from pullback_service.measured.methods import without_counts
+from pullback_service.measuring_methods import without_counts
 from pullback_service.regression import Change, find_changes
 from pullback_service.statements import Query, Rows
+from pullback_service.uploaded_claims import UNWATCHED
 
 NEWEST: Final = 100
 """The newest readings of a series among which a page looks for them; those of other branches than the trunk are left out."""
@@ -87,7 +87,7 @@ def irregularities_of(readings: Sequence[TrunkReading]) -> list[Irregularity]:
 
     None of values that may be zero, which have no natural log. A spike has an end, and a drift of ratios is none of the baseline.
     """
-    found = []
+    irregularities = []
     for at_level in by_level(readings).values():
         values, low, high = (list(column) for column in zip(*map(factor_of, at_level), strict=True))
         if min(values) <= 0:
@@ -97,8 +97,8 @@ def irregularities_of(readings: Sequence[TrunkReading]) -> list[Irregularity]:
             if _is_shown(change, at_level):
                 between = commits[change.first : change.last + 1]
                 first = commits[change.at] if change.kind == "noisier" else between[0]
-                found.append(Irregularity(change.kind, first, between[-1], len(set(between)), change.size))
-    return found
+                irregularities.append(Irregularity(change.kind, first, between[-1], len(set(between)), change.size))
+    return irregularities
 
 
 def _is_shown(change: Change, readings: Sequence[TrunkReading]) -> bool:
@@ -119,12 +119,12 @@ def _is_of_baseline(drift: Change, readings: Sequence[TrunkReading]) -> bool:
 
 
 def _newest(rows: Rows) -> Sequence[NewestReadings]:
-    found = []
+    results = []
     for (_, variant, metric), of_one in groupby(rows, key=itemgetter(0, 1, 2)):
         newest = [row[3:] for row in of_one]
         readings = [
             TrunkReading(commit_id, value, ratio, low, high, (ratio is not None, without_counts(method), *level))
             for commit_id, _, value, ratio, low, high, method, *level in newest
         ]
-        found.append(NewestReadings(variant, metric, readings, {row[0]: row[1] for row in newest}))
-    return found
+        results.append(NewestReadings(variant, metric, readings, {row[0]: row[1] for row in newest}))
+    return results

@@ -26,7 +26,7 @@ from pullback_service.incidents.confirmation import (
 )
 from pullback_service.incidents.detection_inputs import MachineFacts, Trunk, UploadContent, read_facts
 from pullback_service.incidents.trunk_changes import MOST_READINGS
-from pullback_service.measured.methods import differ
+from pullback_service.measuring_methods import differ
 
 # A level that was left and reached again continues, so an edge is only where no other reading of the series has the level. What both commits share in
 # all measured files needs no comparison, and no case is compared twice.
@@ -130,8 +130,8 @@ async def compare_across_edges(
         "branch": trunk.branch_id,
         "most": MOST_READINGS,
     }
-    found = [_Edge._make(row) for row in await statements.rows(session, _EDGES, values)]
-    edges = [edge for edge in found if edge.of_device in measuring]
+    rows = [_Edge._make(row) for row in await statements.rows(session, _EDGES, values)]
+    edges = [edge for edge in rows if edge.of_device in measuring]
     if not edges:
         return []
     facts = await read_facts(session, {edge.machine_id for edge in edges})
@@ -143,11 +143,11 @@ async def compare_across_edges(
         machine_id, _ = device
         variants = {edge.variant for edge in of_both}
         cases = _moved_most(of_both, max(budget.comparisons_left(machine_id) // len(variants), MOST_CASES))
-        wanted = PlannedComparison(
+        planned = PlannedComparison(
             reference_id, commit_id, "confirm", cases, variants, priority=BEHIND, timeout_s=TIMEOUT_S
         )
-        budget.take(machine_id, len(cases), len(variants), wanted.effort)
-        jobs.append(JobId(await queue_job(session, project_id, wanted, measuring[device])))
+        budget.take(machine_id, len(cases), len(variants), planned.effort)
+        jobs.append(JobId(await queue_job(session, project_id, planned, measuring[device])))
     return jobs
 
 
@@ -159,11 +159,11 @@ def _is_edge(edge: _Edge, facts: Mapping[int, MachineFacts]) -> bool:
 def _first_of_devices(edges: Iterable[_Edge]) -> Mapping[tuple[Device, int, int], Sequence[_Edge]]:
     """The edges at the first commit of each device, by device and both commits."""
     first: dict[Device, int] = {}
-    found: dict[tuple[Device, int, int], list[_Edge]] = defaultdict(list)
+    results: dict[tuple[Device, int, int], list[_Edge]] = defaultdict(list)
     for edge in edges:
         if first.setdefault(edge.of_device, edge.commit_id) == edge.commit_id:
-            found[edge.of_device, edge.reference_id, edge.commit_id].append(edge)
-    return found
+            results[edge.of_device, edge.reference_id, edge.commit_id].append(edge)
+    return results
 
 
 def _moved_most(edges: Iterable[_Edge], most: int) -> Sequence[int]:

@@ -95,10 +95,10 @@ def state_of(  # noqa: PLR0911 - a rule a line
         changes = [_opened(change) for change in changes]
     if claimed := [change for change in changes if change.standing == "claimed"]:
         return "resolved" if all(change.ended_id is not None for change in claimed) else "confirmed"
-    standing = [change for change in changes if change.standing != "refuted"]
-    if not standing:
+    unrefuted = [change for change in changes if change.standing != "refuted"]
+    if not unrefuted:
         return "refuted"
-    if all(change.ended_id is not None for change in standing):
+    if all(change.ended_id is not None for change in unrefuted):
         return "resolved" if was in {"confirmed", "likely", "resolved"} else "unconfirmed"
     if is_measured_again:
         return "confirming"
@@ -106,7 +106,7 @@ def state_of(  # noqa: PLR0911 - a rule a line
         return "unconfirmed"
     if may_be_measured:
         return "suspected"
-    state = _unmeasured(standing)
+    state = _unmeasured(unrefuted)
     return "unconfirmed" if was_measured or (state == "likely" and may_be_machine) else state
 
 
@@ -114,8 +114,8 @@ def _opened(change: Change) -> Change:
     return change._replace(standing="ambiguous") if change.standing == "claimed" else change
 
 
-def _unmeasured(standing: Sequence[Change]) -> State:
+def _unmeasured(unrefuted: Sequence[Change]) -> State:
     """The state of suspicions that are not measured again."""
-    if any(change.standing == "ambiguous" for change in standing):
+    if any(change.standing == "ambiguous" for change in unrefuted):
         return "unconfirmed"
-    return "likely" if any(change.standing == "borne_out" for change in standing) else "suspected"
+    return "likely" if any(change.standing == "borne_out" for change in unrefuted) else "suspected"

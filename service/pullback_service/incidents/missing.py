@@ -50,12 +50,12 @@ def missing_of(
     for change in stored:
         if change.kind == "missing" and change.reference_id in places and change.commit_id in places:
             known[change.case_id, change.machine_id, change.variant].append(change)
-    found = []
+    results = []
     for each in tracked:
         sure = _sure_since(each, places)
-        found += [change for change in known[each[:3]] if places[change.reference_id] < sure]
-        found += [change for change in _missing(each, reported, places) if places[change.reference_id] >= sure]
-    return found
+        results += [change for change in known[each[:3]] if places[change.reference_id] < sure]
+        results += [change for change in _missing(each, reported, places) if places[change.reference_id] >= sure]
+    return results
 
 
 def _sure_since(each: TrackedVariant, places: Places) -> int:
@@ -67,7 +67,7 @@ def _sure_since(each: TrackedVariant, places: Places) -> int:
 
 
 def _missing(each: TrackedVariant, reported: Mapping[Suite, Collection[int]], places: Places) -> list[Change]:
-    found: dict[int, Change] = {}
+    results: dict[int, Change] = {}
     for suite in sorted(set(each.measured.values())):
         # If another suite measured it at a commit, it is not missing there.
         commits = {*reported.get((each.machine_id, suite), ()), *each.measured} - set(each.failed)
@@ -93,7 +93,7 @@ def _missing(each: TrackedVariant, reported: Mapping[Suite, Collection[int]], pl
                 commit_id=absent[0],
                 ended_id=runs[place + 1][0] if place + 1 < len(runs) else None,
             )
-            known = found.get(change.reference_id)
+            known = results.get(change.reference_id)
             if known is None or places[change.commit_id] < places[known.commit_id]:
-                found[change.reference_id] = change
-    return list(found.values())
+                results[change.reference_id] = change
+    return list(results.values())

@@ -202,8 +202,8 @@ class Detail:
     @property
     def supporting(self) -> Sequence[NamedChange]:
         """The changes that support its state."""
-        found = set(supporting(each.change for each in self.changes))
-        return [each for each in self.changes if each.change in found]
+        results = set(supporting(each.change for each in self.changes))
+        return [each for each in self.changes if each.change in results]
 
 
 class NamedBisection(NamedTuple):
@@ -399,13 +399,13 @@ async def told_at(session: AsyncSession, incident_ids: Collection[int]) -> Mappi
 async def incident_by_id(session: AsyncSession, incident_id: int, *, lock: bool = False) -> Incident:
     """An incident. Index: pk_incident."""
     statement = select(Incident).where(Incident.id == incident_id)
-    found = await session.scalar(statement.with_for_update() if lock else statement)
-    if found is None:
+    row = await session.scalar(statement.with_for_update() if lock else statement)
+    if row is None:
         raise NotFoundError(
             f"There is no incident {incident_id}: GET /api/v1/incidents lists them.",
             missing=MissingObject("incident", str(incident_id)),
         )
-    return found
+    return row
 
 
 async def details_of(session: AsyncSession, incidents: Sequence[Incident]) -> list[Detail]:
@@ -555,13 +555,13 @@ async def every_verdict(session: AsyncSession, incident_id: int) -> Sequence[Ver
 async def changes_of_incidents(session: AsyncSession, ids: Collection[int]) -> Mapping[int, list[Change]]:
     """The changes of each of some incidents. Index: ix_change_incident_id."""
     columns = [getattr(StoredChange, field) for field in Change._fields]
-    found: dict[int, list[Change]] = defaultdict(list)
+    results: dict[int, list[Change]] = defaultdict(list)
     rows = await session.execute(
         select(StoredChange.incident_id, *columns).where(StoredChange.incident_id.in_(ids)).order_by(StoredChange.id)
     )
     for incident_id, *change in rows:
-        found[incident_id].append(Change._make(change))
-    return found
+        results[incident_id].append(Change._make(change))
+    return results
 
 
 async def verdicts_of(session: AsyncSession, ids: Collection[int]) -> Mapping[int, Verdict]:

@@ -31,7 +31,7 @@ from pullback_service.incidents.queries import NamedChange, named_changes
 from pullback_service.incidents.series_states import settled_before
 from pullback_service.incidents.trunk_changes import (
     MOST_READINGS,
-    Suspicion,
+    SuspectedChange,
     TrunkReading,
     TrunkSeries,
     shown_by_reports,
@@ -69,7 +69,7 @@ class Findings:
     """The watched series of the project that are known so far."""
     looked_at: set[int] = field(default_factory=set)
     readings: int = 0
-    suspicions: list[tuple[int, Suspicion]] = field(default_factory=list)
+    suspicions: list[tuple[int, SuspectedChange]] = field(default_factory=list)
 
 
 async def detect_beside(database: Database, project_id: ProjectId) -> AsyncIterator[Findings]:
@@ -87,35 +87,35 @@ async def detect_beside(database: Database, project_id: ProjectId) -> AsyncItera
             change = Change._make(row)
             if change.series_id is not None and {change.reference_id, change.commit_id} <= trunk.places.keys():
                 stored[change.series_id].append(change)
-        suspects = {key: said for key, (_, said) in (await read_suspects(session, project_id)).items()}
-    found = Findings(trunk, stored, suspects, 0)
+        suspects = {key: suspicion for key, (_, suspicion) in (await read_suspects(session, project_id)).items()}
+    result = Findings(trunk, stored, suspects, 0)
     for start in range(0, len(pairs), PAIRS_AT_ONCE):
-        async for _ in _look_at(database, pairs[start : start + PAIRS_AT_ONCE], found):
-            yield found
+        async for _ in _look_at(database, pairs[start : start + PAIRS_AT_ONCE], result):
+            yield result
 
 
-async def _look_at(database: Database, pairs: Sequence[Pair], found: Findings) -> AsyncIterator[None]:
+async def _look_at(database: Database, pairs: Sequence[Pair], result: Findings) -> AsyncIterator[None]:
     async with database.reading() as session:
         noisy = [each for each in await read_series(session, pairs) if each.is_noisy]
-    found.series += len(noisy)
+    result.series += len(noisy)
     for start in range(0, len(noisy), SERIES_AT_ONCE):
         some = noisy[start : start + SERIES_AT_ONCE]
         async with database.reading() as session:
-            read = await read_newest(session, some, found.trunk, None, most=None)
+            read = await read_newest(session, some, result.trunk, None, most=None)
         for each in some:
             readings = read.get(each.series_id, ())
-            found.readings += len(readings)
-            found.looked_at.add(each.series_id)
-            suspicions: Sequence[Suspicion] = list(_in_all(each, readings, found.trunk))
+            result.readings += len(readings)
+            result.looked_at.add(each.series_id)
+            suspicions: Sequence[SuspectedChange] = list(_in_all(each, readings, result.trunk))
             if suspicions:
                 async with database.reading() as session:
-                    reports = await read_several_reports(session, [(each, readings)], found.trunk)
-                suspicions = shown_by_reports(each, suspicions, reports.get(each.series_id), found.trunk.places)
-            found.suspicions += [(each.series_id, one) for one in suspicions]
+                    reports = await read_several_reports(session, [(each, readings)], result.trunk)
+                suspicions = shown_by_reports(each, suspicions, reports.get(each.series_id), result.trunk.places)
+            result.suspicions += [(each.series_id, one) for one in suspicions]
         yield
 
 
-def _in_all(series: TrunkSeries, readings: Sequence[TrunkReading], trunk: Trunk) -> Iterable[Suspicion]:
+def _in_all(series: TrunkSeries, readings: Sequence[TrunkReading], trunk: Trunk) -> Iterable[SuspectedChange]:
     """The suspicions of the detector: online for the newest readings, in hindsight for older ones that it no longer reads."""
     newest = readings[-MOST_READINGS:]
     before = settled_before(series.series_id, [reading.commit_id for reading in newest], trunk.places)
@@ -125,24 +125,27 @@ def _in_all(series: TrunkSeries, readings: Sequence[TrunkReading], trunk: Trunk)
     yield from (one for one in suspicions_of(series, newest) if places[one.change.commit_id] >= before)
 
 
-async def differences_of(session: AsyncSession, found: Findings) -> list[Difference]:
+async def differences_of(session: AsyncSession, result: Findings) -> list[Difference]:
     """The differences in the searched series, by commit; suspicions are accepted among all of their commit.
 
     Index: as `watched_at` and `named_changes`.
     """
     by_commit: dict[int, list[float]] = defaultdict(list)
-    for _, one in found.suspicions:
+    for _, one in result.suspicions:
         by_commit[one.change.commit_id].append(one.chance)
     tests = await watched_at(session, by_commit)
     highest = {commit: highest_chance(chances, tests.get(commit, 0)) for commit, chances in by_commit.items()}
-    said: dict[int, list[Suspicion]] = defaultdict(list)
-    for series_id, one in found.suspicions:
-        said[series_id].append(one)
+    suspicions: dict[int, list[SuspectedChange]] = defaultdict(list)
+    for series_id, one in result.suspicions:
+        suspicions[series_id].append(one)
     different: list[tuple[DifferenceKind, Change, Change | None]] = []
-    for series_id in found.looked_at:
-        known, suspected = found.stored.get(series_id, ()), {commit for commit, _ in found.suspects.get(series_id, ())}
-        for one in said[series_id]:
-            was = next((change for change in known if _are_one(change, one.change, found.trunk)), None)
+    for series_id in result.looked_at:
+        known, suspected = (
+            result.stored.get(series_id, ()),
+            {commit for commit, _ in result.suspects.get(series_id, ())},
+        )
+        for one in suspicions[series_id]:
+            was = next((change for change in known if _are_one(change, one.change, result.trunk)), None)
             if was is None and one.chance <= highest[one.change.commit_id] and one.change.commit_id not in suspected:
                 different.append(("new", one.change, None))
             elif was is not None and (was.reference_id, was.commit_id) != (
@@ -154,9 +157,9 @@ async def differences_of(session: AsyncSession, found: Findings) -> list[Differe
             ("gone", change, None)
             for change in known
             if change.standing != "refuted"
-            and not any(_are_one(change, one.change, found.trunk) for one in said[series_id])
+            and not any(_are_one(change, one.change, result.trunk) for one in suspicions[series_id])
         ]
-    ordered = sorted(different, key=lambda each: (found.trunk.places[each[1].commit_id], each[1].series_id or 0))
+    ordered = sorted(different, key=lambda each: (result.trunk.places[each[1].commit_id], each[1].series_id or 0))
     changes = {change for _, *both in ordered for change in both if change is not None}
     named = {each.change: each for each in await named_changes(session, changes)}
     return [Difference(kind, named[change], None if was is None else named[was]) for kind, change, was in ordered]

@@ -8,9 +8,9 @@ from pullback_service.ids import ProjectId
 from pullback_service.incidents.changes import Change
 from pullback_service.incidents.queries import NamedChange, details_of, subjects_of
 from pullback_service.models.incidents import Incident
+from pullback_service.rules.announcement import Decision, SizedChange, decide
 from pullback_service.rules.matching import Rule, Subject, rule_for
 from pullback_service.rules.queries import rules_of
-from pullback_service.rules.reporting import Decision, SizedChange, decide
 
 TO_ALL = Decision(None, ())
 
@@ -26,10 +26,10 @@ async def decide_for(session: AsyncSession, incident: Incident) -> Decision:
 
 def decision_on(rules: Sequence[Rule], changes: Sequence[NamedChange]) -> Decision:
     """Decide the announcement of changes, without refuted ones."""
-    standing = [each for each in changes if each.change.standing != "refuted"]
+    unrefuted = [each for each in changes if each.change.standing != "refuted"]
     return decide(
         rules,
-        [SizedChange(subject_of(each), each.change.log_ratio, each.change.evidence == "budget") for each in standing],
+        [SizedChange(subject_of(each), each.change.log_ratio, each.change.evidence == "budget") for each in unrefuted],
     )
 
 

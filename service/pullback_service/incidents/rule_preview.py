@@ -67,7 +67,7 @@ def _foreseen(
     over: Sequence[Sequence[NamedChange]],
     places: Places,
 ) -> list[ForeseenIncident]:
-    found = []
+    results = []
     for detail in details:
         others = [each for each in detail.changes if each.change.evidence != "budget"]
         broken = [part for part in over if _meets(part, detail, places)]
@@ -76,7 +76,7 @@ def _foreseen(
         would = (bool(watched) or not detail.changes) and decision_on(rules, watched).tells
         told = any(began[detail.incident.id])
         if told or would:
-            found.append(
+            results.append(
                 ForeseenIncident(
                     id=detail.incident.id,
                     url=f"/api/v1/incidents/{detail.incident.id}",
@@ -86,7 +86,7 @@ def _foreseen(
                 )
             )
     new = [ForeseenIncident(sentence=_sentence(project, part), told=False, would_be_told=True) for part in over]
-    return [*found, *new]
+    return [*results, *new]
 
 
 async def _over_budget(
@@ -115,13 +115,15 @@ def _announced(rules: Sequence[Rule], named: Sequence[NamedChange], places: Plac
 
 def _meets(part: Sequence[NamedChange], detail: Detail, places: Places) -> bool:
     """True if the change that breaks a budget belongs to an incident already: they are one incident."""
-    held = [each for each in detail.changes if each.change.reference_id in places and each.change.commit_id in places]
+    changes_within = [
+        each for each in detail.changes if each.change.reference_id in places and each.change.commit_id in places
+    ]
     return any(
         (one.workload == other.workload or one.change.variant == other.change.variant)
         and one.change.incident_kind == other.change.incident_kind
         and one.change.meets(other.change, places)
         for one in part
-        for other in held
+        for other in changes_within
     )
 
 

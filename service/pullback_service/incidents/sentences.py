@@ -53,24 +53,24 @@ def sentence(detail: Detail, *, quoted: Callable[[str], str] | None = None) -> s
     lead = lead_of(detail)
     if lead.change.evidence == "anchor":
         since = f"than at the anchor {_named(detail.reference, quoted)}, as {_named(detail.commit, quoted)} shows"
-    said = [f"{_happening(detail, lead)} {since}{_spread(changes)}"]
+    parts = [f"{_happening(detail, lead)} {since}{_spread(changes)}"]
     if detail.likely_time is not None and all(each.metric != "time" for each in detail.changes):
-        said.append(f"; likely {_amount(detail.likely_time, 'time')}")
-    said += [f"; {clause}" for clause in _others(changes, lead)]
-    said.append(_cause(detail))
+        parts.append(f"; likely {_amount(detail.likely_time, 'time')}")
+    parts += [f"; {clause}" for clause in _others(changes, lead)]
+    parts.append(_cause(detail))
     if incident.state == "resolved" and detail.ended is not None:
-        said.append(f"; the level is back since {_named(detail.ended, quoted)}")
+        parts.append(f"; the level is back since {_named(detail.ended, quoted)}")
     elif incident.state == "resolved" and detail.verdict is not None:
-        said.append(f"; {detail.verdict.verdict}, as {plain(detail.verdict.actor)} says")
+        parts.append(f"; {detail.verdict.verdict}, as {plain(detail.verdict.actor)} says")
     elif incident.state == "unconfirmed" and incident.out_of_time_on is not None and not incident.asked:
-        said.append(" (not measured again: the machine had no time left)")
+        parts.append(" (not measured again: the machine had no time left)")
     elif incident.state == "unconfirmed" and incident.ended_id is not None and not incident.asked:
-        said.append(" (the level was back before it was measured again)")
+        parts.append(" (the level was back before it was measured again)")
     elif incident.state == "unconfirmed" and incident.cause == "machine" and not incident.asked:
-        said.append(" (measure both commits in turns to tell)")
+        parts.append(" (measure both commits in turns to tell)")
     elif incident.state in _SUFFIX:
-        said.append(f" ({_SUFFIX[incident.state]})")
-    return "".join(said) + "."
+        parts.append(f" ({_SUFFIX[incident.state]})")
+    return "".join(parts) + "."
 
 
 def evidence(detail: Detail) -> str:
@@ -277,20 +277,20 @@ def _spread(changes: Sequence[NamedChange]) -> str:
 
 def _others(changes: Sequence[NamedChange], lead: NamedChange) -> list[str]:
     """Clauses for the largest change of each other metric, at most two."""
-    found = {}
+    results = {}
     for each in sorted(changes, key=lambda each: -abs(each.change.log_ratio or 0.0)):
-        if each.metric is not None and each.metric != lead.metric and each.metric not in found:
-            found[each.metric] = each
+        if each.metric is not None and each.metric != lead.metric and each.metric not in results:
+            results[each.metric] = each
     clauses = []
     if lead.change.evidence != "budget" and (
         over := next((each for each in changes if each.change.evidence == "budget"), None)
     ):
         clauses.append(f"over its budget ({plain(over.change.message or '')})")
-    for each in found.values():
+    for each in results.values():
         if (counted := _counted(each)) is not None:
             clauses.append(f"{counted} in each call")
         elif each.metric == "time":
             clauses.append(_amount(each.change.log_ratio, "time"))
-        elif not (each.unit == "B" and any(other in _COUNTED for other in found)):
+        elif not (each.unit == "B" and any(other in _COUNTED for other in results)):
             clauses.append(_amount(each.change.log_ratio, in_code(each.metric or "")))
     return clauses[:2]

@@ -85,8 +85,8 @@ class SeriesState:
     def dumped(self) -> bytes:
         """The state in its stored form."""
         watchers = {key: watcher.state() for key, watcher in self.watchers.items()}
-        found = [FOUND_BY, self.commits, self.begin, self.place, self.floor, self.level, watchers, self.behind]
-        return orjson.dumps(found, option=orjson.OPT_SORT_KEYS)
+        results = [FOUND_BY, self.commits, self.begin, self.place, self.floor, self.level, watchers, self.behind]
+        return orjson.dumps(results, option=orjson.OPT_SORT_KEYS)
 
     def goes_on(self, touched: Collection[int], places: Places) -> bool:
         """True if all touched commits lie after the end, or before what the detector reads, and no other commits came before it."""

@@ -94,7 +94,7 @@ async def settle(
     bisected = select(Bisection.incident_id).where(
         Bisection.state == "running"
     )  # a bisection pauses while its incident is not confirmed
-    found = (
+    results = (
         await session.scalars(
             of_project.where(Incident.id.in_(touched) | Incident.state.in_(WAITING) | Incident.id.in_(bisected))
             .order_by(Incident.id)
@@ -102,11 +102,11 @@ async def settle(
             .execution_options(populate_existing=True)
         )
     ).all()
-    known = await _read_inputs(session, project_id, found)
+    known = await _read_inputs(session, project_id, results)
     budget = await budget_of(session, {by.machine_id for by in known.measuring.values()}, minutes_a_day)
-    for incident in sorted(found, key=lambda incident: (incident.seen, -_size(known.changes.get(incident.id, ())))):
+    for incident in sorted(results, key=lambda incident: (incident.seen, -_size(known.changes.get(incident.id, ())))):
         await _settle(session, incident, known, trunk.places, budget)
-    for incident in found:
+    for incident in results:
         if incident.state == "confirmed":
             bisection = known.bisections.get(incident.id)
             changes = known.changes.get(incident.id, ())

@@ -35,12 +35,12 @@ async def give_verdict(
 ) -> tuple[Incident, bool]:
     """Give a verdict on an incident; true if it is a new one. Index: pk_incident, ix_verdict_incident_id."""
     incident = await _open_incident(session, incident_id)
-    standing = (await verdicts_of(session, [incident_id])).get(incident_id)
-    if standing is not None and (standing.verdict, standing.note, standing.link) == (verdict, note, link):
+    current = (await verdicts_of(session, [incident_id])).get(incident_id)
+    if current is not None and (current.verdict, current.note, current.link) == (verdict, note, link):
         return incident, False
     session.add(Verdict(incident_id=incident_id, actor=by, verdict=verdict, note=note, link=link))
     note_event(session, incident, verdict, actor=by, details={"note": note, "link": link})
-    if verdict != "real" or standing is not None:
+    if verdict != "real" or current is not None:
         await _decide(session, incident, by)
     return incident, True
 

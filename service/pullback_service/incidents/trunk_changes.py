@@ -105,7 +105,7 @@ class TrunkReading(NamedTuple):
     reports: int = 1
 
 
-class Suspicion(NamedTuple):
+class SuspectedChange(NamedTuple):
     """A change that only the detector finds, and the probability that noise alone looks like that in one observation."""
 
     change: Change
@@ -125,8 +125,8 @@ def changes_of(
         for change in suspected
         if not any(change.worse == other.worse and change.meets(other, places) for other in claimed)
     ]
-    found = _with_ends([*claimed, *weighed], places)
-    return [*found, *_since_anchor(series, far, found, places)] if far else found
+    result = _with_ends([*claimed, *weighed], places)
+    return [*result, *_since_anchor(series, far, result, places)] if far else result
 
 
 def _since_anchor(
@@ -183,11 +183,11 @@ def _is_beyond(claim: Claim, series: TrunkSeries, known: Iterable[Change], place
 
 
 def _claimed(series: TrunkSeries, claims: Iterable[Claim], places: Places) -> list[Change]:
-    found = []
+    results = []
     for claim in claims:
         towards = trend(claim.outcome, bigger_is_better=series.bigger_is_better)
         if towards in {"worse", "better"} and claim.outcome != "failed":
-            found.append(
+            results.append(
                 Change(
                     case_id=series.case_id,
                     machine_id=series.machine_id,
@@ -209,7 +209,7 @@ def _claimed(series: TrunkSeries, claims: Iterable[Claim], places: Places) -> li
                     after=claim.after,
                 )
             )
-    return sorted(found, key=lambda change: (places[change.commit_id], places[change.reference_id]))
+    return sorted(results, key=lambda change: (places[change.commit_id], places[change.reference_id]))
 
 
 def _steadied(claimed: Sequence[Change], places: Places) -> list[Change]:
@@ -228,13 +228,17 @@ def _steadied(claimed: Sequence[Change], places: Places) -> list[Change]:
     taken = [value for value, following in pairwise([*values, inf]) if value != following]
     if len(set(taken)) == len(taken):
         return _with_ends(claimed, places)  # no value came back
-    found, rest = [], list(claimed)
+    steadied, rest = [], list(claimed)
     for shift in find_changes(values, exact=True):
         if shift.kind == "unsteady":
-            held = [change for change in claimed if shift.first <= begins[places[change.commit_id]] <= shift.last]
-            rest = [change for change in rest if change not in held]
-            found += [change._replace(kind="unsteady", worse=None, standing="claimed") for change in held[:1]]
-    return [*_with_ends(rest, places), *found]
+            changes_within = [
+                change for change in claimed if shift.first <= begins[places[change.commit_id]] <= shift.last
+            ]
+            rest = [change for change in rest if change not in changes_within]
+            steadied += [
+                change._replace(kind="unsteady", worse=None, standing="claimed") for change in changes_within[:1]
+            ]
+    return [*_with_ends(rest, places), *steadied]
 
 
 def _with_ends(changes: Iterable[Change], places: Places) -> list[Change]:
@@ -246,16 +250,16 @@ def _with_ends(changes: Iterable[Change], places: Places) -> list[Change]:
     ordered = sorted(changes, key=lambda change: (places[change.commit_id], places[change.reference_id]))
     narrowest = [change for change in ordered if not _parts(change, ordered, places)]
     explained = [change for change in ordered if _is_explained(change, _parts(change, narrowest, places))]
-    found = _ended([change for change in ordered if change not in explained], places)
+    result = _ended([change for change in ordered if change not in explained], places)
     whole = []
     for change in explained:
-        parts = _parts(change, found, places)
+        parts = _parts(change, result, places)
         ends = [part.ended_id for part in parts if part.ended_id is not None]
         if parts and len(ends) == len(parts):
             whole.append(change._replace(ended_id=max(ends, key=places.__getitem__)))
         elif parts or change.worse:  # otherwise it only ended other changes
             whole.append(change)
-    return sorted([*found, *whole], key=lambda change: (places[change.commit_id], places[change.reference_id]))
+    return sorted([*result, *whole], key=lambda change: (places[change.commit_id], places[change.reference_id]))
 
 
 def _parts(change: Change, others: Iterable[Change], places: Places) -> Sequence[Change]:
@@ -284,29 +288,29 @@ def _ended(ordered: Iterable[Change], places: Places) -> list[Change]:
 
     An improvement within the range of a change for the worse does not end it: the change is still there at its last commit.
     """
-    found: list[Change] = []
+    results: list[Change] = []
     open_: list[int] = []
     for change in ordered:
-        if found and _is_taken_back(found[-1], change):
-            found[-1] = found[-1]._replace(ended_id=change.commit_id)
+        if results and _is_taken_back(results[-1], change):
+            results[-1] = results[-1]._replace(ended_id=change.commit_id)
             continue
         if change.worse and change.standing != "refuted" and change.ended_id is None:
-            open_.append(len(found))
+            open_.append(len(results))
         if change.worse or change.standing == "refuted":
-            found.append(change)
+            results.append(change)
             continue
         left, last = _size(change), 0.0
         slack = 0.0 if change.evidence == "exact" else BACK  # a count is back, or it is not
-        before = [place for place in open_ if places[found[place].commit_id] < places[change.commit_id]]
-        while before and left >= (1 - slack) * _size(found[before[-1]]):
+        before = [place for place in open_ if places[results[place].commit_id] < places[change.commit_id]]
+        while before and left >= (1 - slack) * _size(results[before[-1]]):
             place = before.pop()
             open_.remove(place)
-            last = _size(found[place])
-            found[place] = found[place]._replace(ended_id=change.commit_id)
+            last = _size(results[place])
+            results[place] = results[place]._replace(ended_id=change.commit_id)
             left -= last
         if last == 0 or left > slack * last:
-            found.append(change)
-    return found
+            results.append(change)
+    return results
 
 
 def _is_taken_back(change: Change, later: Change) -> bool:
@@ -368,7 +372,7 @@ def observe(watcher: Watcher, reading: TrunkReading) -> None:
 
 def suspicions_of(
     series: TrunkSeries, readings: Sequence[TrunkReading], watchers: Mapping[str, Watcher] | None = None
-) -> list[Suspicion]:
+) -> list[SuspectedChange]:
     """The detector's changes, level by level: found online, reading by reading, and found again in hindsight.
 
     The newest `FEW` readings refute nothing: after a level was left they count as scatter until they make a level themselves.
@@ -378,7 +382,7 @@ def suspicions_of(
     if not series.is_noisy:
         return []
     begin = first_looked_at(series.series_id, [reading.commit_id for reading in readings])
-    found = []
+    results = []
     for level, at_level in by_level(readings[begin:]).items():
         lived = None if watchers is None else watchers[key_of(level)].changes
         if lived == []:
@@ -391,23 +395,23 @@ def suspicions_of(
         for shift in shifts:
             seen_again = _agreeing(shift, in_hindsight) or _agreeing(shift, shortly_before)
             if seen_again and (change := _accused_of(series, shift, shifts, at_level)) is not None:
-                found.append(Suspicion(change, min(shift.chance, *(other.chance for other in seen_again))))
-    return found
+                results.append(SuspectedChange(change, min(shift.chance, *(other.chance for other in seen_again))))
+    return results
 
 
-def suspicions_in_hindsight(series: TrunkSeries, readings: Sequence[TrunkReading]) -> list[Suspicion]:
+def suspicions_in_hindsight(series: TrunkSeries, readings: Sequence[TrunkReading]) -> list[SuspectedChange]:
     """The detector's changes of a whole series, level by level, in hindsight."""
-    found = []
+    results = []
     for at_level in by_level(readings).values():
         shifts = _in_hindsight(series, at_level)
         accused = ((_accused_of(series, shift, shifts, at_level), shift.chance) for shift in shifts)
-        found += [Suspicion(change, chance) for change, chance in accused if change is not None]
-    return found
+        results += [SuspectedChange(change, chance) for change, chance in accused if change is not None]
+    return results
 
 
 def shown_by_reports(
-    series: TrunkSeries, suspicions: Sequence[Suspicion], reports: Sequence[TrunkReading] | None, places: Places
-) -> Sequence[Suspicion]:
+    series: TrunkSeries, suspicions: Sequence[SuspectedChange], reports: Sequence[TrunkReading] | None, places: Places
+) -> Sequence[SuspectedChange]:
     """The suspicions that the reports behind the readings show as well, each between the commits where both show it.
 
     A level that moved between two reports of one commit is the machine's. `reports` are in the order of the trunk, those of a commit in
@@ -420,15 +424,15 @@ def shown_by_reports(
         newest = list(dict.fromkeys(report.commit_id for report in at_level))[-FEW:]
         before = [report for report in at_level if report.commit_id not in newest]
         shown += [one.change for one in suspicions_in_hindsight(series, before)]
-    found = []
+    results = []
     for one in suspicions:
         change = one.change
         other = next((each for each in shown if each.worse == change.worse and each.meets(change, places)), None)
         if other is not None:
             first = max(change.reference_id, other.reference_id, key=places.__getitem__)
             last = min(change.commit_id, other.commit_id, key=places.__getitem__)
-            found.append(one._replace(change=change._replace(reference_id=first, commit_id=last)))
-    return found
+            results.append(one._replace(change=change._replace(reference_id=first, commit_id=last)))
+    return results
 
 
 def _in_hindsight(series: TrunkSeries, readings: Sequence[TrunkReading]) -> list[Shift]:

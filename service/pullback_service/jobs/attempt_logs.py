@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.errors import MissingObject, NotFoundError, OffsetError, TooLargeError
 from pullback_service.ids import JobId
-from pullback_service.jobs.leases import HeldAttempt
+from pullback_service.jobs.leases import LockedAttempt
 from pullback_service.jobs.queries import ACTIVE, UNFINISHED, unknown_job
 from pullback_service.models.jobs import Attempt, Job, JobLog
 
@@ -26,16 +26,16 @@ class LogPiece:
     job_state: str
 
 
-async def append(session: AsyncSession, held: HeldAttempt, offset: int, content: bytes, *, most_bytes: int) -> int:
+async def append(session: AsyncSession, locked: LockedAttempt, offset: int, content: bytes, *, most_bytes: int) -> int:
     """Store a piece of a log and return the new size. A piece sent twice is stored once. Index: pk_job_log."""
-    attempt = held.attempt
+    attempt = locked.attempt
     if offset < attempt.log_bytes and offset + len(content) <= attempt.log_bytes:
         stored = await _read(session, attempt.id, offset, len(content))
         if stored == content:
             return attempt.log_bytes
     if offset != attempt.log_bytes:
         raise OffsetError(
-            f"The log of attempt {attempt.number} of job {held.job.id} has {attempt.log_bytes} bytes: "
+            f"The log of attempt {attempt.number} of job {locked.job.id} has {attempt.log_bytes} bytes: "
             "send the bytes after them.",
             expected_offset=attempt.log_bytes,
         )
@@ -55,17 +55,21 @@ async def read(session: AsyncSession, job_id: JobId, offset: int, *, number: int
     """
     its = and_(Attempt.job_id == Job.id, Attempt.number == (Job.attempts if number is None else number))
     statement = select(Job.state, Job.attempts, Attempt).outerjoin(Attempt, its).where(Job.id == job_id)
-    found = (await session.execute(statement)).one_or_none()
-    if found is None:
+    row = (await session.execute(statement)).one_or_none()
+    if row is None:
         raise unknown_job(job_id)
-    job_state, attempts, attempt = found
+    job_state, attempts, attempt = row
     if attempt is None:
-        wanted = attempts if number is None else number
-        if wanted > attempts + 1:
-            raise NotFoundError(f"Job {job_id} has no attempt {wanted}.", missing=MissingObject("attempt", str(wanted)))
+        attempt_number = attempts if number is None else number
+        if attempt_number > attempts + 1:
+            raise NotFoundError(
+                f"Job {job_id} has no attempt {attempt_number}.", missing=MissingObject("attempt", str(attempt_number))
+            )
         if offset > 0:
-            raise OffsetError(f"Attempt {wanted} of job {job_id} has not started: its log is empty.", expected_offset=0)
-        return LogPiece(b"", 0, 0, wanted, complete=job_state not in UNFINISHED, job_state=job_state)
+            raise OffsetError(
+                f"Attempt {attempt_number} of job {job_id} has not started: its log is empty.", expected_offset=0
+            )
+        return LogPiece(b"", 0, 0, attempt_number, complete=job_state not in UNFINISHED, job_state=job_state)
     if offset > attempt.log_bytes:
         raise OffsetError(
             f"The log of attempt {attempt.number} of job {job_id} has {attempt.log_bytes} bytes, not {offset}.",

@@ -2,8 +2,8 @@
 
 from typing import Annotated
 
-from pullback_service.jobs.log_waits import LogWaits
-from pullback_service.jobs.wakeups import JobListener
+from pullback_service.jobs.job_listener import JobListener
+from pullback_service.jobs.log_long_poll import LogWaits
 from pullback_service.runtime import instance_of
 
 KnownJobListener = Annotated[JobListener, instance_of(JobListener)]

@@ -40,7 +40,7 @@ class WaitingJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class QueueMachine:
     """A machine as the queue sees it: what its agents offer, and when it is free."""
 
     machine_id: int
@@ -79,7 +79,7 @@ def remaining_s(*, elapsed_s: float, takes_s: float | None, done: int = 0, total
 
 def forecast(
     queue: Sequence[WaitingJob],
-    benches: Sequence[Bench],
+    benches: Sequence[QueueMachine],
     durations: Mapping[tuple[int, Work], float],
     used_s: Mapping[tuple[int, int], float] = MappingProxyType({}),
 ) -> dict[int, Forecast]:
@@ -90,32 +90,32 @@ def forecast(
     `used_s` are the seconds that each machine worked lately for each project.
     """
     takers = _takers(queue, benches)
-    wanted = [(job, _why(job, benches, takers[job.id])) for job in queue]
+    waiting = [(job, _why(job, benches, takers[job.id])) for job in queue]
     fitting: dict[int, list[WaitingJob]] = {bench.machine_id: [] for bench in benches}
-    for job, kept in wanted:
+    for job, kept in waiting:
         for machine_id in takers[job.id] if kept is None else ():
             fitting[machine_id].append(job)
     fitting = {machine_id: [*_by_turns(machine_id, jobs, durations, used_s)] for machine_id, jobs in fitting.items()}
     planned = _play(benches, fitting, durations)
     names = {bench.machine_id: bench.name for bench in benches}
     places = {machine_id: {job.id: place for place, job in enumerate(jobs)} for machine_id, jobs in fitting.items()}
-    told: dict[int, Forecast] = {}
-    for job, kept in wanted:
+    forecasts: dict[int, Forecast] = {}
+    for job, kept in waiting:
         if kept is not None:
-            told[job.id] = kept
+            forecasts[job.id] = kept
             continue
         mine = takers[job.id]
         ahead = max(places[machine_id][job.id] for machine_id in mine)
         starts_in_s, place = _expected(job, mine, planned)
         takes_s = None if place is None else durations.get((place, job.work))
         machine = None if place is None else names[place]
-        told[job.id] = Forecast("turn", _turn(ahead, starts_in_s), ahead, starts_in_s, takes_s, machine)
-    return dict(sorted(told.items(), key=lambda each: _when(each[1])))
+        forecasts[job.id] = Forecast("turn", _turn(ahead, starts_in_s), ahead, starts_in_s, takes_s, machine)
+    return dict(sorted(forecasts.items(), key=lambda each: _when(each[1])))
 
 
-def _when(told: Forecast) -> tuple[float, bool, int]:
+def _when(expected: Forecast) -> tuple[float, bool, int]:
     """The place of a job among others: by its start, then by how many are before it."""
-    return inf if told.starts_in_s is None else told.starts_in_s, told.reason != "turn", told.ahead
+    return inf if expected.starts_in_s is None else expected.starts_in_s, expected.reason != "turn", expected.ahead
 
 
 def _expected(
@@ -127,7 +127,7 @@ def _expected(
     return None, mine[0] if len(mine) == 1 else None
 
 
-def may_take(job: WaitingJob, bench: Bench) -> bool:
+def may_take(job: WaitingJob, bench: QueueMachine) -> bool:
     """True if an agent that is connected would be given a job."""
     return (
         job.machine_id in {None, bench.machine_id}
@@ -136,16 +136,16 @@ def may_take(job: WaitingJob, bench: Bench) -> bool:
     )
 
 
-def _takers(queue: Sequence[WaitingJob], benches: Sequence[Bench]) -> Mapping[int, Sequence[int]]:
+def _takers(queue: Sequence[WaitingJob], benches: Sequence[QueueMachine]) -> Mapping[int, Sequence[int]]:
     """The machines that would be given each job. Most jobs of a queue want the same, which is looked at once."""
     known: dict[tuple[str, int | None, bool], Sequence[int]] = {}
-    found = {}
+    results = {}
     for job in queue:
         wish = (repr(job.requires), job.machine_id, job.trusted)
         if wish not in known:
             known[wish] = [bench.machine_id for bench in benches if may_take(job, bench)]
-        found[job.id] = known[wish]
-    return found
+        results[job.id] = known[wish]
+    return results
 
 
 def _by_turns(
@@ -175,7 +175,7 @@ def _by_turns(
 
 
 def _play(
-    benches: Sequence[Bench],
+    benches: Sequence[QueueMachine],
     fitting: Mapping[int, Sequence[WaitingJob]],
     durations: Mapping[tuple[int, Work], float],
 ) -> dict[int, tuple[float, int]]:
@@ -196,7 +196,7 @@ def _play(
     return planned
 
 
-def _why(job: WaitingJob, benches: Sequence[Bench], takers: Sequence[int]) -> Forecast | None:
+def _why(job: WaitingJob, benches: Sequence[QueueMachine], takers: Sequence[int]) -> Forecast | None:
     """Why no agent can take the job (yet); None if one can."""
     if not job.trusted and not job.approved:
         return Forecast("approval", "Commit of a fork: an administrator must approve the job.")
@@ -214,7 +214,7 @@ def _why(job: WaitingJob, benches: Sequence[Bench], takers: Sequence[int]) -> Fo
 NO_AGENT = "No agent is enrolled: start one."
 
 
-def _obstacle(job: WaitingJob, mine: Sequence[Bench], only: str | None) -> Forecast:
+def _obstacle(job: WaitingJob, mine: Sequence[QueueMachine], only: str | None) -> Forecast:
     """The obstacle between a job and the machines that may have it; `only` begins the sentence where that is one."""
     if any(_offers(bench.offers, job) and bench.accepts_untrusted for bench in mine):
         words = "and its agent has no sandbox" if only else "No suitable agent has a sandbox"
@@ -230,8 +230,8 @@ def _obstacle(job: WaitingJob, mine: Sequence[Bench], only: str | None) -> Forec
     if silent:
         words = "and it is silent." if only else f"All suitable agents are silent: {', '.join(silent)}."
         return Forecast("silent", f"{only or ''}{words}")
-    wanted = labels_in_words(with_device(job.requires))
-    words = f"and its agents lack the labels {wanted}." if only else f"No agent has the labels it requires: {wanted}."
+    labels = labels_in_words(with_device(job.requires))
+    words = f"and its agents lack the labels {labels}." if only else f"No agent has the labels it requires: {labels}."
     return Forecast("labels", f"{only or ''}{words}")
 
 

@@ -10,7 +10,7 @@ from typing import LiteralString
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.jobs.forecasting import Bench, Forecast, WaitingJob, Work, forecast, remaining_s
+from pullback_service.jobs.forecast import Forecast, QueueMachine, WaitingJob, Work, forecast, remaining_s
 from pullback_service.jobs.leases import FAIR_WITHIN_S, MOST_COUNTED
 from pullback_service.models.agents import SILENT_AFTER_S
 
@@ -105,13 +105,13 @@ async def outlook(session: AsyncSession) -> QueueForecast:
     return QueueForecast(forecast(queue, await _benches(session, busy), durations, used_s), left, durations)
 
 
-async def _benches(session: AsyncSession, busy: Mapping[int, float | None]) -> list[Bench]:
+async def _benches(session: AsyncSession, busy: Mapping[int, float | None]) -> list[QueueMachine]:
     """Machines with agents. One at work is here, whenever its agents asked for more last."""
     by_machine: dict[int, list[tuple[str, bool, dict[str, object], str | None, bool]]] = {}
     for machine_id, *rest in await statements.rows(session, _AGENTS, {"silent_after_s": SILENT_AFTER_S}):
         by_machine.setdefault(machine_id, []).append((rest[0], rest[1], rest[2], rest[3], rest[4]))
     return [
-        Bench(
+        QueueMachine(
             machine_id=machine_id,
             name=agents[0][0],
             offers=tuple(

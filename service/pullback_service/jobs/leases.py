@@ -66,7 +66,7 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldAttempt:
+class LockedAttempt:
     """An attempt whose token was shown, with its job, both locked."""
 
     job: Job
@@ -98,9 +98,9 @@ async def claim(
     Index: uq_attempt_machine_active, ix_job_queue, ix_job_project_queue, ix_attempt_machine_id.
     """
     async with seeing_all_projects(session):  # what the machine does may be for another project
-        held = await _active_on(session, machine_id)
-    if held is not None:
-        return await _give_again(session, held, agent_id, lease_s)
+        active = await _active_on(session, machine_id)
+    if active is not None:
+        return await _give_again(session, active, agent_id, lease_s)
     fitting = select(Job.id).where(
         text(CLAIMABLE),
         text(DUE),
@@ -220,11 +220,11 @@ async def refuse_unknown(session: AsyncSession, job_id: JobId, number: int, toke
     await _known(session, job_id, number, token, select(Attempt))
 
 
-async def hold(session: AsyncSession, job_id: JobId, number: int, token: UUID) -> HeldAttempt:
+async def hold(session: AsyncSession, job_id: JobId, number: int, token: UUID) -> LockedAttempt:
     """Lock a job and one of its attempts for whoever shows the attempt's token. Index: uq_attempt_job_id_number."""
     job = await lock_job(session, job_id)
     locked = select(Attempt).with_for_update().execution_options(populate_existing=True)
-    return HeldAttempt(job, await _known(session, job_id, number, token, locked))
+    return LockedAttempt(job, await _known(session, job_id, number, token, locked))
 
 
 async def _known(session: AsyncSession, job_id: JobId, number: int, token: UUID, attempts: Select[Attempt]) -> Attempt:
@@ -260,16 +260,16 @@ async def refuse_another_machine(session: AsyncSession, attempt: Attempt, finger
 
 async def heartbeat(
     session: AsyncSession,
-    held: HeldAttempt,
+    locked: LockedAttempt,
     *,
     phase: str | None,
     progress: Mapping[str, Any] | None,
     lease_s: float,
 ) -> HeartbeatVerdict:
     """Renew a lease; a lease that ran out but was not taken away yet is renewed as well."""
-    if not held.is_active:
+    if not locked.is_active:
         return "lost"
-    job, attempt = held.job, held.attempt
+    job, attempt = locked.job, locked.attempt
     job.state = attempt.state = "running"
     values: dict[str, Any] = {"heartbeat_at": now(), "lease_expires_at": _from_now(lease_s)}
     if phase is not None:
@@ -285,7 +285,7 @@ async def heartbeat(
 
 async def fail(
     session: AsyncSession,
-    held: HeldAttempt,
+    locked: LockedAttempt,
     *,
     kind: str,
     message: str,
@@ -300,9 +300,9 @@ async def fail(
     and `PAUSES_GROW` times as long after every further attempt. Saying it twice changes nothing. With `agent_ended` it is an agent
     that was killed at this work and has come back: its attempt is lost, as that of one that does not come back.
     """
-    if not held.is_active:
+    if not locked.is_active:
         return "lost"
-    job, attempt = held.job, held.attempt
+    job, attempt = locked.job, locked.attempt
     cancelled = kind == "cancelled" or job.cancel_requested_at is not None
     _end(attempt, "cancelled" if cancelled else "lost" if agent_ended else "failed", kind, message)
     if cancelled:
@@ -318,15 +318,15 @@ async def fail(
     return "failed"
 
 
-def finish(held: HeldAttempt) -> None:
+def finish(locked: LockedAttempt) -> None:
     """Note that a result of this attempt was stored, and end its job where that is the job's."""
-    gives_result = held.gives_result
-    if held.is_active:
-        _end(held.attempt, "done", None, None)
-    elif held.attempt.state != "done" and not (told := held.attempt.failure_message or "").endswith(CAME_LATE):
-        held.attempt.failure_message = f"{told} {CAME_LATE}".lstrip()
+    gives_result = locked.gives_result
+    if locked.is_active:
+        _end(locked.attempt, "done", None, None)
+    elif locked.attempt.state != "done" and not (told := locked.attempt.failure_message or "").endswith(CAME_LATE):
+        locked.attempt.failure_message = f"{told} {CAME_LATE}".lstrip()
     if gives_result:
-        _finish(held.job, "done", None, None)
+        _finish(locked.job, "done", None, None)
 
 
 async def cancel(session: AsyncSession, job_id: JobId) -> bool:
@@ -459,13 +459,13 @@ async def _active_on(session: AsyncSession, machine_id: MachineId) -> Attempt | 
     return await session.scalar(select(Attempt).where(Attempt.machine_id == machine_id, Attempt.state.in_(ACTIVE)))
 
 
-async def _give_again(session: AsyncSession, held: Attempt, agent_id: AgentId, lease_s: float) -> Lease | None:
-    if held.agent_id != agent_id or held.state != "leased":
+async def _give_again(session: AsyncSession, active: Attempt, agent_id: AgentId, lease_s: float) -> Lease | None:
+    if active.agent_id != agent_id or active.state != "leased":
         return None
     row = (
         await session.execute(
             update(Attempt)
-            .where(Attempt.id == held.id, Attempt.state == "leased")
+            .where(Attempt.id == active.id, Attempt.state == "leased")
             .values(lease_expires_at=_from_now(lease_s))
             .returning(Attempt.job_id, Attempt.number, Attempt.lease_token)
         )

@@ -35,10 +35,10 @@ class LogWaits:
         self.held += 1
         try:
             while True:
-                found = await read()
+                result = await read()
                 left_s = deadline - time.monotonic()
-                if enough(found) or left_s <= 0 or self._closed or await request.is_disconnected():
-                    return found
+                if enough(result) or left_s <= 0 or self._closed or await request.is_disconnected():
+                    return result
                 await asyncio.sleep(min(left_s, LOOK_EVERY_S))
         finally:
             self.held -= 1

@@ -25,7 +25,7 @@ from pullback_service.models.projects import Project
 from pullback_service.models.reports import Report
 from pullback_service.projects.queries import ensure_project, id_of
 from pullback_service.statements import Query
-from pullback_service.steps.projecting import keep_steps
+from pullback_service.steps.projection import keep_steps
 
 # A job in one of these makes another one for the same thing unnecessary.
 STANDING = ("queued", "leased", "running", "done")
@@ -78,19 +78,19 @@ class JobChoice:
     """Any of these, where it is not empty."""
 
 
-async def create_job(session: AsyncSession, wanted: JobRequest, *, force: bool) -> tuple[StoredJob, bool]:
+async def create_job(session: AsyncSession, request: JobRequest, *, force: bool) -> tuple[StoredJob, bool]:
     """Queue a job and notify waiting agents; or, unless forced, find the standing one for the same thing. Index: ix_job_commit."""
-    project = await ensure_project(session, wanted.project)
+    project = await ensure_project(session, request.project)
     project_id = ProjectId(project.id)
-    if wanted.machine_id is not None:
-        await _refuse_unknown_machine(session, MachineId(wanted.machine_id))
-    told, fork = CommitDescription.of(wanted.commit), wanted.commit.fork
+    if request.machine_id is not None:
+        await _refuse_unknown_machine(session, MachineId(request.machine_id))
+    description, fork = CommitDescription.of(request.commit), request.commit.fork
     if fork is not None:
-        told = replace(told, branch=None)  # which is the fork's
-    commit = await ensure_commit(session, project_id, told)
+        description = replace(description, branch=None)  # which is the fork's
+    commit = await ensure_commit(session, project_id, description)
     if fork is not None:
         await note_fork(session, commit.id, fork)
-    other = None if wanted.reference is None else CommitDescription.of(wanted.reference)
+    other = None if request.reference is None else CommitDescription.of(request.reference)
     reference = None if other is None else await ensure_commit(session, project_id, other)
     await keep_steps(session, project_id)
     commits = {commit.id} if reference is None else {commit.id, reference.id}
@@ -100,18 +100,18 @@ async def create_job(session: AsyncSession, wanted: JobRequest, *, force: bool) 
         reference_id=None if reference is None else reference.id,
         trust=await trust_in(session, commits),
         asked_by=name_of_caller(session),
-        **wanted.model_dump(include=_AS_ASKED),
+        **request.model_dump(include=_AS_ASKED),
     )
     if not force:
         # Two callers who ask for the same job take turns here, and the second finds what the first made.
-        await take_turns(session, commit.id, wanted.kind, wanted.suite)
-        standing = await _standing(session, job)
-        if standing is not None:
-            if standing.state == "queued" and standing.trust != job.trust == "trusted":
-                standing.trust = "trusted"  # the commit has become the project's own since
+        await take_turns(session, commit.id, request.kind, request.suite)
+        state = await _standing(session, job)
+        if state is not None:
+            if state.state == "queued" and state.trust != job.trust == "trusted":
+                state.trust = "trusted"  # the commit has become the project's own since
                 await session.flush()
                 await notify_waiting_agents(session)
-            return await job_by_id(session, JobId(standing.id)), False
+            return await job_by_id(session, JobId(state.id)), False
     session.add(job)
     await session.flush()
     await notify_waiting_agents(session)
@@ -189,8 +189,8 @@ async def list_jobs(
     choice: JobChoice | None = None,
 ) -> Sequence[StoredJob]:
     """Jobs, newest first. Index: pk_job, ix_job_state where a state is asked for, ix_attempt_machine_id for a machine."""
-    wanted = choice or JobChoice(project=project, commit=commit, state=state)
-    statement = _chosen(_select(), wanted).order_by(Job.id.desc()).limit(limit)
+    selection = choice or JobChoice(project=project, commit=commit, state=state)
+    statement = _chosen(_select(), selection).order_by(Job.id.desc()).limit(limit)
     if before_id is not None:
         statement = statement.where(Job.id < before_id)
     return [StoredJob(*row) for row in await session.execute(statement)]
@@ -238,25 +238,25 @@ async def newest_attempts(session: AsyncSession, job_ids: Collection[int]) -> Ma
     return {attempt.job_id: attempt for attempt in await session.scalars(statement)}
 
 
-def _chosen(statement: Select[*Row], wanted: JobChoice) -> Select[*Row]:
+def _chosen(statement: Select[*Row], choice: JobChoice) -> Select[*Row]:
     for column, value in (
-        (Commit.sha, wanted.commit),
-        (Job.state, wanted.state),
-        (Job.suite, wanted.suite),
-        (Job.kind, wanted.kind),
-        (Job.origin, wanted.origin),
+        (Commit.sha, choice.commit),
+        (Job.state, choice.state),
+        (Job.suite, choice.suite),
+        (Job.kind, choice.kind),
+        (Job.origin, choice.origin),
     ):
         if value is not None:
             statement = statement.where(column == value)
-    if wanted.project is not None:
-        statement = statement.where(Job.project_id == id_of(wanted.project))
-    if wanted.states:
-        statement = statement.where(Job.state.in_(wanted.states))
-    if wanted.machine_id is not None:
-        tried = select(Attempt.job_id).where(Attempt.machine_id == wanted.machine_id)
-        statement = statement.where(Job.id.in_(tried) | (Job.machine_id == wanted.machine_id))
-    if wanted.awaits_approval is not None:
-        statement = statement.where(AWAITS_APPROVAL if wanted.awaits_approval else ~AWAITS_APPROVAL)
+    if choice.project is not None:
+        statement = statement.where(Job.project_id == id_of(choice.project))
+    if choice.states:
+        statement = statement.where(Job.state.in_(choice.states))
+    if choice.machine_id is not None:
+        tried = select(Attempt.job_id).where(Attempt.machine_id == choice.machine_id)
+        statement = statement.where(Job.id.in_(tried) | (Job.machine_id == choice.machine_id))
+    if choice.awaits_approval is not None:
+        statement = statement.where(AWAITS_APPROVAL if choice.awaits_approval else ~AWAITS_APPROVAL)
     return statement
 
 

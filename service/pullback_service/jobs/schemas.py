@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from pullback_service.commits.schemas import CommitStatement, CommitSummary
 from pullback_service.fields import AS_WHOLE, Count, Flag, KnownId, Labels, Name, Priority, Size, Text, Timeout
-from pullback_service.projects.naming import ProjectName
+from pullback_service.projects.project_names import ProjectName
 from pullback_service.reports.schemas import ReportReceipt
 
 JobState: TypeAlias = Literal["queued", "leased", "running", "done", "failed", "cancelled", "lost"]

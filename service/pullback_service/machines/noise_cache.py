@@ -52,27 +52,27 @@ class NoiseMemory:
         newest = await newest_self_comparisons(session, machine_ids)
         caller = caller_of(session)
         own = None if caller is None else caller.projects
-        found = {}
+        results = {}
         for machine_id in machine_ids:
             key = (machine_id, days, metric, device, own)
             stamp = (newest.get(machine_id, 0), datetime.now(UTC).date())
             known = self._known.pop(key, None)
             if known is None or known[0] != stamp:
-                heard = (
+                noise = (
                     await _listen(session, machine_id, days=days, metric=metric, device=device)
                     if stamp[0] > 0
                     else WindowNoise(noise_in([]), truncated=False)
                 )
-                known = (stamp, heard)
+                known = (stamp, noise)
             self._known[key] = known  # youngest last
-            found[machine_id] = known[1]
+            results[machine_id] = known[1]
         while len(self._known) > MOST_REMEMBERED:
             self._known.popitem(last=False)
-        return found
+        return results
 
 
 async def _listen(
     session: AsyncSession, machine_id: MachineId, *, days: int, metric: str, device: str | None
 ) -> WindowNoise:
-    found = await comparisons_with_itself(session, machine_id, days=days, metric=metric, device=device)
-    return WindowNoise(await in_thread(noise_in, found.comparisons), found.truncated)
+    result = await comparisons_with_itself(session, machine_id, days=days, metric=metric, device=device)
+    return WindowNoise(await in_thread(noise_in, result.comparisons), result.truncated)

@@ -54,23 +54,23 @@ async def machine_names(session: AsyncSession, machine_ids: Collection[MachineId
 
 async def machine_by_id(session: AsyncSession, machine_id: MachineId) -> Machine:
     """A machine. Index: pk_machine."""
-    found = await session.get(Machine, machine_id)
-    if found is None:
+    row = await session.get(Machine, machine_id)
+    if row is None:
         raise _unknown(machine_id)
-    return found
+    return row
 
 
 async def lock_machine(session: AsyncSession, machine_id: MachineId) -> Machine:
     """A machine that no agent claims jobs for until this transaction ends. Index: pk_machine."""
-    found = await session.scalar(
+    row = await session.scalar(
         select(Machine)
         .where(Machine.id == machine_id)
         .with_for_update(key_share=True)
         .execution_options(populate_existing=True)
     )
-    if found is None:
+    if row is None:
         raise _unknown(machine_id)
-    return found
+    return row
 
 
 def _unknown(machine_id: int) -> NotFoundError:
@@ -124,11 +124,11 @@ async def comparisons_with_itself(
             .limit(MOST_SELF_COMPARISONS + 1)
         )
     ).all()
-    found = [
+    results = [
         SelfComparison(row.received_at, row.workload, row.log_ratio, row.group_log_ratios or (), row.outcome)
         for row in rows[:MOST_SELF_COMPARISONS]
     ]
-    return SelfComparisons(found, truncated=len(rows) > MOST_SELF_COMPARISONS)
+    return SelfComparisons(results, truncated=len(rows) > MOST_SELF_COMPARISONS)
 
 
 async def change_accepts(session: AsyncSession, machine_id: MachineId, accepts: str) -> tuple[Machine, bool]:
@@ -187,10 +187,10 @@ async def machines_called(session: AsyncSession, project_id: ProjectId, name: st
     """
     reported = exists().where(Report.project_id == project_id, Report.machine_id == Machine.id)
     rows = await session.scalars(select(Machine.id).where(is_called([name]), reported).order_by(Machine.id))
-    found = [MachineId(machine_id) for machine_id in rows]
-    if not found:
+    results = [MachineId(machine_id) for machine_id in rows]
+    if not results:
         raise NotFoundError(
             f"No machine {name!r} has results in this project: give the name, the host or the class of one that has.",
             missing=MissingObject("machine", name),
         )
-    return found
+    return results

@@ -71,19 +71,19 @@ SELECT EXISTS (SELECT FROM agent
 """
 
 
-async def ensure_machine(session: AsyncSession, told: MachineDescription) -> MachineId:
+async def ensure_machine(session: AsyncSession, description: MachineDescription) -> MachineId:
     """The machine that is told of, made or brought up to date. Index: uq_machine_fingerprint_host; as `may_describe`."""
     while True:
-        known = await _find(session, told)
+        known = await _find(session, description)
         if known is None:
-            name = await _free_name(session, told, MachineId(0))
-            await statements.run(session, _MAKE, {**_values(told), "name": name})
+            name = await _free_name(session, description, MachineId(0))
+            await statements.run(session, _MAKE, {**_values(description), "name": name})
             continue
-        if known.host is None and told.host is not None and await may_describe(session, known.id):
-            await statements.run(session, _ADOPT, {"id": known.id, "host": told.host})
+        if known.host is None and description.host is not None and await may_describe(session, known.id):
+            await statements.run(session, _ADOPT, {"id": known.id, "host": description.host})
             continue
-        if _is_news(known, told) and await may_describe(session, known.id):
-            await _describe(session, known.id, told)
+        if _is_news(known, description) and await may_describe(session, known.id):
+            await _describe(session, known.id, description)
         elif known.is_stale:
             await statements.run(session, _SEEN, {"id": known.id})
         return known.id
@@ -98,24 +98,24 @@ async def may_describe(session: AsyncSession, machine_id: MachineId) -> bool:
     if caller is None or caller.projects is None:
         return True
     async with seeing_all_projects(session):
-        found = await statements.row(
+        row = await statements.row(
             session, _OTHERS, {"id": machine_id, "projects": statements.array_of(caller.projects)}
         )
-    return found is not None and not found[0]
+    return row is not None and not row[0]
 
 
-async def _find(session: AsyncSession, told: MachineDescription) -> _StoredMachine | None:
-    row = await statements.row(session, _FIND, {**_values(told), "seen_again_after_s": SEEN_AGAIN_AFTER_S})
+async def _find(session: AsyncSession, description: MachineDescription) -> _StoredMachine | None:
+    row = await statements.row(session, _FIND, {**_values(description), "seen_again_after_s": SEEN_AGAIN_AFTER_S})
     return None if row is None else _StoredMachine(*row)
 
 
-async def _describe(session: AsyncSession, machine_id: MachineId, told: MachineDescription) -> None:
+async def _describe(session: AsyncSession, machine_id: MachineId, description: MachineDescription) -> None:
     """Write what is told, and keep what it was before; the first facts are no change. Facts that are not told stay."""
     row = await statements.row(session, _LOCK, {"id": machine_id})
     assert row is not None  # noqa: S101 - machines are never removed
     known = _StoredMachine(*row)
-    name = known.name if _is_called(known, told.name) else await _free_name(session, told, machine_id)
-    facts = told.facts or known.facts
+    name = known.name if _is_called(known, description.name) else await _free_name(session, description, machine_id)
+    facts = description.facts or known.facts
     before, after = {"name": known.name, **known.facts}, {"name": name, **facts}
     differing = [key for key in {**after, **before} if before.get(key) != after.get(key)]
     if differing and (known.facts or name != known.name):
@@ -130,26 +130,26 @@ async def _describe(session: AsyncSession, machine_id: MachineId, told: MachineD
     await statements.run(session, _DESCRIBE, {"id": machine_id, "name": name, "facts": _json(facts)})
 
 
-async def _free_name(session: AsyncSession, told: MachineDescription, machine_id: MachineId) -> str:
+async def _free_name(session: AsyncSession, description: MachineDescription, machine_id: MachineId) -> str:
     """The name that is told, numbered where another machine of the class has it: equal computers made from one image."""
-    rows = await statements.rows(session, _NAMES, {"fingerprint": told.fingerprint, "id": machine_id})
-    taken, name, number = {row[0] for row in rows}, told.name, 1
+    rows = await statements.rows(session, _NAMES, {"fingerprint": description.fingerprint, "id": machine_id})
+    taken, name, number = {row[0] for row in rows}, description.name, 1
     while name in taken:
         number += 1
-        name = f"{told.name} ({number})"
+        name = f"{description.name} ({number})"
     return name
 
 
-def _is_news(known: _StoredMachine, told: MachineDescription) -> bool:
-    return not _is_called(known, told.name) or bool(told.facts and told.facts != known.facts)
+def _is_news(known: _StoredMachine, description: MachineDescription) -> bool:
+    return not _is_called(known, description.name) or bool(description.facts and description.facts != known.facts)
 
 
 def _is_called(known: _StoredMachine, name: str) -> bool:
     return name in {known.name, re.sub(NUMBERED, "", known.name)}
 
 
-def _values(told: MachineDescription) -> dict[str, Any]:
-    return {**told._asdict(), "facts": _json(told.facts)}
+def _values(description: MachineDescription) -> dict[str, Any]:
+    return {**description._asdict(), "facts": _json(description.facts)}
 
 
 def _json(facts: Mapping[str, Any]) -> str:

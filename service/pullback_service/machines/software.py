@@ -173,13 +173,13 @@ async def _changes(session: AsyncSession, came: Mapping[UUID, _ReportOrigin]) ->
     times: dict[int, list[datetime]] = defaultdict(list)
     for machine_id, at in came.values():
         times[machine_id].append(at)
-    asked = {
+    values = {
         "machines": list(times),
         "first": [min(of_machine) for of_machine in times.values()],
         "last": [max(of_machine) for of_machine in times.values()],
         "facts": list(_FACTS),
     }
-    return _by_machine(await statements.rows(session, _CHANGES, asked)) if times else {}
+    return _by_machine(await statements.rows(session, _CHANGES, values)) if times else {}
 
 
 def _by_machine(rows: Rows) -> Mapping[int, Sequence[_Change]]:

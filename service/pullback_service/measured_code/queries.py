@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.ids import ProjectId
-from pullback_service.measured.code_identity import NOT_TOLD, CodeIdentity
+from pullback_service.measured_code.code_identity import NOT_TOLD, CodeIdentity
 from pullback_service.statements import Query
 
 _GIVEN: LiteralString = """
@@ -28,14 +28,14 @@ _READ: LiteralString = "SELECT id, workload, subject, harness FROM measured WHER
 
 
 async def ensure_measured(
-    session: AsyncSession, project_id: ProjectId, wanted: Collection[CodeIdentity]
+    session: AsyncSession, project_id: ProjectId, identities: Collection[CodeIdentity]
 ) -> Mapping[CodeIdentity, int]:
     """Ids of what was measured, made where they are missing; of what tells nothing there is none.
 
     Index: uq_measured_project_id_workload_subject_harness.
     """
-    known = await _find(session, project_id, {*wanted} - {NOT_TOLD})
-    missing = {*wanted} - {NOT_TOLD} - known.keys()
+    known = await _find(session, project_id, {*identities} - {NOT_TOLD})
+    missing = {*identities} - {NOT_TOLD} - known.keys()
     if missing:
         await statements.run(session, _MAKE, _values(project_id, missing))
         known |= await _find(session, project_id, missing)
@@ -55,12 +55,12 @@ def measured_by_id(ids: Collection[int]) -> Query[Mapping[int, CodeIdentity]]:
 
 
 async def _find(
-    session: AsyncSession, project_id: ProjectId, wanted: Collection[CodeIdentity]
+    session: AsyncSession, project_id: ProjectId, identities: Collection[CodeIdentity]
 ) -> dict[CodeIdentity, int]:
-    rows = await statements.rows(session, _FIND, _values(project_id, wanted)) if wanted else []
+    rows = await statements.rows(session, _FIND, _values(project_id, identities)) if identities else []
     return {CodeIdentity(*row[:3]): row[3] for row in rows}
 
 
-def _values(project_id: ProjectId, wanted: Collection[CodeIdentity]) -> dict[str, object]:
-    workloads, subjects, harnesses = map(statements.array_of_texts, zip(*wanted, strict=True))
+def _values(project_id: ProjectId, identities: Collection[CodeIdentity]) -> dict[str, object]:
+    workloads, subjects, harnesses = map(statements.array_of_texts, zip(*identities, strict=True))
     return {"project": project_id, "workloads": workloads, "subjects": subjects, "harnesses": harnesses}

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from pydantic import BaseModel, Field
 
-from pullback_service.measured.code_identity import CodeIdentity
+from pullback_service.measured_code.code_identity import CodeIdentity
 
 
 class MeasuredSummary(BaseModel):

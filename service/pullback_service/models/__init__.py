@@ -18,7 +18,7 @@ from pullback_service.models.incidents import (
 from pullback_service.models.jobs import Attempt, Job, JobLog
 from pullback_service.models.logins import Login
 from pullback_service.models.machines import FactsChange, Machine
-from pullback_service.models.measured import StoredCodeIdentity
+from pullback_service.models.measured_code import StoredCodeIdentity
 from pullback_service.models.notifications import Channel, Delivery, Notification
 from pullback_service.models.projects import Project
 from pullback_service.models.readings import StoredReading

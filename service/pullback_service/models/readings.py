@@ -10,7 +10,7 @@ from pullback_service.models.ratios import RatioColumns
 
 
 class StoredReading(RatioColumns, Base):
-    """A series at a commit, its points pooled (`report_pooling.py`); kept with every upload (`projecting.py`).
+    """A series at a commit, its points pooled (`report_pooling.py`); kept with every upload (`projection.py`).
 
     `report_id` is the one of its `reports` that counted. Of a noisy metric `value` is the median of the pooled
     process values, and `process_count` to `process_high` are what else is known of them; of a count that differs from call to call

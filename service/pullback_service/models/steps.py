@@ -8,7 +8,7 @@ from pullback_service.models.ratios import RatioColumns
 
 
 class StoredStep(RatioColumns, Base):
-    """The judgement of a series at a commit against another commit; kept with every upload (`projecting.py`).
+    """The judgement of a series at a commit against another commit; kept with every upload (`projection.py`).
 
     `via` says how the other commit, `reference_id`, was found: `parent`, the nearest ancestor along first parents that has a
     reading; `history`, the reading before it in history, where no ancestor is known; `none`, there is no reading before, and

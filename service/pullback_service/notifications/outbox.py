@@ -19,7 +19,7 @@ from pullback_service.models.notifications import Channel, Delivery, Notificatio
 from pullback_service.models.projects import Project
 from pullback_service.notifications.events import CHANNEL_OFF, TEST, USUAL, Facts, tidied
 from pullback_service.notifications.message import Message, Notice
-from pullback_service.notifications.transport import Answer
+from pullback_service.notifications.transport import DeliveryResult
 
 MESSAGES_AN_HOUR: Final = 5
 """Of a channel. What comes beyond waits, and is told in one digest when the hour is over."""
@@ -99,11 +99,11 @@ async def enqueue(
         "only": None if only is None else list(only),
     }
     await session.flush()
-    found = await statements.rows(session, _WRITE, values)
-    for _, channel_id in found:
+    rows = await statements.rows(session, _WRITE, values)
+    for _, channel_id in rows:
         if channel_id is not None:
             await defer_deliveries(session, channel_id)
-    return bool(found)
+    return bool(rows)
 
 
 async def sweep(session: AsyncSession) -> int:
@@ -198,14 +198,14 @@ async def next_message(session: AsyncSession, channel_id: int) -> Message | None
         .order_by(Delivery.attempts, Delivery.created_at, Delivery.notification_id)
         .limit(1)
     )
-    found = await session.scalar(waiting.where(_is_test()))
+    row = await session.scalar(waiting.where(_is_test()))
     rests = any(until is not None and until > now for until in (channel.retry_at, channel.limited_until))
-    if found is None and not rests and channel.switched_off_at is None:
-        found = await session.scalar(waiting)
-    return None if found is None else await _message(session, channel, found)
+    if row is None and not rests and channel.switched_off_at is None:
+        row = await session.scalar(waiting)
+    return None if row is None else await _message(session, channel, row)
 
 
-async def note_answer(session: AsyncSession, channel_id: int, message: Message, answer: Answer) -> None:
+async def note_answer(session: AsyncSession, channel_id: int, message: Message, answer: DeliveryResult) -> None:
     """Keep what came of an attempt; a channel that has failed for a day is switched off, and the others are told.
 
     Index: pk_channel, pk_delivery.
@@ -233,8 +233,8 @@ async def note_answer(session: AsyncSession, channel_id: int, message: Message, 
     await session.flush()
 
 
-async def _switch_off(session: AsyncSession, channel: Channel, project: str, now: datetime, said: str) -> None:
-    channel.switched_off_at, channel.switched_off_because = now, said
+async def _switch_off(session: AsyncSession, channel: Channel, project: str, now: datetime, message: str) -> None:
+    channel.switched_off_at, channel.switched_off_because = now, message
     await session.flush()
     await session.execute(
         update(Delivery)
@@ -244,7 +244,7 @@ async def _switch_off(session: AsyncSession, channel: Channel, project: str, now
     )
     facts = {
         "title": f"Channel {channel.name} was switched off",
-        "sentence": f"Channel {channel.name} of project {project} has failed for a day ({said}) and was switched off: "
+        "sentence": f"Channel {channel.name} of project {project} has failed for a day ({message}) and was switched off: "
         "fix it, then switch it on with `pullback channel test`.",
         "url": None,
         "project": project,
@@ -256,13 +256,13 @@ async def _switch_off(session: AsyncSession, channel: Channel, project: str, now
 
 async def _locked(session: AsyncSession, channel_id: int) -> Channel | None:
     """The channel for this transaction alone; None where it is gone, or another transaction has it."""
-    found: Channel | None = await session.scalar(
+    row: Channel | None = await session.scalar(
         select(Channel)
         .where(Channel.id == channel_id)
         .with_for_update(key_share=True, skip_locked=True)
         .execution_options(populate_existing=True)
     )
-    return found
+    return row
 
 
 async def _now(session: AsyncSession) -> datetime:

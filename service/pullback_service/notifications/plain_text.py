@@ -28,7 +28,7 @@ def one_line(text: str, most: int) -> str:
 def neutral(text: str) -> str:
     """The text as it looks, without anything that programs make a mention or a link of."""
     for pattern in (_MENTION, _SCHEME, _HOST, _MARKDOWN_LINK):
-        text = pattern.sub(lambda found: found[0] + _BREAK, text)
+        text = pattern.sub(lambda match: match[0] + _BREAK, text)
     return text
 
 

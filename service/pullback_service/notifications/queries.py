@@ -170,9 +170,9 @@ async def newest_deliveries(
 ) -> Mapping[int, Sequence[StoredDelivery]]:
     """The newest messages of some channels, of each a few. Index: ix_delivery_channel_id, pk_notification."""
     return {
-        channel_id: found
+        channel_id: result
         for channel_id in channel_ids
-        if (found := await list_deliveries(session, channel_id, limit=each))
+        if (result := await list_deliveries(session, channel_id, limit=each))
     }
 
 

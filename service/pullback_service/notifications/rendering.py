@@ -20,13 +20,13 @@ _URL_IN_SLACK: Final = str.maketrans({"<": "%3C", ">": "%3E", "|": "%7C", " ": "
 
 def webhook_body(message: Message, base: str | None) -> bytes:
     """The body of a request to a webhook."""
-    said: dict[str, Any] = {"delivery": str(message.delivery_id), "event": message.event, "project": message.project}
+    fields: dict[str, Any] = {"delivery": str(message.delivery_id), "event": message.event, "project": message.project}
     if message.is_digest:
-        told = [_as_json(each, base) for each in message.told]
-        said |= {"notifications": told, "left_out": message.left_out}
+        notifications = [_as_json(each, base) for each in message.told]
+        fields |= {"notifications": notifications, "left_out": message.left_out}
     else:
-        said |= _as_json(message.told[0], base)
-    return orjson.dumps(said)
+        fields |= _as_json(message.told[0], base)
+    return orjson.dumps(fields)
 
 
 def signature(secret: str, timestamp: int, body: bytes) -> str:
@@ -84,10 +84,10 @@ def page_of(facts: Facts, base: str | None) -> str | None:
     return whole if whole.startswith(("https://", "http://")) else None
 
 
-def _as_json(told: Notice, base: str | None) -> dict[str, Any]:
-    url = page_of(told.facts, base) or told.facts.get("url")
-    facts = {**told.facts, "url": url}
-    return {"event": told.event, "key": told.key, "created_at": told.created_at, "facts": facts}
+def _as_json(notification: Notice, base: str | None) -> dict[str, Any]:
+    url = page_of(notification.facts, base) or notification.facts.get("url")
+    facts = {**notification.facts, "url": url}
+    return {"event": notification.event, "key": notification.key, "created_at": notification.created_at, "facts": facts}
 
 
 def _text_of(facts: Facts) -> str:

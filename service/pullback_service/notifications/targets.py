@@ -11,7 +11,7 @@ LONGEST_TARGET: Final = 2_000
 _REMEDY: Final = "give one like https://hooks.example/a/b"
 
 
-class UnfitTargetError(ValueError):
+class InvalidTargetError(ValueError):
     """An address that nothing is sent to; the message says why, and what to give."""
 
 
@@ -21,20 +21,20 @@ def fit_webhook(url: str, networks: Sequence[Network]) -> str:
         parts = urlsplit(url)
         host, _ = (parts.hostname or "").rstrip("."), parts.port
     except ValueError as error:
-        raise UnfitTargetError(f"The url is no address ({error}); {_REMEDY}") from error
+        raise InvalidTargetError(f"The url is no address ({error}); {_REMEDY}") from error
     if parts.scheme not in ("https", "http") or not host or not url.isascii() or re.search(r"[\s\x00-\x1f\x7f]", url):
-        raise UnfitTargetError(f"The url is no https address; {_REMEDY}")
+        raise InvalidTargetError(f"The url is no https address; {_REMEDY}")
     if not HOST.fullmatch(host):
-        raise UnfitTargetError(f"The url has no valid host ({host!r}); hosts have letters, digits, dots and dashes")
+        raise InvalidTargetError(f"The url has no valid host ({host!r}); hosts have letters, digits, dots and dashes")
     address = address_in(host)
     allowed = is_allowed(address, networks) if address is not None else bool(networks)
     if is_private(host) and not allowed:
-        raise UnfitTargetError(
+        raise InvalidTargetError(
             "The url leads to a private address: give a public one, or let the operator add its network to "
             "PULLBACK_ALLOW_NETWORKS"
         )
     if parts.scheme == "http" and not allowed:
-        raise UnfitTargetError(f"The url is http, which is accepted in allowed networks only; {_REMEDY}")
+        raise InvalidTargetError(f"The url is http, which is accepted in allowed networks only; {_REMEDY}")
     return url
 
 

@@ -52,14 +52,14 @@ def outside_of(settings: Settings) -> DeliverySettings:
     return DeliverySettings(settings.networks(), settings.mail_server(), settings.public_url)
 
 
-class Answer(NamedTuple):
+class DeliveryResult(NamedTuple):
     """The result of an attempt, with the answer of the other side in a line."""
 
     is_delivered: bool
     said: str
 
 
-async def send(message: Message, outside: DeliverySettings) -> Answer:
+async def send(message: Message, outside: DeliverySettings) -> DeliveryResult:
     """Send a message; whatever goes wrong is an answer."""
     limit = MAIL_S if message.kind == "email" else HTTP_S
     try:
@@ -68,16 +68,16 @@ async def send(message: Message, outside: DeliverySettings) -> Answer:
                 return await _send_mail(message, outside)
             return await _post(message, outside)
     except TimeoutError:
-        return Answer(False, f"no answer within {limit:g} s")
+        return DeliveryResult(False, f"no answer within {limit:g} s")
     except NoAddressError as error:
         return _refused(error)
     except (httpx.HTTPError, httpx.InvalidURL, smtplib.SMTPException, OSError, ValueError) as error:
         return _refused(error)
 
 
-def _refused(error: Exception) -> Answer:
-    said = str(error) or type(error).__name__
-    return Answer(False, one_line(said, LONGEST_ANSWER))
+def _refused(error: Exception) -> DeliveryResult:
+    message = str(error) or type(error).__name__
+    return DeliveryResult(False, one_line(message, LONGEST_ANSWER))
 
 
 def headers_of(message: Message, body: bytes, timestamp: int) -> Mapping[str, str]:
@@ -95,13 +95,13 @@ def headers_of(message: Message, body: bytes, timestamp: int) -> Mapping[str, st
     return headers
 
 
-async def _post(message: Message, outside: DeliverySettings) -> Answer:
+async def _post(message: Message, outside: DeliverySettings) -> DeliveryResult:
     url = httpx.URL(message.target)
     port = url.port or _PORTS[url.scheme]
     # Asked for once: who answers differently the next time changes nothing.
     addresses = await addresses_to_connect(url.host, port, outside.networks, resolver=outside.resolver)
     if url.scheme != "https" and not all(is_allowed(address, outside.networks) for address in addresses):
-        return Answer(False, f"{url.host} is outside of the allowed networks: use https")
+        return DeliveryResult(False, f"{url.host} is outside of the allowed networks: use https")
     make_body = slack_body if message.kind == "slack" else webhook_body
     body = make_body(message, outside.public_url)
     headers = headers_of(message, body, int(time.time()))
@@ -115,7 +115,7 @@ async def _post(message: Message, outside: DeliverySettings) -> Answer:
         return await _post_to(client, url, addresses[-1], body)
 
 
-async def _post_to(client: httpx.AsyncClient, url: httpx.URL, address: Address, body: bytes) -> Answer:
+async def _post_to(client: httpx.AsyncClient, url: httpx.URL, address: Address, body: bytes) -> DeliveryResult:
     """One request to an address that was checked, under the name of the host in TLS and in HTTP."""
     request = client.build_request(
         "POST",
@@ -133,12 +133,12 @@ async def _post_to(client: httpx.AsyncClient, url: httpx.URL, address: Address, 
                 break
     finally:
         await answer.aclose()
-    said = f"{answer.status_code} {answer.reason_phrase}".rstrip()
+    message = f"{answer.status_code} {answer.reason_phrase}".rstrip()
     if answer.is_redirect:
-        return Answer(False, f"{said}: redirects are not followed; give the address that they lead to")
+        return DeliveryResult(False, f"{message}: redirects are not followed; give the address that they lead to")
     if not answer.is_success and read:
-        said = f"{said}: {read.decode('utf-8', 'replace')}"
-    return Answer(answer.is_success, one_line(said, LONGEST_ANSWER))
+        message = f"{message}: {read.decode('utf-8', 'replace')}"
+    return DeliveryResult(answer.is_success, one_line(message, LONGEST_ANSWER))
 
 
 @functools.cache
@@ -146,14 +146,14 @@ def _trusted() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-async def _send_mail(message: Message, outside: DeliverySettings) -> Answer:
+async def _send_mail(message: Message, outside: DeliverySettings) -> DeliveryResult:
     if outside.mail_server is None:
-        return Answer(False, "no mail server is configured: set PULLBACK_SMTP_URL_FILE for the workers")
+        return DeliveryResult(False, "no mail server is configured: set PULLBACK_SMTP_URL_FILE for the workers")
     made = mail(message, outside.public_url, sender=outside.mail_server.sender)
     return await asyncio.to_thread(_submit, outside.mail_server, made)
 
 
-def _submit(server: MailServer, made: EmailMessage) -> Answer:
+def _submit(server: MailServer, made: EmailMessage) -> DeliveryResult:
     timeout_s = MAIL_S / 2
     if server.is_encrypted:
         connection: smtplib.SMTP = smtplib.SMTP_SSL(server.host, server.port, timeout=timeout_s, context=_trusted())
@@ -165,11 +165,11 @@ def _submit(server: MailServer, made: EmailMessage) -> Answer:
             if connection.has_extn("starttls"):
                 connection.starttls(context=_trusted())
             elif server.password is not None and not server.is_local:
-                return Answer(False, f"{server.host} offers no TLS; passwords are sent encrypted only")
+                return DeliveryResult(False, f"{server.host} offers no TLS; passwords are sent encrypted only")
         if server.user is not None:
             connection.login(server.user, server.password or "")
         refused = connection.send_message(made)
     if refused:
         names = ", ".join(refused)
-        return Answer(True, one_line(f"accepted, but not for {names}", LONGEST_ANSWER))
-    return Answer(True, f"accepted by {server.host}")
+        return DeliveryResult(True, one_line(f"accepted, but not for {names}", LONGEST_ANSWER))
+    return DeliveryResult(True, f"accepted by {server.host}")

@@ -17,6 +17,6 @@ ProjectName = Annotated[PlaceName, AfterValidator(in_one_form)]
 
 def refuse_unseen(name: str) -> None:
     """Raise where the name of a new project has a character that nobody sees, or takes for a blank."""
-    found = unseen_in(name)
-    if found is not None:
-        raise InvalidInputError(f"The name of a new project has {found}")
+    unseen = unseen_in(name)
+    if unseen is not None:
+        raise InvalidInputError(f"The name of a new project has {unseen}")

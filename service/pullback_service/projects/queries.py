@@ -15,7 +15,7 @@ from pullback_service.ids import ProjectId
 from pullback_service.models.projects import Project
 from pullback_service.models.reports import Report
 from pullback_service.name_characters import in_one_form
-from pullback_service.projects.naming import refuse_unseen
+from pullback_service.projects.project_names import refuse_unseen
 from pullback_service.projects.schemas import ProjectChange
 
 MOST_PROJECTS = 1_000
@@ -42,18 +42,18 @@ _BY_FORM = select(Project).where(func.normalize(Project.name) == bindparam("form
 
 async def project_by_name(session: AsyncSession, name: str) -> Project:
     """A project; one that is not there, or not for the caller, is an error. Index: uq_project_name."""
-    found = await find_project(session, name)
-    if found is None:
+    project_row = await find_project(session, name)
+    if project_row is None:
         raise _unknown(session, name)
-    return found
+    return project_row
 
 
 async def find_project(session: AsyncSession, name: str) -> Project | None:
     """A project, or none where there is no such for the caller. Index: uq_project_name."""
     if (known := session.info.get(_FOUND, {}).get(name)) is not None:
         return cast("Project", known)
-    found: Project | None = await session.scalar(_BY_NAME, {"name": name})
-    return found or await session.scalar(_BY_FORM, {"form": in_one_form(name)})
+    project_row: Project | None = await session.scalar(_BY_NAME, {"name": name})
+    return project_row or await session.scalar(_BY_FORM, {"form": in_one_form(name)})
 
 
 def remember_projects(session: AsyncSession, projects: Sequence[Project], *, are_all: bool) -> None:
@@ -74,15 +74,15 @@ async def ensure_project(session: AsyncSession, name: str) -> Project:
 
     Safe against others who do the same.
     """
-    found = await find_project(session, name)
-    if found is None:
+    project_row = await find_project(session, name)
+    if project_row is None:
         caller = caller_of(session)
         if caller is not None and not (caller.may_make_projects and caller.projects is None):
             raise _unknown(session, name)
         refuse_unseen(name)
         await session.execute(insert(Project).values(name=in_one_form(name)).on_conflict_do_nothing())
-        found = (await session.scalars(_BY_NAME, {"name": in_one_form(name)})).one()
-    return found
+        project_row = (await session.scalars(_BY_NAME, {"name": in_one_form(name)})).one()
+    return project_row
 
 
 async def create_project(session: AsyncSession, name: str, *, public_read: bool) -> Project:

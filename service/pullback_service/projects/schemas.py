@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from pullback_service.fields import AS_WHOLE, Flag, Labels, Name, Priority, Timeout
-from pullback_service.projects.naming import ProjectName
+from pullback_service.projects.project_names import ProjectName
 from pullback_service.projects.remotes import RepositoryAddress
 
 Days = Annotated[int, Field(strict=True, ge=1, le=36_500), AS_WHOLE]

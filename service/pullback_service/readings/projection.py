@@ -216,8 +216,8 @@ async def project_everything(database: Database) -> AsyncIterator[int]:
 
 async def unprojected(session: AsyncSession) -> int:
     """The number of commits that are not projected. Index: ix_commit_unprojected."""
-    found = await statements.row(session, _WAITING, {})
-    return found[0] if found else 0
+    row = await statements.row(session, _WAITING, {})
+    return row[0] if row else 0
 
 
 async def wrong_readings(session: AsyncSession, commit_ids: Sequence[int]) -> set[tuple[int, int]]:
@@ -256,13 +256,13 @@ def _pooled(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[int, int, datetime,
 
 
 def _report_of(points: Sequence[Sequence[Any]], measured: Sequence[MeasuredPoint]) -> UUID:
-    found: UUID
+    result: UUID
     if len(points) == 1:
-        found = points[0][3]
-        return found
+        result = points[0][3]
+        return result
     counted = counting(measured)
-    found = next(point[3] for point, one in zip(points, measured, strict=True) if one is counted)
-    return found
+    result = next(point[3] for point, one in zip(points, measured, strict=True) if one is counted)
+    return result
 
 
 def _rows(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:

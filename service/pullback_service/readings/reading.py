@@ -6,10 +6,10 @@ from itertools import repeat
 from typing import Any, Final, LiteralString, NamedTuple, Self, TypeAlias
 from uuid import UUID
 
-from pullback_service.claims import BASELINE
 from pullback_service.quality import CLEAN
 from pullback_service.ratio import Ratio
 from pullback_service.readings.report_pooling import PooledPoints, Spread, spread_in
+from pullback_service.uploaded_claims import BASELINE
 
 # Pages read thousands: a named tuple's own constructors are written in Python, and take three times as long.
 _made: Final = tuple.__new__

@@ -20,7 +20,7 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Any, LiteralString, NamedTuple, Self, TypeVar
 
-from pullback_service.measured.code_identity import NOT_TOLD, CodeIdentity, other_level
+from pullback_service.measured_code.code_identity import NOT_TOLD, CodeIdentity, other_level
 from pullback_service.quality import BUSY, CLEAN
 from pullback_service.ratio import NO_RATIO, Ratio
 
@@ -121,25 +121,25 @@ def spread_in(median: float, columns: Sequence[Any]) -> Spread | None:
 def pool(points: Sequence[MeasuredPoint]) -> PooledPoints:
     """One reading of points of a series at a commit, oldest first, of one level."""
     is_alone = len(points) == 1
-    said = points[0] if is_alone else _speaker(points)
+    newest_point = points[0] if is_alone else _speaker(points)
     spread = _pooled_spread(points)
     median = counting(points).value if spread is None else spread.median
     count, low, q25, q75, high = _calls(points) if spread is None else spread.columns
     return PooledPoints(
-        quality=CLEAN if said.quality == CLEAN or any(point.quality == CLEAN for point in points) else BUSY,
-        dirty=said.dirty or any(point.dirty for point in points),
-        value=said.value if is_alone else median,
+        quality=CLEAN if newest_point.quality == CLEAN or any(point.quality == CLEAN for point in points) else BUSY,
+        dirty=newest_point.dirty or any(point.dirty for point in points),
+        value=newest_point.value if is_alone else median,
         process_count=count,
         process_low=low,
         process_q25=q25,
         process_q75=q75,
         process_high=high,
-        baseline=said.baseline,
-        ratio=said.ratio,
-        outcome=said.outcome,
+        baseline=newest_point.baseline,
+        ratio=newest_point.ratio,
+        outcome=newest_point.outcome,
         consistent=_is_consistent(points),
-        method=said.method,
-        program_hash=said.program_hash,
+        method=newest_point.method,
+        program_hash=newest_point.program_hash,
         measured_id=next((point.measured_id for point in reversed(points) if point.measured_id is not None), None),
     )
 
@@ -273,9 +273,9 @@ def _pooled_spread(points: Sequence[MeasuredPoint]) -> Spread | None:
 
 def _scatters(points: Iterable[MeasuredPoint]) -> Sequence[float]:
     """The scatter of each point's processes; of too few processes that of the point that scatters most, 1 if all are too few."""
-    found = [_scatter(point) for point in points]
-    unknown = max(found) or 1.0
-    return [scatter or unknown for scatter in found]
+    results = [_scatter(point) for point in points]
+    unknown = max(results) or 1.0
+    return [scatter or unknown for scatter in results]
 
 
 def _scatter(point: MeasuredPoint) -> float:

@@ -38,14 +38,14 @@ def at_new_commit(found: Split, k: int, new_commit: Sequence[bool]) -> tuple[Spl
     return found, k, "machine"
 
 
-def change_at(found: Split, k: int, surplus: float, kind: Kind) -> Change:
+def change_at(best: Split, k: int, surplus: float, kind: Kind) -> Change:
     """The step before a place; indices are those of the values that were split."""
-    near = np.exp(found.evidence - found.evidence.max())
+    near = np.exp(best.evidence - best.evidence.max())
     near /= near.sum()
-    size, error = float(found.size[k - 1]), float(found.error[k - 1])
-    kept = np.flatnonzero(near > 1e-3)
-    begin = int(kept[0])
-    places = tuple((near[begin : kept[-1] + 1] / near[begin : kept[-1] + 1].sum()).tolist())
+    size, error = float(best.size[k - 1]), float(best.error[k - 1])
+    indices = np.flatnonzero(near > 1e-3)
+    begin = int(indices[0])
+    places = tuple((near[begin : indices[-1] + 1] / near[begin : indices[-1] + 1].sum()).tolist())
     first, last = shortest_range(places, USUAL)
     return Change(
         first=begin + 1 + first,
@@ -114,10 +114,10 @@ def told_by(levels: Levels, new_commit: Sequence[bool]) -> list[Change]:
 
 def _step(levels: Levels, cut: int, new_commit: Sequence[bool]) -> Change:
     begin, end = levels.beside(cut)
-    found = split_between(levels.values, levels.weights, levels.noise, begin, end)
-    found, k, kind = at_new_commit(found, cut - begin, new_commit[begin:end])
-    surplus = float(found.evidence[k - 1] - asked(end - begin, ASKED, EDGE)[k - 1])
-    return change_at(found, k, surplus, kind).moved(begin)
+    best = split_between(levels.values, levels.weights, levels.noise, begin, end)
+    best, k, kind = at_new_commit(best, cut - begin, new_commit[begin:end])
+    surplus = float(best.evidence[k - 1] - asked(end - begin, ASKED, EDGE)[k - 1])
+    return change_at(best, k, surplus, kind).moved(begin)
 
 
 def _is_back(levels: Levels, i: int, steps: Sequence[Change]) -> bool:
@@ -173,15 +173,15 @@ def _noisier(levels: Levels) -> list[Change]:
     scale = float(distances.std())
     if scale == 0:
         return []
-    found = split(distances, Noise(scale * scale, n, levels.noise.correlation), None)
+    best = split(distances, Noise(scale * scale, n, levels.noise.correlation), None)
     places = np.arange(1, n)
-    surplus = found.evidence - asked(n, ASKED, EDGE) - NOISIER
+    surplus = best.evidence - asked(n, ASKED, EDGE) - NOISIER
     surplus[np.minimum(places, n - places) < LONG_ENOUGH] = -inf
     k = int(surplus.argmax()) + 1
-    if surplus[k - 1] < 0 or found.size[k - 1] <= 0:
+    if surplus[k - 1] < 0 or best.size[k - 1] <= 0:
         return []
-    change = change_at(found, k, float(surplus[k - 1]), "noisier")
+    change = change_at(best, k, float(surplus[k - 1]), "noisier")
     quiet, noisy = distances[:k].mean(), distances[k:].mean()
     size = float(np.log(noisy / max(quiet, scale * 1e-6)))
-    error = float(found.error[k - 1] / noisy)
+    error = float(best.error[k - 1] / noisy)
     return [replace(change, size=size, low=size - NORMAL_95 * error, high=size + NORMAL_95 * error)]

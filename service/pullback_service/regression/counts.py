@@ -33,21 +33,21 @@ class CountWatcher:
         self.count, self.value = place + 1, value
         if before is None or value == before:
             return []
-        told = self.changes[-1] if self.changes else None
-        if told is not None and told.kind != "step" and place - self.changed > FORGOTTEN:
-            told = None
+        change = self.changes[-1] if self.changes else None
+        if change is not None and change.kind != "step" and place - self.changed > FORGOTTEN:
+            change = None
         self.changed = place
-        if told is not None and value in self.seen:
-            if told.kind == "step" and new_commit:
-                self.changes.append(replace(_step(place, value, before), kind="return", since=told.first))
+        if change is not None and value in self.seen:
+            if change.kind == "step" and new_commit:
+                self.changes.append(replace(_step(place, value, before), kind="return", since=change.first))
                 return self.changes[-1:]
-            if told.kind == "return":
+            if change.kind == "return":
                 del self.changes[-1]
             self.changes[-1] = replace(self.changes[-1], last=place, kind="unsteady")
             return []
-        if told is not None and told.kind == "unsteady" and not new_commit:
+        if change is not None and change.kind == "unsteady" and not new_commit:
             self.seen.append(value)
-            self.changes[-1] = replace(told, last=place)
+            self.changes[-1] = replace(change, last=place)
             return []
         self.seen = [before, value]
         self.changes.append(replace(_step(place, value, before), kind="step" if new_commit else "unsteady"))

@@ -15,7 +15,7 @@ import numpy as np
 from pullback_service.regression.changes import NORMAL_95, Change
 from pullback_service.regression.classification import changes_of
 from pullback_service.regression.counts import CountWatcher
-from pullback_service.regression.online_detection import FEWEST, Event, LevelWatcher, Mark
+from pullback_service.regression.online_detection import FEWEST, Event, LevelWatcher, WatcherState
 from pullback_service.regression.residuals import Noise, Values
 
 DETECTOR: Final = "levels"
@@ -53,16 +53,16 @@ def find_changes(
         counts = CountWatcher()
         for value, new in zip(series[taken].tolist(), new_commit, strict=True):
             counts.observe(value, new_commit=new)
-        found = counts.changes
+        changes = counts.changes
     elif len(taken) < FEWEST:
-        found = []
+        changes = []
     else:
         logs, inner = _logs(series, *ends)
-        found = changes_of(logs[taken], None if inner is None else inner[taken], floor, new_commit)
+        changes = changes_of(logs[taken], None if inner is None else inner[taken], floor, new_commit)
     if len(taken) == len(series):
-        return found
+        return changes
     gaps = [place - number for number, place in enumerate(np.flatnonzero(~np.isfinite(series)).tolist())]
-    return [_counted(change, gaps) for change in found]
+    return [_counted(change, gaps) for change in changes]
 
 
 class Watcher:
@@ -88,13 +88,13 @@ class Watcher:
             return []
         self._commit = commit
         if isinstance(self._watcher, CountWatcher):
-            found = self._watcher.observe(value, new_commit=new_commit)
+            result = self._watcher.observe(value, new_commit=new_commit)
         else:
             if value <= 0 and not self._are_logs:
                 self._take_as_logs(self._watcher)
             log, inner = _log(value, low, high, are_logs=self._are_logs)
-            found = self._watcher.observe(log, inner, new_commit=new_commit)
-        return [_counted(change, self._gaps) for change in found]
+            result = self._watcher.observe(log, inner, new_commit=new_commit)
+        return [_counted(change, self._gaps) for change in result]
 
     def rewound(self, count: int, observations: Sequence[Observation]) -> "Watcher | None":
         """The watcher as it was a little before it had taken `count` observations, to go on with others; None where it cannot go back.
@@ -155,7 +155,7 @@ class Watcher:
         if state["exact"]:
             watcher._watcher = CountWatcher(**series)
         else:
-            series["marks"] = [Mark(*mark) for mark in series.get("marks", ())]
+            series["marks"] = [WatcherState(*mark) for mark in series.get("marks", ())]
             for name, kind in (("prior", Noise), ("noise", Noise), ("event", Event)):
                 series[name] = None if series[name] is None else kind(**series[name])
             watcher._watcher = LevelWatcher(**series)
@@ -173,8 +173,12 @@ class Watcher:
 def _as_json(value: Any) -> Any:
     """A field of a watcher as JSON takes it, which has no infinite numbers: a count that was zero grew by one."""
     if isinstance(value, list):
-        return [_as_json(each) for each in value] if value and isinstance(value[0], Change | Mark) else value.copy()
-    if isinstance(value, Mark):
+        return (
+            [_as_json(each) for each in value]
+            if value and isinstance(value[0], Change | WatcherState)
+            else value.copy()
+        )
+    if isinstance(value, WatcherState):
         return [*value]
     if isinstance(value, Change):
         return asdict(value) | {name: repr(size) for name in SIZES if not isfinite(size := getattr(value, name))}

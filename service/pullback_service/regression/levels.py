@@ -106,7 +106,7 @@ def _candidates(values: Values, weights: Values | None, noise: Noise) -> list[in
     An interval that holds a cut already is left out, and with it a second one near its end: what lies between cuts is split again.
     """
     n = length = len(values)
-    found: list[tuple[float, int, int, int]] = []
+    results: list[tuple[float, int, int, int]] = []
     while length >= min(SHORTEST, n):
         starts = np.unique(np.append(np.arange(0, n - length + 1, max(length // 2, 1)), n - length))
         index = starts[:, None] + np.arange(length)
@@ -115,10 +115,10 @@ def _candidates(values: Values, weights: Values | None, noise: Noise) -> list[in
         for start, row in zip(starts.tolist(), surplus, strict=True):
             k = int(row.argmax())
             if row[k] > 0:
-                found.append((float(row[k]), start + k + 1, start, start + length))
+                results.append((float(row[k]), start + k + 1, start, start + length))
         length = int(length / 1.5)
     cuts: list[int] = []
-    for _, place, begin, end in sorted(found, reverse=True):
+    for _, place, begin, end in sorted(results, reverse=True):
         if not any(begin < cut < end for cut in cuts):
             cuts.append(place)
     parts = list(pairwise((0, *sorted(cuts), n)))

@@ -67,7 +67,7 @@ class Event:
     number: int
 
 
-class Mark(NamedTuple):
+class WatcherState(NamedTuple):
     """A watcher behind an observation, but for the observations that it held; in numbers that JSON takes as they are."""
 
     taken: int
@@ -103,7 +103,7 @@ class LevelWatcher:
     event: Event | None = None
     changes: list[Change] = field(default_factory=list)
     """All that was told, as it is understood now."""
-    marks: list[Mark] = field(default_factory=list)
+    marks: list[WatcherState] = field(default_factory=list)
 
     def observe(self, log: float, inner: float, *, new_commit: bool) -> list[Change]:
         """Take the next observation; the changes that it shows for the first time."""
@@ -113,27 +113,27 @@ class LevelWatcher:
             self.marks.append(self._mark())
         return told
 
-    def mark_within(self, count: int) -> Mark | None:
+    def mark_within(self, count: int) -> WatcherState | None:
         """The last mark within the first `count` observations; None where there is none."""
         return next((mark for mark in reversed(self.marks) if mark.taken <= count), None)
 
-    def missing_at(self, mark: Mark) -> slice:
+    def missing_at(self, mark: WatcherState) -> slice:
         """The observations that it held at a mark and no longer holds."""
         return slice(mark.taken - mark.held, min(self.count - len(self.logs), mark.taken))
 
-    def back_at(self, mark: Mark, logs: Sequence[float], inner: Sequence[float]) -> Self:
+    def back_at(self, mark: WatcherState, logs: Sequence[float], inner: Sequence[float]) -> Self:
         """The watcher as it was at a mark, with what is missing there, each of a commit of its own."""
         let_go = self.count - len(self.logs)
-        held = slice(max(mark.taken - mark.held - let_go, 0), max(mark.taken - let_go, 0))
+        span = slice(max(mark.taken - mark.held - let_go, 0), max(mark.taken - let_go, 0))
         changes = self.changes[: mark.told]
         if mark.newest is not None:
             changes[-1] = Change(**mark.newest | {"places": tuple(mark.newest["places"])})
         return replace(
             self,
             count=mark.taken,
-            logs=[*logs, *self.logs[held]],
-            inner=[*inner, *self.inner[held]],
-            new_commit=[*(True for _ in logs), *self.new_commit[held]],
+            logs=[*logs, *self.logs[span]],
+            inner=[*inner, *self.inner[span]],
+            new_commit=[*(True for _ in logs), *self.new_commit[span]],
             start=mark.start,
             prior=Noise(*mark.prior),
             noise=None if mark.noise is None else Noise(*mark.noise),
@@ -142,9 +142,9 @@ class LevelWatcher:
             marks=[each for each in self.marks if each.taken <= mark.taken],
         )
 
-    def _mark(self) -> Mark:
+    def _mark(self) -> WatcherState:
         event = self.event
-        return Mark(
+        return WatcherState(
             self.count,
             len(self.logs),
             self.start,
@@ -175,16 +175,16 @@ class LevelWatcher:
         values = clipped(x, CLIP * (max(noise.scale, rough_scale(x)) if young else noise.scale))
         weights = weights_of(own, noise.variance)
         alone = self.prior.learnt_from(values, x, weights, (0, len(x)), step)
-        found, k, surplus = _strongest(values, weights, noise, shortest=2)
+        best, k, surplus = _strongest(values, weights, noise, shortest=2)
         if surplus > -LOOKED_AT:
             two = self.prior.learnt_from(values, x, weights, (0, k, len(x)), step).between(alone)
-            found, k, surplus = _strongest(values, weights, two, shortest=max(two.shortest_run, 2))
+            best, k, surplus = _strongest(values, weights, two, shortest=max(two.shortest_run, 2))
         if surplus < 0:
             self.noise = alone
             return self._slope(x, values, alone)
         self.prior = self.prior.learnt_from(values, x, weights, (0, k, len(x)), step).remembered()
         self.noise = None
-        return self._change(found, k, surplus, self.prior)
+        return self._change(best, k, surplus, self.prior)
 
     @property
     def resolution(self) -> float:
@@ -206,11 +206,11 @@ class LevelWatcher:
         """The position among the kept observations of an index of the series."""
         return place - self.count + len(self.logs)
 
-    def _change(self, found: Split, k: int, surplus: float, noise: Noise) -> list[Change]:
+    def _change(self, best: Split, k: int, surplus: float, noise: Noise) -> list[Change]:
         before = self.start
-        found, k, kind = at_new_commit(found, k, self.new_commit[self._index(before) :])
+        best, k, kind = at_new_commit(best, k, self.new_commit[self._index(before) :])
         self.start = before + k
-        return self._told(change_at(found, k, surplus, kind).moved(before), self.start, before, noise)
+        return self._told(change_at(best, k, surplus, kind).moved(before), self.start, before, noise)
 
     def _slope(self, x: Values, values: Values, level: Noise) -> list[Change]:
         """The slope that the newest observations are on. Behind few observations it looks like noise whose neighbours correlate, in which no step stands out."""
@@ -241,18 +241,18 @@ class LevelWatcher:
         """The change to report: none where it continues the last event, a `return` where it ends it."""
         event, change = self.event, replace(change, told_at=self.count - 1)
         if event is not None and change.kind != "machine" and self._index(event.before) >= 0:
-            told = self.changes[event.number]
+            reported = self.changes[event.number]
             smooth = clipped(np.array(self.logs[self._index(event.before) :]), CLIP * noise.scale)
             cuts = [p - event.before for p in (*event.places, place)]
-            if told.size * change.size > 0:
+            if reported.size * change.size > 0:
                 ramp = ramp_instead(smooth, cuts, noise)
                 if ramp is not None:
                     event.places.append(place)
-                    self.changes[event.number] = replace(ramp.told().moved(event.before), told_at=told.told_at)
+                    self.changes[event.number] = replace(ramp.told().moved(event.before), told_at=reported.told_at)
                     return []
-            elif came_back(smooth[: cuts[0]], smooth[self.start - event.before :], told.size, noise):
+            elif came_back(smooth[: cuts[0]], smooth[self.start - event.before :], reported.size, noise):
                 self.event = None
-                self.changes.append(replace(change, kind="return", since=told.first))
+                self.changes.append(replace(change, kind="return", since=reported.first))
                 return self.changes[-1:]
         self.changes.append(change)
         self.event = Event([place], before, len(self.changes) - 1) if change.kind != "machine" else None
@@ -269,11 +269,11 @@ def _strongest(values: Values, weights: Values | None, noise: Noise, *, shortest
     """The split of a series, the place with the most evidence beyond what is asked, and that evidence."""
     n = len(values)
     places = np.arange(1, n)
-    found = split(values, noise, weights)
+    best = split(values, noise, weights)
     short = np.minimum(places, n - places) < shortest
-    surplus = np.where(short, -inf, found.evidence - asked(n, ASKED, EDGE))
+    surplus = np.where(short, -inf, best.evidence - asked(n, ASKED, EDGE))
     k = int(surplus.argmax())
-    return found, k + 1, float(surplus[k])
+    return best, k + 1, float(surplus[k])
 
 
 def resolution_of(noise: Noise, level: int, commits: int = 3) -> float:

@@ -86,9 +86,9 @@ class Noise:
         products = sum(float(r[1:] @ r[:-1]) for r in residuals)
         correlation = self.correlation
         if squares > 0 and count > 4:
-            found = products / squares
-            found += (1 + 3 * found) * len(levels) / count  # residuals of short levels correlate less than the noise
-            correlation = (self.correlated * self.correlation + count * found) / (self.correlated + count)
+            result = products / squares
+            result += (1 + 3 * result) * len(levels) / count  # residuals of short levels correlate less than the noise
+            correlation = (self.correlated * self.correlation + count * result) / (self.correlated + count)
         width = STRAYS * sqrt(variance)
         stray = sum(
             int((abs(raw[a:b] - level.mean()) > width).sum())

@@ -37,8 +37,8 @@ class SplitCase:
 
     def read(self) -> dict[str, Any]:
         """The entry."""
-        found: dict[str, Any] = orjson.loads(self.entry)
-        return found
+        content: dict[str, Any] = orjson.loads(self.entry)
+        return content
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,14 +152,14 @@ class _Brackets:
 
     def member(self, at: int, end: int, name: bytes) -> tuple[int, int] | None:
         """The brackets of the member of this name of an object; of several the last one, which counts."""
-        found = None
+        result = None
         for inner in self.inside(at, end):
             # What stands before a bracket that opens a value of an object is the name of that member; if nothing does,
             # it is no JSON.
             quote = int(np.searchsorted(self._quotes, self.place[inner[0]]))
             if quote and _is_name(self._document[self._quotes[quote - 2] : self._quotes[quote - 1] + 1], name):
-                found = inner
-        return found
+                result = inner
+        return result
 
 
 def _is_name(text: memoryview, name: bytes) -> bool:

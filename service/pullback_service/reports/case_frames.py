@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import orjson
 
+from pullback_service.reports.case_bytes import split
 from pullback_service.reports.codecs import packed, unpacked
-from pullback_service.reports.outlining import outline
-from pullback_service.reports.splitting import split
+from pullback_service.reports.report_outline import outline
 from pullback_service.series.case_identity import identity
 
 TAIL_BYTES: Final = 16_384
@@ -32,16 +32,16 @@ _BETWEEN: Final = b", \t\r\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class FrameIndex:
     """Parts of a stored file as (place, bytes): around the cases, and each case by its identity; `cases` names them all."""
 
     around: tuple[tuple[int, int], tuple[int, int]]
     entries: Mapping[bytes, tuple[int, int]]
     cases: Sequence[Mapping[str, Any]]
 
-    def parts(self, wanted: bytes) -> Sequence[tuple[int, int]]:
+    def parts(self, case_identity: bytes) -> Sequence[tuple[int, int]]:
         """The parts that tell of a case: around the cases, and its own; none where it is not among them."""
-        entry = self.entries.get(wanted)
+        entry = self.entries.get(case_identity)
         return () if entry is None else (*self.around, entry)
 
 
@@ -82,26 +82,26 @@ def packed_apart(file: bytes) -> bytes:
     return b"".join([*frames, behind, outlined, index, _END.pack(len(index), mark)])
 
 
-def index_of(tail: bytes | None) -> Index | None:
+def index_of(tail: bytes | None) -> FrameIndex | None:
     """The index at the end of a stored file; None where there is none, or it cannot be read: then all of the file is."""
-    told = _told(tail)
-    if told is None:
+    trailer = _told(tail)
+    if trailer is None:
         return None
     try:
-        first, rest = ((int(at), int(length)) for at, length in told["around"])
-        entries = {bytes.fromhex(name): (int(at), int(length)) for name, (at, length) in told["entries"].items()}
-        return Index((first, rest), entries, told["cases"])
+        first, rest = ((int(at), int(length)) for at, length in trailer["around"])
+        entries = {bytes.fromhex(name): (int(at), int(length)) for name, (at, length) in trailer["entries"].items()}
+        return FrameIndex((first, rest), entries, trailer["cases"])
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
 def outline_in(tail: bytes | None) -> Any:
     """The outline at the end of a stored file; None where there is none: then all of the file is read. ValueError for a damaged one."""
-    told = _told(tail)
-    if tail is None or told is None or not tail.endswith(OUTLINED):
+    trailer = _told(tail)
+    if tail is None or trailer is None or not tail.endswith(OUTLINED):
         return None
     end = len(tail) - _END.size - _index_bytes(tail)
-    return orjson.loads(unpacked(tail[end - told.get("outline", 0) : end]))
+    return orjson.loads(unpacked(tail[end - trailer.get("outline", 0) : end]))
 
 
 def _told(tail: bytes | None) -> dict[str, Any] | None:
@@ -109,10 +109,10 @@ def _told(tail: bytes | None) -> dict[str, Any] | None:
     if tail is None or not tail.endswith((_MARK, OUTLINED)) or not 0 < _index_bytes(tail) <= len(tail) - _END.size:
         return None
     try:
-        told = orjson.loads(tail[-_END.size - _index_bytes(tail) : -_END.size])
+        trailer = orjson.loads(tail[-_END.size - _index_bytes(tail) : -_END.size])
     except ValueError:
         return None
-    return told if isinstance(told, dict) else None
+    return trailer if isinstance(trailer, dict) else None
 
 
 def _index_bytes(tail: bytes) -> int:

@@ -13,7 +13,7 @@ from pullback_service.errors import MissingObject, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.models.commits import Commit
 from pullback_service.models.reports import WRONG_GRADIENT
-from pullback_service.reports.framing import TAIL_BYTES, Index, index_of
+from pullback_service.reports.case_frames import TAIL_BYTES, FrameIndex, index_of
 from pullback_service.series.queries import COMMIT_COLUMNS, CommitFacts
 from pullback_service.statements import Query, Rows
 
@@ -37,7 +37,7 @@ class CaseReport:
     report_id: UUID
     machine_id: MachineId
     machine: str
-    index: Index | None
+    index: FrameIndex | None
     commit: CommitFacts
 
 
@@ -203,13 +203,13 @@ async def place_of_case(
         "farthest": FARTHEST,
         "tail": TAIL_BYTES,
     }
-    found = {
+    results = {
         place: CaseReport(report_id, MachineId(machine_id), name, index_of(tail), CommitFacts._make(facts))
         for place, report_id, machine_id, name, tail, *facts in await statements.rows(session, _PLACE, values)
     }
-    if 0 not in found:
+    if 0 not in results:
         on, missing = "", MissingObject("case", case.label)
         if machine is not None:
             on, missing = f" on machine {machine!r}", MissingObject("machine", machine)
         raise NotFoundError(f"No upload measured {case.label!r} at {commit.sha[:9]}{on}.", missing=missing)
-    return CasePlace(case, found[0], found.get(1), found.get(2))
+    return CasePlace(case, results[0], results.get(1), results.get(2))

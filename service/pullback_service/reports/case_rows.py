@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, NoReturn
 
 from pullback_service.errors import FieldError, InvalidInputError
-from pullback_service.measured.code_identity import CodeIdentity
+from pullback_service.measured_code.code_identity import CodeIdentity
 from pullback_service.models.reports import WRONG_GRADIENT
 from pullback_service.reports.ratios import PairedRatio, UploadedMetric, stored_ratio, uploaded_value
 from pullback_service.reports.schemas import (
@@ -112,16 +112,16 @@ def _paired_by_metric(measured: MeasuredCaseDocument, path: str) -> dict[tuple[s
             refuse_part(f"{path}.variants[{position}].variant", f"{name} is in this case already")
     known = {(variant.variant, metric) for variant in measured.variants for metric in variant.metrics}
     failed = {variant.variant for variant in measured.variants if variant.error is not None}
-    found: dict[tuple[str, str], PairedDocument] = {}
+    results: dict[tuple[str, str], PairedDocument] = {}
     for position, paired in enumerate(measured.paired):
         key = (paired.variant, paired.metric)
         where = f"{path}.paired[{position}]"
         if key not in known and paired.variant not in failed:
             refuse_part(where, f"there is no {paired.metric} of a variant {paired.variant} in this case")
-        if key in found:
+        if key in results:
             refuse_part(where, f"{paired.metric} of {paired.variant} is paired already")
-        found[key] = paired
-    return found
+        results[key] = paired
+    return results
 
 
 def _points_of(
@@ -134,25 +134,25 @@ def _points_of(
     digests = variant.digests or _NO_DIGESTS
     measured = CodeIdentity(digests.workload or "", digests.subject or "")
     for name, metric in variant.metrics.items():
-        told = _told(name, metric)
+        uploaded = _told(name, metric)
         stated = paired.get((variant.variant, name))
-        if told.value is None or (stated is not None and stated.outcome == "failed"):
+        if uploaded.value is None or (stated is not None and stated.outcome == "failed"):
             continue  # a layer that could not be seen is no point; it is not zero
         base = {} if stated is None else sound.get(stated.baseline, {})
-        kept = None if stated is None else stored_ratio(_stated(stated), told, _count_in(base, told))
+        ratio = None if stated is None else stored_ratio(_stated(stated), uploaded, _count_in(base, uploaded))
         yield PointPart(
             series=SeriesPart(
-                case.identity, variant.variant, variant.kind, name, metric.unit, metric.direction, told.exact
+                case.identity, variant.variant, variant.kind, name, metric.unit, metric.direction, uploaded.exact
             ),
             path=f"{path}{name}",
-            value=told.value,
+            value=uploaded.value,
             process_values=metric.processes or None,
-            calls=None if metric.processes else _calls(told.value, metric.range),
+            calls=None if metric.processes else _calls(uploaded.value, metric.range),
             method=metric.method or metric.clock,
             program_hash=variant.program_hash or digests.code,
             measured=measured,
-            paired=kept and kept.paired,
-            doubt=kept and kept.doubt,
+            paired=ratio and ratio.paired,
+            doubt=ratio and ratio.doubt,
         )
 
 
@@ -164,9 +164,9 @@ def _told(name: str, metric: MetricDocument) -> UploadedMetric:
     return UploadedMetric(name, uploaded_value(metric.processes, metric.value), metric.kind, metric.direction)
 
 
-def _count_in(base: Mapping[str, MetricDocument], told: UploadedMetric) -> float | None:
+def _count_in(base: Mapping[str, MetricDocument], uploaded: UploadedMetric) -> float | None:
     """The count of the baseline; what is measured is compared by groups, and ignored."""
-    metric = base.get(told.name) if told.is_count else None
+    metric = base.get(uploaded.name) if uploaded.is_count else None
     return None if metric is None else uploaded_value(metric.processes, metric.value)
 
 

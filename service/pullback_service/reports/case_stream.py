@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, ValidationError
 from pullback_service.errors import InvalidInputError
 from pullback_service.fields import MOST_CASES
 from pullback_service.importers.memory_estimate import refuse_heavy
-from pullback_service.measured.code_identity import CodeIdentity
+from pullback_service.measured_code.code_identity import CodeIdentity
 from pullback_service.readings.reading_rows import ReadingEnding
 from pullback_service.reports.case_rows import ComparisonPart, FailurePart, part_of, refuse_part, take_apart
 from pullback_service.reports.point_rows import PointEnding, endings_of
@@ -94,17 +94,17 @@ class GatheredReport:
     digest: bytes
 
 
-class Complaint(NamedTuple):
+class InvalidValue(NamedTuple):
     """An invalid value: the error and its place. Not the value: none is held longer than its case."""
 
     place: tuple[int | str, ...]
     message: str
 
 
-class DoesNotHoldError(Exception):
+class InvalidReportError(Exception):
     """Everything that is wrong with the values of a report, in the order of the document."""
 
-    def __init__(self, errors: Sequence[Complaint]) -> None:
+    def __init__(self, errors: Sequence[InvalidValue]) -> None:
         super().__init__(errors)
         self.errors = errors
 
@@ -130,7 +130,7 @@ _LISTS: Mapping[str, type[BaseModel]] = {"cases": _Cases, "comparisons": _Compar
 def gather(raw: dict[str, Any], root: str, places: Sequence[str] | None = None) -> GatheredReport:
     """The report that `raw` is; `raw` has no cases and no comparisons afterwards.
 
-    Its cases may be unread: the bytes of each (`splitting.take_apart`), of which one that is no JSON raises orjson's error.
+    Its cases may be unread: the bytes of each (`case_bytes.take_apart`), of which one that is no JSON raises orjson's error.
     `root` is its JSON path; of a report made from another tool's file, `places` say where in that file each case was.
     What is nested too deeply is told where every value holds, and what contradicts itself where nothing else is wrong.
     """
@@ -148,7 +148,7 @@ def gather(raw: dict[str, Any], root: str, places: Sequence[str] | None = None) 
             for index, entry in enumerate(digest.passing(key, _drained(entries))):
                 take[key](index, entry)
     if head is None or gathering.errors:
-        raise DoesNotHoldError(gathering.errors)
+        raise InvalidReportError(gathering.errors)
     if digest.failed is not None:
         raise NestedTooDeeplyError from digest.failed
     if gathering.contradiction is not None:
@@ -163,7 +163,7 @@ class _Gathering:
         self._root = root
         self._places = places
         self.parts = Parts()
-        self.errors: list[Complaint] = []
+        self.errors: list[InvalidValue] = []
         self.contradiction: InvalidInputError | None = None
 
     def take_case(self, index: int, entry: object) -> None:
@@ -185,7 +185,7 @@ class _Gathering:
             return model.model_validate(value)
         except ValidationError as error:
             self.errors += [
-                Complaint((*at, *item["loc"]), message_of(item)) for item in error.errors(include_url=False)
+                InvalidValue((*at, *item["loc"]), message_of(item)) for item in error.errors(include_url=False)
             ]
             return None
 

@@ -12,7 +12,7 @@ from pullback_service.reports.schemas import ReportHead
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CommitAndMachine:
     """The machine that measured a report, and the commit it speaks of."""
 
     machine_id: MachineId
@@ -20,10 +20,10 @@ class Place:
 
 
 async def place(
-    session: AsyncSession, project_id: ProjectId, heads: Sequence[ReportHead], met: Sequence[MachineId | None]
-) -> list[Place]:
-    """The place of each report of a project. Machines that were `met` need no writing."""
-    machines = list(met)
+    session: AsyncSession, project_id: ProjectId, heads: Sequence[ReportHead], known: Sequence[MachineId | None]
+) -> list[CommitAndMachine]:
+    """The place of each report of a project. Machines that were `known` need no writing."""
+    machines = list(known)
     told = [
         MachineDescription(each.fingerprint, each.host, each.name, each.facts)
         for each in (head.machine for head in heads)
@@ -36,7 +36,7 @@ async def place(
             machines[at] = await ensure_machine(session, told[at])
     commits = await ensure_told(session, project_id, [CommitDescription.of(head.commit) for head in heads])
     return [
-        Place(machine_id, commits[head.commit.sha])
+        CommitAndMachine(machine_id, commits[head.commit.sha])
         for machine_id, head in zip(machines, heads, strict=True)
         if machine_id is not None
     ]

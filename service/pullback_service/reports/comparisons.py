@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pullback_service.comparisons.grounds import Grounds, SeriesStatements
+from pullback_service.comparisons.judgement_inputs import JudgementInputs, SeriesStatements
 from pullback_service.comparisons.judgements import Shape
 from pullback_service.comparisons.judging import UploadedComparison
 from pullback_service.comparisons.queries import SeriesComparison, judged_series
@@ -20,7 +20,7 @@ def compared_in(
     metric = metrics.get(name, UploadedMetric(name, None, None, None))
     key = 0, 0, document["variant"], name
     shape = Shape(document["variant"], None, name, None, metric.direction or "smaller", metric.exact)
-    stated = UploadedComparison(
+    uploaded = UploadedComparison(
         outcome=document["outcome"],
         ratio=ratio_in(document),
         claim=document.get("claim"),
@@ -29,5 +29,5 @@ def compared_in(
         quality=quality,
         dirty=dirty,
     )
-    grounds = Grounds({key: SeriesStatements([stated], 0, None, None, None, shape.direction, shape.exact)})
-    return judged_series(key, shape, None, None, None, _REFERENCE, _CANDIDATE, grounds)
+    inputs = JudgementInputs({key: SeriesStatements([uploaded], 0, None, None, None, shape.direction, shape.exact)})
+    return judged_series(key, shape, None, None, None, _REFERENCE, _CANDIDATE, inputs)

@@ -13,9 +13,9 @@ from pullback_service.importers.contents import Source
 from pullback_service.importers.json_paths import refuse
 from pullback_service.importers.results import ImportedFile, UploadOptions
 from pullback_service.importers.unpacking import SEND_THE_FILE, decompress, in_utf8, refuse_too_many_values
-from pullback_service.reports.assembling import Place, assemble
-from pullback_service.reports.case_stream import DoesNotHoldError, gather
-from pullback_service.reports.parsing import WRAPPER, ReadReport, find_unread, parse_json, read_parsed, read_unread
+from pullback_service.reports.case_stream import InvalidReportError, gather
+from pullback_service.reports.parsing import WRAPPER, ParsedReport, find_unread, parse_json, read_parsed, read_unread
+from pullback_service.reports.report_from_results import ResultOrigin, assemble
 from pullback_service.reports.schemas import FORMAT
 from pullback_service.reports.upload_query import UploadParameters, refuse_contradictions
 
@@ -33,24 +33,24 @@ def plain(body: bytes, *, limit: int) -> bytes:
     return content
 
 
-def read_upload(content: bytes, stated: UploadParameters, *, now: datetime) -> ReadReport:
+def read_upload(content: bytes, parameters: UploadParameters, *, now: datetime) -> ParsedReport:
     """The report that a file is, or is made into."""
-    unread = find_unread(content) if stated.format in {None, FORMAT} else None
+    unread = find_unread(content) if parameters.format in {None, FORMAT} else None
     if unread is not None:
-        return _confirmed(read_unread(unread, content), stated)
+        return _confirmed(read_unread(unread, content), parameters)
     source = Source.of(content)
-    if stated.format == FORMAT or (stated.format is None and _is_own(source)):
-        return _confirmed(read_parsed(_parsed(source)), stated)
-    asked = UploadOptions(stated.commit, _by_metric(stated.unit, "unit"), _directions(stated.direction))
-    importer, imported = registry.read(source, asked, stated.format)
-    place = _place(stated, imported, importer.title)
-    digest = hashlib.sha256(content + b"\0" + _canonical(stated, place)).digest()
+    if parameters.format == FORMAT or (parameters.format is None and _is_own(source)):
+        return _confirmed(read_parsed(_parsed(source)), parameters)
+    options = UploadOptions(parameters.commit, _by_metric(parameters.unit, "unit"), _directions(parameters.direction))
+    importer, imported = registry.read(source, options, parameters.format)
+    place = _place(parameters, imported, importer.title)
+    digest = hashlib.sha256(content + b"\0" + _canonical(parameters, place)).digest()
     assembled = assemble(imported, place, tool_format=importer.name, digest=digest, now=now)
     try:
         gathered = gather(dict(assembled.document), "$", assembled.places)
-    except DoesNotHoldError as error:
+    except InvalidReportError as error:
         raise _does_not_hold(error, assembled.places) from error
-    return ReadReport(
+    return ParsedReport(
         gathered.head,
         "$",
         digest,
@@ -61,10 +61,10 @@ def read_upload(content: bytes, stated: UploadParameters, *, now: datetime) -> R
     )
 
 
-def _confirmed(read: ReadReport, stated: UploadParameters) -> ReadReport:
+def _confirmed(read: ParsedReport, parameters: UploadParameters) -> ParsedReport:
     """One of our own reports, of which the query says nothing else."""
-    refuse_contradictions(stated, read.head)
-    _refuse_needless(stated)
+    refuse_contradictions(parameters, read.head)
+    _refuse_needless(parameters)
     return read
 
 
@@ -85,18 +85,18 @@ def _is_own(source: Source) -> bool:
     return not isinstance(content, dict) or "format" in content or isinstance(content.get(WRAPPER), dict)
 
 
-def _refuse_needless(stated: UploadParameters) -> None:
+def _refuse_needless(parameters: UploadParameters) -> None:
     for name in ("variant", "unit", "direction"):
-        if getattr(stated, name) is not None:
+        if getattr(parameters, name) is not None:
             refuse(f"query.{name}", f"is for files of other tools: a {FORMAT} says the {name} itself")
 
 
-def _place(stated: UploadParameters, imported: ImportedFile, title: str) -> Place:
+def _place(parameters: UploadParameters, imported: ImportedFile, title: str) -> ResultOrigin:
     commit, machine = imported.commit, imported.machine
-    sha = _agreed("commit", stated.commit, commit.sha)
-    named = stated.machine or _shown(machine.name)
+    sha = _agreed("commit", parameters.commit, commit.sha)
+    named = parameters.machine or _shown(machine.name)
     missing = {
-        "project": None if stated.project else "project=NAME",
+        "project": None if parameters.project else "project=NAME",
         "commit": None if sha else "commit=SHA, the full hash that was measured",
         "machine": None if named else _MACHINE_REMEDY,
     }
@@ -105,38 +105,38 @@ def _place(stated: UploadParameters, imported: ImportedFile, title: str) -> Plac
         for name, remedy in missing.items()
         if remedy is not None
     ]
-    if errors or stated.project is None or sha is None or named is None:
-        told = "; ".join(f"{error['path']} {error['message']}" for error in errors)
-        raise IncompleteRequestError(f"{told}.", errors=errors)
-    dirty = commit.dirty or stated.dirty
-    if dirty and not stated.allow_dirty:
+    if errors or parameters.project is None or sha is None or named is None:
+        complaints = "; ".join(f"{error['path']} {error['message']}" for error in errors)
+        raise IncompleteRequestError(f"{complaints}.", errors=errors)
+    dirty = commit.dirty or parameters.dirty
+    if dirty and not parameters.allow_dirty:
         path = "$" if commit.dirty else "query.dirty"
         refuse(
             path,
             "says that the tree had uncommitted changes: commit them and measure again, "
             "or add allow_dirty=true to keep the report outside of the history",
         )
-    return Place(
-        project=stated.project,
+    return ResultOrigin(
+        project=parameters.project,
         sha=sha,
-        branch=stated.branch or _shown(commit.branch),
+        branch=parameters.branch or _shown(commit.branch),
         machine=named,
-        authored_at=stated.authored_at or commit.authored_at,
+        authored_at=parameters.authored_at or commit.authored_at,
         dirty=dirty,
-        variant=stated.variant,
+        variant=parameters.variant,
     )
 
 
-def _agreed(name: str, stated: str | None, said: str | None) -> str | None:
-    said = said.lower() if said is not None else None
-    if said is not None and (len(said) not in {40, 64} or set(said) - set("0123456789abcdef")):
-        said = None
-    if stated is not None and said is not None and stated != said:
+def _agreed(name: str, in_query: str | None, in_file: str | None) -> str | None:
+    in_file = in_file.lower() if in_file is not None else None
+    if in_file is not None and (len(in_file) not in {40, 64} or set(in_file) - set("0123456789abcdef")):
+        in_file = None
+    if in_query is not None and in_file is not None and in_query != in_file:
         refuse(
             f"query.{name}",
-            f"is {stated}, but the file says {said}: leave {name}= out, or send the file of that {name}",
+            f"is {in_query}, but the file says {in_file}: leave {name}= out, or send the file of that {name}",
         )
-    return stated or said
+    return in_query or in_file
 
 
 def _shown(text: str | None) -> str | None:
@@ -145,30 +145,30 @@ def _shown(text: str | None) -> str | None:
     return plain if 0 < len(plain) <= 180 and plain.isprintable() else None
 
 
-def _by_metric(stated: str | None, name: str) -> Mapping[str | None, str]:
+def _by_metric(given: str | None, name: str) -> Mapping[str | None, str]:
     """`ns` for all metrics, `latency:ns,throughput:ops/s` for one each."""
-    found: dict[str | None, str] = {}
-    for part in (stated or "").split(",") if stated is not None else ():
+    results: dict[str | None, str] = {}
+    for part in (given or "").split(",") if given is not None else ():
         key, colon, value = part.rpartition(":")
         value = value.strip()
         if not value or (colon and not key.strip()) or len(value) > _LONGEST_UNIT:
             refuse(f"query.{name}", f"must be like {name}=ns or {name}=latency:ns,throughput:ops/s")
-        found[key.strip() if colon else None] = value
-    return found
+        results[key.strip() if colon else None] = value
+    return results
 
 
-def _directions(stated: str | None) -> Mapping[str | None, Literal["smaller", "bigger"]]:
-    found = _by_metric(stated, "direction")
-    for value in found.values():
+def _directions(given: str | None) -> Mapping[str | None, Literal["smaller", "bigger"]]:
+    result = _by_metric(given, "direction")
+    for value in result.values():
         if value not in {"smaller", "bigger"}:
             refuse(
                 "query.direction",
                 "must be smaller or bigger, or one of them for each metric: latency:smaller,throughput:bigger",
             )
-    return cast("Mapping[str | None, Literal['smaller', 'bigger']]", found)
+    return cast("Mapping[str | None, Literal['smaller', 'bigger']]", result)
 
 
-def _canonical(stated: UploadParameters, place: Place) -> bytes:
+def _canonical(parameters: UploadParameters, place: ResultOrigin) -> bytes:
     """Everything beside the file that changes what the report says."""
     return orjson.dumps(
         [
@@ -177,21 +177,21 @@ def _canonical(stated: UploadParameters, place: Place) -> bytes:
             place.branch,
             place.machine,
             place.dirty,
-            stated.variant,
-            stated.unit,
-            stated.direction,
+            parameters.variant,
+            parameters.unit,
+            parameters.direction,
         ]
     )
 
 
-def _does_not_hold(error: DoesNotHoldError, places: tuple[str, ...]) -> InvalidInputError:
+def _does_not_hold(error: InvalidReportError, places: tuple[str, ...]) -> InvalidInputError:
     """A value that the report cannot take, by its place in the file it came from."""
-    found = []
+    results = []
     for where, message in error.errors:
         path = (
             places[where[1]]
             if len(where) > 1 and where[0] == "cases" and isinstance(where[1], int)
             else ".".join(str(step) for step in where)
         )
-        found.append(FieldError(path=path, message=message))
-    return InvalidInputError(f"{found[0]['path']} is not valid: {found[0]['message'].rstrip('.')}.", errors=found)
+        results.append(FieldError(path=path, message=message))
+    return InvalidInputError(f"{results[0]['path']} is not valid: {results[0]['message'].rstrip('.')}.", errors=results)

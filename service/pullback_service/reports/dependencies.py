@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pullback_service.reports.intake import Intake
+from pullback_service.reports.upload_queue import UploadQueue
 from pullback_service.runtime import instance_of
 
-KnownIntake = Annotated[Intake, instance_of(Intake)]
+KnownIntake = Annotated[UploadQueue, instance_of(UploadQueue)]

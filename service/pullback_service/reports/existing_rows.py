@@ -48,7 +48,7 @@ async def meet(session: AsyncSession, project: str, uploads: Sequence[tuple[Repo
     Index: uq_project_name, uq_machine_fingerprint_host, pk_report, uq_report_project_id_idempotency_key.
     """
     machines = [head.machine for head, _ in uploads]
-    found = await statements.rows(
+    rows = await statements.rows(
         session,
         _MEET,
         {
@@ -63,9 +63,9 @@ async def meet(session: AsyncSession, project: str, uploads: Sequence[tuple[Repo
             "project": project,
         },
     )
-    if not found:
+    if not rows:
         return [ExistingRows(None, None, stored=True) for _ in uploads]  # their ids may be another project's
     return [
         ExistingRows(ProjectId(project_id), None if machine_id is None else MachineId(machine_id), stored=stored)
-        for project_id, machine_id, stored in found
+        for project_id, machine_id, stored in rows
     ]

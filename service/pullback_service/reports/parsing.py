@@ -17,9 +17,9 @@ from pullback_service.importers.json_paths import refuse
 from pullback_service.importers.memory_estimate import refuse_heavy
 from pullback_service.importers.unpacking import SEND_THE_FILE, refuse_too_many_values
 from pullback_service.problems import json_path
-from pullback_service.reports.case_stream import DoesNotHoldError, NestedTooDeeplyError, Parts, gather
+from pullback_service.reports.case_bytes import take_apart
+from pullback_service.reports.case_stream import InvalidReportError, NestedTooDeeplyError, Parts, gather
 from pullback_service.reports.schemas import FORMAT, VERSION, ReportHead
-from pullback_service.reports.splitting import take_apart
 
 WRAPPER = "pullback"
 LONG_BODY_BYTES = 256 * 1024
@@ -29,7 +29,7 @@ MOST_LOOKED_THROUGH_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class ReadReport:
+class ParsedReport:
     """A valid report: what it says of itself, the parts that are stored, and a digest by which it is known again.
 
     Made from another tool's file it has its `format`, our document as it was `made`, and `notes` on the file.
@@ -44,7 +44,7 @@ class ReadReport:
     made: bytes | None = None
 
 
-def read_report(body: bytes) -> ReadReport:
+def read_report(body: bytes) -> ParsedReport:
     """Parse and validate an upload."""
     refuse_too_many_values(body)
     unread = find_unread(body)
@@ -64,7 +64,7 @@ def find_unread(body: bytes) -> dict[str, Any] | None:
     return {**raw, "cases": cases} if is_read_to_its_end else None
 
 
-def read_unread(raw: dict[str, Any], body: bytes) -> ReadReport:
+def read_unread(raw: dict[str, Any], body: bytes) -> ParsedReport:
     """Parse and validate a report of which the cases are unread: each is parsed when its turn comes."""
     try:
         return read_parsed(raw)
@@ -73,7 +73,7 @@ def read_unread(raw: dict[str, Any], body: bytes) -> ReadReport:
         raise
 
 
-def read_parsed(content: Any) -> ReadReport:
+def read_parsed(content: Any) -> ParsedReport:
     """Validate a parsed upload, which is used up by that: a report is read case by case (`case_stream.py`)."""
     raw, root = unwrap(content)
     if raw.get("format") != FORMAT:
@@ -82,7 +82,7 @@ def read_parsed(content: Any) -> ReadReport:
         refuse(f"{root}.version", f"must be {VERSION}: this release reads no other version of {FORMAT}")
     try:
         gathered = gather(raw, root)
-    except DoesNotHoldError as error:
+    except InvalidReportError as error:
         errors = [
             FieldError(path=root + json_path(("body", *one.place))[1:], message=one.message) for one in error.errors
         ]
@@ -92,7 +92,7 @@ def read_parsed(content: Any) -> ReadReport:
         ) from error
     except NestedTooDeeplyError as error:
         refuse(root, "is nested too deeply", cause=error)
-    return ReadReport(gathered.head, root, gathered.digest, gathered.parts, notes=_doubts(gathered.parts))
+    return ParsedReport(gathered.head, root, gathered.digest, gathered.parts, notes=_doubts(gathered.parts))
 
 
 def _is_of_our_version(raw: dict[str, Any]) -> bool:

@@ -9,18 +9,18 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.commits.queries import ensure_commits
 from pullback_service.ids import CaseId, CommitId, ProjectId
-from pullback_service.measured.code_identity import CodeIdentity
-from pullback_service.measured.queries import ensure_measured
+from pullback_service.measured_code.code_identity import CodeIdentity
+from pullback_service.measured_code.queries import ensure_measured
 from pullback_service.models.reports import Comparison, Failure
-from pullback_service.readings.projecting import NewPoints, keep_readings
+from pullback_service.readings.projection import NewPoints, keep_readings
 from pullback_service.reports.case_rows import refuse_part
 from pullback_service.reports.case_stream import Parts, PointRow
-from pullback_service.reports.origins import Place
+from pullback_service.reports.commits_and_machines import CommitAndMachine
 from pullback_service.reports.point_rows import INSERT_POINTS, rows
 from pullback_service.reports.schemas import ReportHead
 from pullback_service.row_arrays import insert_rows
 from pullback_service.series.registration import KnownSeries, ensure_cases_and_series
-from pullback_service.steps.projecting import keep_steps
+from pullback_service.steps.projection import keep_steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class PlacedParts:
     """The parts of one stored report, and their place."""
 
     head: ReportHead
-    place: Place
+    place: CommitAndMachine
     parts: Parts
     harness: str
     """The release that measured it, where that is ours; empty for other tools' files, which name theirs as they like."""

@@ -8,10 +8,10 @@ from datetime import datetime
 from functools import partial
 
 from pullback_service.process_memory import LARGE_BODY_BYTES
+from pullback_service.reports.case_frames import packed_apart
 from pullback_service.reports.codecs import packed
-from pullback_service.reports.framing import packed_apart
-from pullback_service.reports.importing import plain, read_upload
-from pullback_service.reports.parsing import ReadReport, read_report
+from pullback_service.reports.conversion import plain, read_upload
+from pullback_service.reports.parsing import ParsedReport, read_report
 from pullback_service.reports.upload_query import UploadParameters
 
 
@@ -19,7 +19,7 @@ from pullback_service.reports.upload_query import UploadParameters
 class PreparedReport:
     """A report ready to be stored: everything that needs a processor and no database is done."""
 
-    read: ReadReport
+    read: ParsedReport
     body: bytes
     body_bytes: int
     document: bytes | None
@@ -30,12 +30,12 @@ def prepare(body: bytes) -> PreparedReport:
     return _prepared(body, read_report)
 
 
-def prepare_upload(body: bytes, stated: UploadParameters, *, limit: int, now: datetime) -> PreparedReport:
+def prepare_upload(body: bytes, parameters: UploadParameters, *, limit: int, now: datetime) -> PreparedReport:
     """The same for an upload of any format, compressed or not."""
-    return _prepared(plain(body, limit=limit), partial(read_upload, stated=stated, now=now))
+    return _prepared(plain(body, limit=limit), partial(read_upload, parameters=parameters, now=now))
 
 
-def _prepared(body: bytes, reader: Callable[[bytes], ReadReport]) -> PreparedReport:
+def _prepared(body: bytes, reader: Callable[[bytes], ParsedReport]) -> PreparedReport:
     with _compressed_meanwhile(body) as compressed:
         read = reader(body)
         document = None if read.made is None else packed(read.made)

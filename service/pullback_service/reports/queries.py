@@ -18,7 +18,7 @@ from pullback_service.models.machines import Machine
 from pullback_service.models.projects import Project
 from pullback_service.models.reports import Report
 from pullback_service.projects.queries import id_of
-from pullback_service.reports.framing import OUTLINE_TAIL_BYTES, OUTLINED
+from pullback_service.reports.case_frames import OUTLINE_TAIL_BYTES, OUTLINED
 from pullback_service.statements import Query, Rows
 
 _FILES = "SELECT id, body, document FROM report WHERE id = ANY (%(reports)s::uuid[])"
@@ -61,15 +61,15 @@ class StoredReport:
 
 async def report_by_id(session: AsyncSession, report_id: UUID, *, with_body: bool = False) -> StoredReport:
     """A report. Index: pk_report."""
-    found = await reports_by_id(session, [report_id])
-    if not found:
+    listed = await reports_by_id(session, [report_id])
+    if not listed:
         raise NotFoundError(
             f"There is no report {report_id}: GET /api/v1/reports lists them.",
             missing=MissingObject("report", str(report_id)),
         )
     if with_body:
-        await read_files(session, [found[report_id]])
-    return found[report_id]
+        await read_files(session, [listed[report_id]])
+    return listed[report_id]
 
 
 async def reports_by_id(session: AsyncSession, report_ids: Collection[UUID]) -> Mapping[UUID, StoredReport]:
@@ -84,10 +84,10 @@ async def read_files(session: AsyncSession, stored: Collection[StoredReport]) ->
     Index: pk_report.
     """
     ids = [each.report.id for each in stored]
-    found = {id_: files for id_, *files in await statements.rows(session, _FILES, {"reports": ids}, binary=True)}
+    rows = {id_: files for id_, *files in await statements.rows(session, _FILES, {"reports": ids}, binary=True)}
     for each in stored:
         # Of a report that was removed meanwhile there is no file any more.
-        body, document = found.get(each.report.id, (None, None))
+        body, document = rows.get(each.report.id, (None, None))
         set_committed_value(each.report, "body", body)
         set_committed_value(each.report, "document", document)
 
@@ -159,13 +159,13 @@ async def newest_of_machines(
     rows = await session.execute(
         _select().where(Report.id.in_(ids.where(Machine.id.in_(machine_ids)))).order_by(Report.received_at.desc())
     )
-    found: dict[MachineId, list[StoredReport]] = {}
+    results: dict[MachineId, list[StoredReport]] = {}
     for row in rows:
         stored = StoredReport(*row)
-        of_machine = found.setdefault(MachineId(stored.report.machine_id), [])
+        of_machine = results.setdefault(MachineId(stored.report.machine_id), [])
         if len(of_machine) < limit:
             of_machine.append(stored)
-    return found
+    return results
 
 
 def _select() -> Select[Report, str, str, str]:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
-from pullback_service.claims import (
+from pullback_service.ratio import NO_RATIO, Ratio
+from pullback_service.uploaded_claims import (
     BASELINE,
     COUNTED_IN_ONE_SESSION,
     EXACT_METRICS,
@@ -16,7 +17,6 @@ from pullback_service.claims import (
     doubt_of_measurement,
     outcome_of_counts,
 )
-from pullback_service.ratio import NO_RATIO, Ratio
 
 
 class PairedRatio(NamedTuple):
@@ -68,21 +68,21 @@ def uploaded_value(processes: Sequence[float] | None, value: float | None) -> fl
     return median(processes) if processes else value
 
 
-def stored_ratio(stated: PairedRatio, metric: UploadedMetric, value_of_baseline: float | None) -> StoredRatio:
+def stored_ratio(uploaded: PairedRatio, metric: UploadedMetric, value_of_baseline: float | None) -> StoredRatio:
     """The stored form of a stated ratio: of counts that of the counts themselves, of measurements what its interval supports."""
-    if stated.outcome == "failed":
-        return StoredRatio(PairedRatio(stated.baseline, NO_RATIO, "failed"))
+    if uploaded.outcome == "failed":
+        return StoredRatio(PairedRatio(uploaded.baseline, NO_RATIO, "failed"))
     if metric.least is not None:
-        return _of_counts(stated, metric.value, value_of_baseline, metric.least)
-    if stated.outcome == "ambiguous":
-        return StoredRatio(stated)
+        return _of_counts(uploaded, metric.value, value_of_baseline, metric.least)
+    if uploaded.outcome == "ambiguous":
+        return StoredRatio(uploaded)
     doubt = doubt_of_measurement(
-        stated.outcome,
-        stated.ratio,
+        uploaded.outcome,
+        uploaded.ratio,
         margin=WIDEST_MARGIN,  # a point does not say its own
         bigger_is_better=metric.direction == "bigger",
     )
-    return StoredRatio(stated if doubt is None else stated._replace(outcome="ambiguous"), doubt)
+    return StoredRatio(uploaded if doubt is None else uploaded._replace(outcome="ambiguous"), doubt)
 
 
 def stored_ratios(entry: Mapping[str, Any]) -> Mapping[tuple[str, str], StoredRatio]:
@@ -91,15 +91,15 @@ def stored_ratios(entry: Mapping[str, Any]) -> Mapping[tuple[str, str], StoredRa
     if not paired or entry.get("error") or (gradient and not gradient.get("ok")):
         return {}
     told = {(variant, metric.name): metric for variant, metric in uploaded_metrics(entry)}
-    found = {}
+    results = {}
     for one in paired:
         metric = told.get((one["variant"], one["metric"]))
         if metric is not None:
             base = told.get((one["baseline"], metric.name))
-            found[one["variant"], metric.name] = stored_ratio(
+            results[one["variant"], metric.name] = stored_ratio(
                 PairedRatio(one["baseline"], ratio_in(one), one["outcome"]), metric, base and base.value
             )
-    return found
+    return results
 
 
 def baseline_of(entry: Mapping[str, Any]) -> str:
@@ -122,12 +122,14 @@ def ratio_in(document: Mapping[str, Any]) -> Ratio:
     return Ratio(document.get("log_ratio"), document.get("low"), document.get("high"), document.get("n"))
 
 
-def _of_counts(stated: PairedRatio, value: float | None, value_of_baseline: float | None, least: float) -> StoredRatio:
+def _of_counts(
+    uploaded: PairedRatio, value: float | None, value_of_baseline: float | None, least: float
+) -> StoredRatio:
     if value is None or value_of_baseline is None:
-        return StoredRatio(None, f"There is no count of {stated.baseline} in this case.")
+        return StoredRatio(None, f"There is no count of {uploaded.baseline} in this case.")
     outcome, log_ratio = outcome_of_counts(value, value_of_baseline, least=least)
-    ratio = Ratio(log_ratio, log_ratio, log_ratio, stated.ratio.n)
-    counted = PairedRatio(stated.baseline, ratio, outcome)
-    if stated.outcome == "ambiguous":
+    ratio = Ratio(log_ratio, log_ratio, log_ratio, uploaded.ratio.n)
+    counted = PairedRatio(uploaded.baseline, ratio, outcome)
+    if uploaded.outcome == "ambiguous":
         return StoredRatio(counted._replace(outcome="ambiguous"))
-    return StoredRatio(counted, doubt_of_count(stated.outcome, log_ratio, least=least))
+    return StoredRatio(counted, doubt_of_count(uploaded.outcome, log_ratio, least=least))

@@ -6,11 +6,11 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
-from pullback_service.claims import kind_of_metric
 from pullback_service.models.commits import Commit
 from pullback_service.models.machines import Machine
 from pullback_service.models.reports import Comparison, Failure, Report
 from pullback_service.models.series import Case, Point, Series
+from pullback_service.uploaded_claims import kind_of_metric
 
 MOST_POINTS = 20_000
 

@@ -22,7 +22,7 @@ _NAMESPACE = UUID("6d1c5f0e-6e0b-5a57-9a3a-3f1f5a0c9d11")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ResultOrigin:
     """The place of results, after all statements about it were put together."""
 
     project: str
@@ -43,7 +43,7 @@ class AssembledReport:
 
 
 def assemble(
-    imported: ImportedFile, place: Place, *, tool_format: str, digest: bytes, now: datetime
+    imported: ImportedFile, place: ResultOrigin, *, tool_format: str, digest: bytes, now: datetime
 ) -> AssembledReport:
     """The report that says what the file says."""
     by_case: dict[bytes, dict[str, Any]] = {}

@@ -22,9 +22,9 @@ _OPENING, _CLOSING = b"[", b"]"
 
 def outline(document: bytes) -> Any:
     """A stored document with `slice_counts` where times had `slices`; JSONDecodeError where it is no JSON any more."""
-    counted, found = _counted(document)
+    counted, count = _counted(document)
     content = orjson.loads(counted)
-    if found == sum(COUNTS in time for time in _times(content)):
+    if count == sum(COUNTS in time for time in _times(content)):
         return content
     # Something else is called so as well, and is as it was uploaded.
     content = orjson.loads(document)
@@ -59,16 +59,16 @@ class _Lists(NamedTuple):
 def _counted(document: bytes) -> tuple[bytes, int]:
     """The document with counts instead of lists of lists, and how many of these there were."""
     pieces: list[bytes] = []
-    done = found = 0
+    done = count = 0
     at = document.find(_QUOTED)
     while at >= 0:
         lists = _lists(document, at + len(_QUOTED)) if document[at - 1 : at] != b"\\" else None
         if lists is not None:
             pieces += (document[done:at], b'"slice_counts":', orjson.dumps(lists.counts))
             done = lists.end
-            found += 1
+            count += 1
         at = document.find(_QUOTED, at + len(_QUOTED) if lists is None else done)
-    return b"".join((*pieces, document[done:])), found
+    return b"".join((*pieces, document[done:])), count
 
 
 def _lists(document: bytes, after_name: int) -> _Lists | None:
@@ -90,5 +90,5 @@ def _lists(document: bytes, after_name: int) -> _Lists | None:
 
 def _between(document: bytes, at: int) -> int:
     """The start of a list's next value, or the list's end."""
-    found = _BETWEEN.match(document, at)
-    return at if found is None else found.end()
+    match = _BETWEEN.match(document, at)
+    return at if match is None else match.end()

@@ -10,12 +10,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.ids import JobId, ProjectId
 from pullback_service.models.reports import Report
-from pullback_service.reports.origins import Place
-from pullback_service.reports.preparing import PreparedReport
+from pullback_service.reports.commits_and_machines import CommitAndMachine
+from pullback_service.reports.preparation import PreparedReport
 
 
 @dataclass(frozen=True, slots=True)
-class ForJob:
+class JobAttempt:
     """Whose result a report is, and whether it came too late to be the accepted one."""
 
     job_id: JobId
@@ -25,10 +25,10 @@ class ForJob:
 
 def row_of(
     project_id: ProjectId,
-    place: Place,
+    place: CommitAndMachine,
     prepared: PreparedReport,
     key: str,
-    for_job: ForJob | None = None,
+    for_job: JobAttempt | None = None,
     *,
     is_on_history: bool,
 ) -> Report:

@@ -24,9 +24,9 @@ from pullback_service.ids import ProjectId
 from pullback_service.models.projects import Project
 from pullback_service.models.reports import Report
 from pullback_service.models.series import Point
-from pullback_service.readings.projecting import compute_pooled_again
+from pullback_service.readings.projection import compute_pooled_again
 from pullback_service.readings.report_pooling import Spread, spread_of
-from pullback_service.steps.projecting import keep_steps
+from pullback_service.steps.projection import keep_steps
 
 REPORTS_AT_ONCE = 50
 POINTS_AT_ONCE = 1_000

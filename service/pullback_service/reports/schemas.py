@@ -31,7 +31,7 @@ from pullback_service.fields import (
     Time,
 )
 from pullback_service.name_characters import SentName
-from pullback_service.projects.naming import ProjectName
+from pullback_service.projects.project_names import ProjectName
 from pullback_service.quality import quality_of
 from pullback_service.ratio import Ratio
 from pullback_service.ratio_fields import RatioEntry

@@ -15,11 +15,11 @@ from pullback_service.models.reports import Report
 from pullback_service.projects.queries import ensure_project
 from pullback_service.reports.case_stream import Parts
 from pullback_service.reports.codecs import unpacked
+from pullback_service.reports.commits_and_machines import CommitAndMachine, place
 from pullback_service.reports.existing_rows import meet
-from pullback_service.reports.insertion import ForJob, insert_rows, row_of
-from pullback_service.reports.origins import Place, place
 from pullback_service.reports.part_storage import PlacedParts, keep_parts
-from pullback_service.reports.preparing import PreparedReport
+from pullback_service.reports.preparation import PreparedReport
+from pullback_service.reports.report_row import JobAttempt, insert_rows, row_of
 from pullback_service.reports.schemas import FORMAT, ReportHead
 from pullback_service.reports.stored_files import unpack
 
@@ -30,10 +30,10 @@ class Upload:
 
     prepared: PreparedReport
     key: str
-    for_job: ForJob | None = None
+    for_job: JobAttempt | None = None
 
     @classmethod
-    def of(cls, prepared: PreparedReport, idempotency_key: str | None, for_job: ForJob | None = None) -> Self:
+    def of(cls, prepared: PreparedReport, idempotency_key: str | None, for_job: JobAttempt | None = None) -> Self:
         """An upload; the key of those who send none is the id of the report."""
         return cls(prepared, idempotency_key or str(prepared.read.head.id), for_job)
 
@@ -80,22 +80,26 @@ async def keep_together(session: AsyncSession, uploads: Sequence[Upload]) -> lis
 
     Whatever is wrong with one of them is raised, and takes the others with it.
     """
-    met = await meet(session, uploads[0].head.project, [(upload.head, upload.key) for upload in uploads])
-    project_id = met[0].project_id or ProjectId((await ensure_project(session, uploads[0].head.project)).id)
-    kept: dict[str, StorageResult] = {}
-    for upload, there in zip(uploads, met, strict=True):
+    known_machines = await meet(session, uploads[0].head.project, [(upload.head, upload.key) for upload in uploads])
+    project_id = known_machines[0].project_id or ProjectId((await ensure_project(session, uploads[0].head.project)).id)
+    stored: dict[str, StorageResult] = {}
+    for upload, there in zip(uploads, known_machines, strict=True):
         if there.stored and (known := await find(session, project_id, upload.head.id, upload.key)) is not None:
-            kept[upload.key] = await _replay(session, known, upload)
-    new = [(upload, there.machine_id) for upload, there in zip(uploads, met, strict=True) if upload.key not in kept]
+            stored[upload.key] = await _replay(session, known, upload)
+    new = [
+        (upload, there.machine_id)
+        for upload, there in zip(uploads, known_machines, strict=True)
+        if upload.key not in stored
+    ]
     if new:
         places = await place(session, project_id, [upload.head for upload, _ in new], [machine for _, machine in new])
         placed = [(upload, its_place) for (upload, _), its_place in zip(new, places, strict=True)]
-        kept |= await _keep_new(session, project_id, placed)
-    return [kept[upload.key] for upload in uploads]
+        stored |= await _keep_new(session, project_id, placed)
+    return [stored[upload.key] for upload in uploads]
 
 
 async def _keep_new(
-    session: AsyncSession, project_id: ProjectId, placed: Sequence[tuple[Upload, Place]]
+    session: AsyncSession, project_id: ProjectId, placed: Sequence[tuple[Upload, CommitAndMachine]]
 ) -> dict[str, StorageResult]:
     """The new rows under each key."""
     reports: dict[str, Report] = {}
@@ -104,11 +108,11 @@ async def _keep_new(
             project_id, its_place, upload.prepared, upload.key, upload.for_job, is_on_history=upload.is_on_history
         )
     stored = await insert_rows(session, reports.values())
-    kept = {key: StorageResult(report, created=True) for key, report in reports.items() if report.id in stored}
+    results = {key: StorageResult(report, created=True) for key, report in reports.items() if report.id in stored}
     for upload, _ in placed:
-        if upload.key not in kept:  # somebody stored the same report between our looking and our writing
-            kept[upload.key] = await _stored_meanwhile(session, project_id, upload)
-    fresh = [(upload, its_place) for upload, its_place in placed if kept[upload.key].created]
+        if upload.key not in results:  # somebody stored the same report between our looking and our writing
+            results[upload.key] = await _stored_meanwhile(session, project_id, upload)
+    fresh = [(upload, its_place) for upload, its_place in placed if results[upload.key].created]
     if fresh:
         on_history = [
             PlacedParts(upload.head, its_place, upload.parts, upload.harness)
@@ -117,7 +121,7 @@ async def _keep_new(
         ]
         await keep_parts(session, project_id, on_history)
         await defer_follow_up(session, project_id, fresh[0][0].head.id)
-    return kept
+    return results
 
 
 async def _stored_meanwhile(session: AsyncSession, project_id: ProjectId, upload: Upload) -> StorageResult:
@@ -132,11 +136,11 @@ async def _stored_meanwhile(session: AsyncSession, project_id: ProjectId, upload
 async def try_out(session: AsyncSession, upload: Upload) -> StorageResult:
     """Store a report as `keep` does, with every check of the database, and take all of it back."""
     async with session.begin_nested() as attempt:
-        kept = await keep(session, upload)
-        if kept.report in session:
-            session.expunge(kept.report)
+        stored = await keep(session, upload)
+        if stored.report in session:
+            session.expunge(stored.report)
         await attempt.rollback()
-    return kept
+    return stored
 
 
 async def find(session: AsyncSession, project_id: ProjectId, report_id: UUID, key: str) -> Report | None:

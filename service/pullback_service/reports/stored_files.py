@@ -15,12 +15,12 @@ import orjson
 from pullback_service.errors import DamagedError, GoneError, MissingObject
 from pullback_service.logs import logger
 from pullback_service.models.reports import Report
+from pullback_service.reports.case_bytes import split, take_apart
+from pullback_service.reports.case_frames import FrameIndex, identity_of, outline_in, read_parts
 from pullback_service.reports.codecs import unpacked
-from pullback_service.reports.framing import Index, identity_of, outline_in, read_parts
-from pullback_service.reports.outlining import outline
+from pullback_service.reports.document_checks import check_case, check_document, check_entry, check_head
 from pullback_service.reports.parsing import unwrap
-from pullback_service.reports.splitting import split, take_apart
-from pullback_service.reports.structure import check_case, check_document, check_entry, check_head
+from pullback_service.reports.report_outline import outline
 
 LONG_FILE_BYTES: Final = 1024 * 1024
 LARGE_PACKED_BYTES: Final = 512 * 1024
@@ -100,10 +100,10 @@ class Entries(Sequence[dict[str, Any]]):
 
     def _read(self, entries: Sequence[memoryview]) -> list[dict[str, Any]]:
         with _reading(self._report_id):
-            found: list[dict[str, Any]] = outline(b'{"cases":[' + b",".join(entries) + b"]}")["cases"]
-            for entry in found:
+            results: list[dict[str, Any]] = outline(b'{"cases":[' + b",".join(entries) + b"]}")["cases"]
+            for entry in results:
                 check_entry(entry)
-        return found
+        return results
 
 
 def numbered_if_failed(entries: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -140,13 +140,13 @@ def _case_by_case(report: Report) -> tuple[bytes, dict[str, Any], Entries] | Non
     return file, apart[0], Entries(report.id, apart[1])
 
 
-def case_of(report: Report, wanted: bytes) -> tuple[dict[str, Any], dict[str, Any]] | None:
+def case_of(report: Report, identity: bytes) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """The entry of the case of this identity, and our document with nothing of its cases but what they are."""
-    found = _case_apart(report, wanted) if report.document is None else None
-    if found is not None:
-        return found
+    result = _case_apart(report, identity) if report.document is None else None
+    if result is not None:
+        return result
     document = document_of(report)
-    entry = next((entry for entry in document["cases"] if identity_of(entry["case"]) == wanted), None)
+    entry = next((entry for entry in document["cases"] if identity_of(entry["case"]) == identity), None)
     return None if entry is None else (document, entry)
 
 
@@ -161,19 +161,19 @@ def _document(report: Report, read: Callable[[bytes], Any]) -> dict[str, Any]:
 
 
 def case_of_parts(
-    report_id: UUID, index: Index, parts: Sequence[bytes], wanted: bytes
+    report_id: UUID, index: FrameIndex, parts: Sequence[bytes], identity: bytes
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The same from the parts of the stored file that tell of the case (`Index.parts`)."""
     with _reading(report_id):
         head, entry = read_parts(parts)
         check_head(head)
         check_entry(entry)
-        if identity_of(entry["case"]) != wanted:
+        if identity_of(entry["case"]) != identity:
             raise ValueError("the index names another case")
     return {**head, "cases": [{"case": case} for case in index.cases]}, entry
 
 
-def _case_apart(report: Report, wanted: bytes) -> tuple[dict[str, Any], dict[str, Any]] | None:
+def _case_apart(report: Report, identity: bytes) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """The same with no other entry read; None where our document is not the whole file, or the case is not found so."""
     body = body_of(report)
     with _reading(report.id):
@@ -183,10 +183,10 @@ def _case_apart(report: Report, wanted: bytes) -> tuple[dict[str, Any], dict[str
         check_head(parts.head)
         for each in parts.cases:
             check_case(each.case)
-        found = next((each for each in parts.cases if identity_of(each.case) == wanted), None)
-        if found is None:
+        result = next((each for each in parts.cases if identity_of(each.case) == identity), None)
+        if result is None:
             return None
-        entry = found.read()
+        entry = result.read()
         check_entry(entry)
     return {**parts.head, "cases": [{"case": each.case} for each in parts.cases]}, entry
 

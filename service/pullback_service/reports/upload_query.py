@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from pullback_service.errors import FieldError, InvalidInputError
 from pullback_service.fields import Name, Sha, Time
 from pullback_service.name_characters import SentName
-from pullback_service.projects.naming import ProjectName
-from pullback_service.reports.parsing import ReadReport
+from pullback_service.projects.project_names import ProjectName
+from pullback_service.reports.parsing import ParsedReport
 from pullback_service.reports.schemas import ReportHead
 
 LONGEST_MACHINE = 180  # its fingerprint is a little longer than its name
@@ -58,26 +58,26 @@ class UploadParameters(BaseModel):
     dry_run: bool = Field(default=False, description="Store nothing; return what would have been stored.")
 
 
-def refuse_contradictions(stated: UploadParameters, head: ReportHead, *, of: str = "query") -> None:
+def refuse_contradictions(parameters: UploadParameters, head: ReportHead, *, of: str = "query") -> None:
     """Raise where the query, or whatever else states it, and the report disagree."""
     machine = {head.machine.name, head.machine.fingerprint} | ({head.machine.host} if head.machine.host else set())
-    told: tuple[tuple[str, str | None, set[str]], ...] = (
-        ("project", stated.project, {head.project}),
-        ("commit", stated.commit, {head.commit.sha}),
-        ("branch", stated.branch, {head.commit.branch} if head.commit.branch else set()),
-        ("machine", stated.machine, machine),
+    both: tuple[tuple[str, str | None, set[str]], ...] = (
+        ("project", parameters.project, {head.project}),
+        ("commit", parameters.commit, {head.commit.sha}),
+        ("branch", parameters.branch, {head.commit.branch} if head.commit.branch else set()),
+        ("machine", parameters.machine, machine),
     )
     remedy = ": leave it out, or send the report it is for" if of == "query" else ""
     errors = [
         FieldError(path=f"{of}.{name}", message=f"is {value}, but the report says {' or '.join(sorted(said))}{remedy}")
-        for name, value, said in told
+        for name, value, said in both
         if value is not None and said and value not in said
     ]
     if errors:
         raise InvalidInputError(f"{errors[0]['path']} {errors[0]['message']}.", errors=errors)
 
 
-def refuse_dirty(read: ReadReport) -> None:
+def refuse_dirty(read: ParsedReport) -> None:
     """Raise where the measured tree had changes that are in no commit: the numbers are not those of the commit."""
     if read.head.commit.dirty:
         path = f"{read.root}.commit.dirty"

@@ -42,7 +42,7 @@ class _WaitingUpload:
     work: RequestWork | None
 
 
-class Intake:
+class UploadQueue:
     """The uploads of one process."""
 
     def __init__(self, database: Database) -> None:
@@ -94,7 +94,7 @@ class Intake:
     async def _settle(self, caller: Caller, together: Sequence[_WaitingUpload]) -> None:
         """Store uploads and tell those who wait for them; where one of them is refused, each is stored for itself."""
         try:
-            kept = await self._share(caller, together)
+            stored = await self._share(caller, together)
         except Exception as error:  # noqa: BLE001 - whoever waits is told whatever it is
             if len(together) > 1 and not isinstance(error, AWAY):
                 for waiting in together:
@@ -104,9 +104,9 @@ class Intake:
                 if not waiting.kept.done():
                     waiting.kept.set_exception(error)
         else:
-            for waiting, found in zip(together, kept, strict=True):
+            for waiting, result in zip(together, stored, strict=True):
                 if not waiting.kept.done():  # whoever waited may have been cut off
-                    waiting.kept.set_result(found)
+                    waiting.kept.set_result(result)
 
     async def _share(self, caller: Caller, together: Sequence[_WaitingUpload]) -> list[StorageResult]:
         """Store uploads, and divide the work among those who wait."""
@@ -140,11 +140,11 @@ async def _stored(database: Database, caller: Caller, uploads: Sequence[tuple[Up
     # Of a small upload planning its statements for its values is half of what Postgres does (docs/decisions/0158).
     is_small = uploads[0][0].prepared.body_bytes <= LARGEST_TOGETHER_BYTES
     async with database_of(database, caller).writing.begin(plan_once=is_small) as session:
-        kept = await keep_together(session, [upload for upload, _ in uploads])
-        lines = [line for (_, line), found in zip(uploads, kept, strict=True) if found.created]
+        stored = await keep_together(session, [upload for upload, _ in uploads])
+        lines = [line for (_, line), result in zip(uploads, stored, strict=True) if result.created]
         if lines:
             await write_lines(session, lines)
-    return kept
+    return stored
 
 
 def _those_to_store_together(waiting: Sequence[_WaitingUpload]) -> list[_WaitingUpload]:
@@ -152,14 +152,14 @@ def _those_to_store_together(waiting: Sequence[_WaitingUpload]) -> list[_Waiting
 
     What is stored together comes at one time, so of a machine they all tell the same (`machines/software.py`).
     """
-    ids, keys, found = set(), set(), []
+    ids, keys, together = set(), set(), []
     facts: dict[tuple[str, str | None], object] = {}
     for one in islice(waiting, MOST_TOGETHER):
         report_id, key, machine = one.upload.head.id, one.upload.key, one.upload.head.machine
         if report_id not in ids and key not in keys:
             if facts.setdefault((machine.fingerprint, machine.host), machine.facts) != machine.facts:
                 continue
-            found.append(one)
+            together.append(one)
         ids.add(report_id)
         keys.add(key)
-    return found
+    return together

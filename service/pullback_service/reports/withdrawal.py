@@ -11,9 +11,9 @@ from pullback_service.deferred_chores import defer_detection
 from pullback_service.ids import ProjectId
 from pullback_service.models.reports import Report
 from pullback_service.projects.queries import refresh_counts
-from pullback_service.readings.projecting import compute_again, lock_commits
+from pullback_service.readings.projection import compute_again, lock_commits
 from pullback_service.reports.queries import StoredReport, report_by_id
-from pullback_service.steps.projecting import keep_steps, pairs_stated_by
+from pullback_service.steps.projection import keep_steps, pairs_stated_by
 
 _MEASURED: Final[LiteralString] = "SELECT DISTINCT series_id, commit_id FROM point WHERE report_id = %(report)s"
 _REMOVALS: Final[tuple[LiteralString, ...]] = (

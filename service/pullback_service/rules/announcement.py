@@ -47,29 +47,29 @@ class Decision(NamedTuple):
 
 def decide(rules: Sequence[Rule], changes: Sequence[SizedChange]) -> Decision:
     """Decide what is told of some changes: those that are not too small, on the channels that their rules name together."""
-    held: dict[tuple[int, Key], AppliedRule] = {}
+    applied: dict[tuple[int, Key], AppliedRule] = {}
     channels: set[str] = set()
     to_all = not changes
     for change in changes:
         least = rule_for(rules, change.subject, "at_least")
         if change.is_of_budget:
-            _note(held, rule_for(rules, change.subject, "budget"), "budget")
+            _note(applied, rule_for(rules, change.subject, "budget"), "budget")
         elif least is not None and _is_small(change.log_ratio, least.at_least or 0.0):
-            _note(held, least, "at_least")
+            _note(applied, least, "at_least")
             continue
         tell = rule_for(rules, change.subject, "tell")
-        _note(held, tell, "tell")
+        _note(applied, tell, "tell")
         if tell is None or tell.tell is None:
             to_all = True
         else:
             channels |= set(tell.tell)
-    return Decision(None if to_all else channels, [held[place] for place in sorted(held)])
+    return Decision(None if to_all else channels, [applied[place] for place in sorted(applied)])
 
 
 def _is_small(log_ratio: float | None, at_least: float) -> bool:
     return log_ratio is not None and abs(expm1(log_ratio)) < at_least
 
 
-def _note(held: dict[tuple[int, Key], AppliedRule], rule: Rule | None, key: Key) -> None:
+def _note(applied: dict[tuple[int, Key], AppliedRule], rule: Rule | None, key: Key) -> None:
     if rule is not None:
-        held[rule.place, key] = AppliedRule(rule, key)
+        applied[rule.place, key] = AppliedRule(rule, key)

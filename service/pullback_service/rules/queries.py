@@ -67,7 +67,7 @@ class Series(NamedTuple):
     direction: str
 
 
-class EverySeries(NamedTuple):
+class AllSeries(NamedTuple):
     """All series of a project: there may be a hundred thousand, so they are read beside the event loop."""
 
     number: int
@@ -91,10 +91,10 @@ async def rules_of(session: AsyncSession, project_id: int) -> Sequence[Rule]:
     return [Rule._make(row) for row in await statements.rows(session, _RULES, {"project": project_id})]
 
 
-async def series_of(session: AsyncSession, project_id: int) -> EverySeries:
+async def series_of(session: AsyncSession, project_id: int) -> AllSeries:
     """All series of a project by their names. Index: ix_series_project_id."""
     ((number, written),) = await statements.rows(session, _SUBJECTS, {"project": project_id})
-    return EverySeries(number, written)
+    return AllSeries(number, written)
 
 
 def threads_for(rules: Sequence[Rule], series: int) -> BackgroundThreads:
@@ -103,7 +103,7 @@ def threads_for(rules: Sequence[Rule], series: int) -> BackgroundThreads:
 
 
 async def replace_rules(
-    session: AsyncSession, project: Project, said: RulesStatement, *, dry_run: bool
+    session: AsyncSession, project: Project, statement: RulesStatement, *, dry_run: bool
 ) -> RuleReplacement:
     """Put rules in the place of those that hold; refused whole where one of them means nothing.
 
@@ -112,28 +112,30 @@ async def replace_rules(
     Index: uq_rule_project_id_place, ix_series_project_id, uq_channel_project_id_name, uq_commit_project_id_sha, pk_branch_commit,
     ix_incident_project_id.
     """
-    if said.branch is not None and said.branch != await trunk_of(session, project.id):
+    if statement.branch is not None and statement.branch != await trunk_of(session, project.id):
         return RuleReplacement(await rules_of(session, project.id), is_changed=False)
-    wanted = [each.at(place) for place, each in enumerate(said.rules)]
-    await _refuse_what_means_nothing(session, project, wanted)
-    anchor = anchor_by(project, said)
-    await _refuse_anchor_elsewhere(session, project, said)
-    held = await rules_of(session, project.id)
-    if said.commit is not None and project.rules_sha not in {None, said.commit}:
-        values = {"project": project.id, "sent": said.commit, "held": project.rules_sha}
-        found = await statements.row(session, _IS_OLDER, values)
-        if found and found[0]:
-            return RuleReplacement(held, is_changed=False, is_older=True)
-    known = {rule.says(): rule for rule in held}
+    rules = [each.at(place) for place, each in enumerate(statement.rules)]
+    await _refuse_what_means_nothing(session, project, rules)
+    anchor = anchor_by(project, statement)
+    await _refuse_anchor_elsewhere(session, project, statement)
+    stored = await rules_of(session, project.id)
+    if statement.commit is not None and project.rules_sha not in {None, statement.commit}:
+        values = {"project": project.id, "sent": statement.commit, "held": project.rules_sha}
+        row = await statements.row(session, _IS_OLDER, values)
+        if row and row[0]:
+            return RuleReplacement(stored, is_changed=False, is_older=True)
+    known = {rule.says(): rule for rule in stored}
     new = [
-        known[rule.says()]._replace(place=rule.place) if rule.says() in known else rule._replace(commit_sha=said.commit)
-        for rule in wanted
+        known[rule.says()]._replace(place=rule.place)
+        if rule.says() in known
+        else rule._replace(commit_sha=statement.commit)
+        for rule in rules
     ]
-    is_changed = [rule.says() for rule in held] != [rule.says() for rule in new] or (
+    is_changed = [rule.says() for rule in stored] != [rule.says() for rule in new] or (
         project.file_trunk,
         (project.anchor, project.anchor_sha),
-    ) != (said.trunk, anchor)
-    if dry_run or (not is_changed and said.commit in {None, project.rules_sha}):
+    ) != (statement.trunk, anchor)
+    if dry_run or (not is_changed and statement.commit in {None, project.rules_sha}):
         return RuleReplacement(new, is_changed=is_changed)
     if is_changed:
         await session.execute(delete(StoredRule).where(StoredRule.project_id == project.id))
@@ -142,51 +144,51 @@ async def replace_rules(
             if rule.held_since is None:
                 del values["held_since"]
             await session.execute(insert(StoredRule).values(**values))
-        if await _is_another_look_due(session, project.id, held, new):
+        if await _is_another_look_due(session, project.id, stored, new):
             await statements.run(session, _LOOK_AGAIN, {"project": project.id})
         await statements.run(session, _DECIDE_AGAIN, {"project": project.id})
         await defer_detection(session, ProjectId(project.id))
-    project.file_trunk = said.trunk
+    project.file_trunk = statement.trunk
     project.anchor, project.anchor_sha = anchor
-    project.rules_sha = said.commit
+    project.rules_sha = statement.commit
     await session.flush()
     return RuleReplacement(await rules_of(session, project.id), is_changed=is_changed)
 
 
 async def _is_another_look_due(
-    session: AsyncSession, project_id: int, held: Sequence[Rule], new: Sequence[Rule]
+    session: AsyncSession, project_id: int, stored: Sequence[Rule], new: Sequence[Rule]
 ) -> bool:
     """True if some series is watched again, or has another budget."""
-    if not any(rule.budget is not None or rule.watch is not None for rule in (*held, *new)):
+    if not any(rule.budget is not None or rule.watch is not None for rule in (*stored, *new)):
         return False
     series = await series_of(session, project_id)
-    return await threads_for([*held, *new], series.number)(_sets_otherwise, held, new, series)
+    return await threads_for([*stored, *new], series.number)(_sets_otherwise, stored, new, series)
 
 
-def _sets_otherwise(held: Sequence[Rule], new: Sequence[Rule], series: EverySeries) -> bool:
+def _sets_otherwise(stored: Sequence[Rule], new: Sequence[Rule], series: AllSeries) -> bool:
     def sets(rules: Sequence[Rule], subject: Subject) -> tuple[object, ...]:
         budget, watch = rule_for(rules, subject, "budget"), rule_for(rules, subject, "watch")
         return budget and budget.budget, watch is None or watch.watch
 
-    return any(sets(held, each.subject) != sets(new, each.subject) for each in series.read())
+    return any(sets(stored, each.subject) != sets(new, each.subject) for each in series.read())
 
 
-def anchor_by(project: Project, said: RulesStatement) -> tuple[str | None, str | None]:
+def anchor_by(project: Project, statement: RulesStatement) -> tuple[str | None, str | None]:
     """The anchor of a file, with its commit, which a clone without the tag does not tell."""
-    is_known = said.anchor_sha is None and said.anchor is not None and said.anchor == project.anchor
-    return said.anchor, project.anchor_sha if is_known else said.anchor_sha
+    is_known = statement.anchor_sha is None and statement.anchor is not None and statement.anchor == project.anchor
+    return statement.anchor, project.anchor_sha if is_known else statement.anchor_sha
 
 
-async def _refuse_anchor_elsewhere(session: AsyncSession, project: Project, said: RulesStatement) -> None:
+async def _refuse_anchor_elsewhere(session: AsyncSession, project: Project, statement: RulesStatement) -> None:
     """Refuse an anchor that is no commit of the trunk, as far as the service knows that."""
-    if said.anchor_sha is None:
+    if statement.anchor_sha is None:
         return
-    trunk = project.trunk or said.trunk or await trunk_of(session, project.id)
-    values = {"project": project.id, "sha": said.anchor_sha, "trunk": trunk}
-    found = await statements.row(session, _IS_ON, values)
-    if not (found and found[0]):
+    trunk = project.trunk or statement.trunk or await trunk_of(session, project.id)
+    values = {"project": project.id, "sha": statement.anchor_sha, "trunk": trunk}
+    row = await statements.row(session, _IS_ON, values)
+    if not (row and row[0]):
         message = (
-            f"{said.anchor} ({said.anchor_sha[:10]}) is not a known commit of {trunk}: send its history with "
+            f"{statement.anchor} ({statement.anchor_sha[:10]}) is not a known commit of {trunk}: send its history with "
             "`pullback log`, or name a tag along the first parents of that branch."
         )
         raise InvalidInputError(
@@ -209,7 +211,7 @@ async def _refuse_what_means_nothing(session: AsyncSession, project: Project, ru
         )
 
 
-def _errors_of(rules: Sequence[Rule], every: EverySeries, channels: Collection[str]) -> list[FieldError]:
+def _errors_of(rules: Sequence[Rule], every: AllSeries, channels: Collection[str]) -> list[FieldError]:
     wrong: list[FieldError] = []
     series = every.read()
     for rule in rules:

@@ -103,8 +103,8 @@ class RuleSummary(BaseModel):
     @classmethod
     def of(cls, rule: Rule) -> Self:
         """A rule."""
-        said = {key: getattr(rule, key) for key in (*GLOBS, *KEYS)}
-        return cls(number=rule.place + 1, since=rule.held_since, commit=rule.commit_sha, **said)
+        values = {key: getattr(rule, key) for key in (*GLOBS, *KEYS)}
+        return cls(number=rule.place + 1, since=rule.held_since, commit=rule.commit_sha, **values)
 
 
 class ForeseenIncident(BaseModel):

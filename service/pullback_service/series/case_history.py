@@ -17,8 +17,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.commits.predecessors import followed_in, places_followed
 from pullback_service.ids import MachineId, ProjectId
-from pullback_service.measured.code_identity import CodeIdentity
-from pullback_service.measured.queries import measured_by_id
+from pullback_service.measured_code.code_identity import CodeIdentity
+from pullback_service.measured_code.queries import measured_by_id
 from pullback_service.readings.queries import newest_marks, newest_readings, readings_of_pairs
 from pullback_service.readings.reading import Mark, Place, Reading
 from pullback_service.series.overview_data import KnownCase
@@ -123,10 +123,10 @@ def series_of_workload(
 
 
 def _by_case(rows: Rows) -> Mapping[tuple[int, int], Sequence[CaseSeries]]:
-    found: dict[tuple[int, int], list[CaseSeries]] = defaultdict(list)
+    results: dict[tuple[int, int], list[CaseSeries]] = defaultdict(list)
     for row in rows:
-        found[row[0], row[1]].append(CaseSeries(*row))
-    return found
+        results[row[0], row[1]].append(CaseSeries(*row))
+    return results
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +144,8 @@ def newest_of_case(
 ) -> Callable[[], NewestReadings]:
     """The newest `last` commits of a case: of some series, and what failed. Index: ix_reading_series_history, ix_failure_case_history."""
     last = min(last, MOST_COMMITS)
-    asked = {"case": case_id, "machine": machine_id, "most": min(last, MOST_FAILURES)}
-    failures = ask(Query(_FAILURES, asked, failed_cases, width=FAILURE_WIDTH))
+    values = {"case": case_id, "machine": machine_id, "most": min(last, MOST_FAILURES)}
+    failures = ask(Query(_FAILURES, values, failed_cases, width=FAILURE_WIDTH))
     # So few commits are all drawn; of more, only the readings that are drawn are read in full.
     whole = ask(newest_readings(drawn, last=last)) if last <= MOST_MARKS else None
     marks = ask(newest_marks(drawn, last=last)) if last > MOST_MARKS else None

@@ -69,13 +69,13 @@ def _drawn(
 ) -> Sequence[DrawnPoint]:
     """A series that was sent, newest commit first, as it is drawn."""
     rows, said = np.frombuffer(marks, _SENT)[::-1], outcomes.split(",")[::-1]
-    kept = thin_marks(rows["value"].tolist(), numbers_sent(rows["log_ratio"]), at_most)
-    drawn = rows[kept]
+    places = thin_marks(rows["value"].tolist(), numbers_sent(rows["log_ratio"]), at_most)
+    drawn = rows[places]
     ids, values = drawn["commit"].tolist(), drawn["value"].tolist()
     ratios = map(Ratio, *(numbers_sent(drawn[name]) for name in ("log_ratio", "low", "high")))
     return [
         (Mark(series_id, ordered_at, id_, value, ratio, said[place] or None), sha)
         for place, id_, value, ratio, (sha, ordered_at) in zip(
-            kept, ids, values, ratios, map(commits.__getitem__, ids), strict=True
+            places, ids, values, ratios, map(commits.__getitem__, ids), strict=True
         )
     ]

@@ -88,16 +88,16 @@ async def conditions(
 
     The columns are others where a statement is about what may have no series yet. Index: uq_project_name.
     """
-    found = dict(_conditions(choice, variant, metric))
+    result = dict(_conditions(choice, variant, metric))
     if choice.project is not None:
         # By its id: with the name joined, a statement that finds little walks the series of all projects.
         project = await project_by_name(session, choice.project)
-        found["project"] = project_id == project.id
+        result["project"] = project_id == project.id
         if choice.branch is not None:
-            found["branch"] = await _on_branch(session, ProjectId(project.id), choice.branch)
+            result["branch"] = await _on_branch(session, ProjectId(project.id), choice.branch)
     elif choice.branch is not None:
         refuse("branch", "A branch belongs to a project: give `project` too.")
-    return found
+    return result
 
 
 def _conditions(choice: SeriesChoice, variant: Column, metric: Column) -> Iterator[tuple[str, ColumnElement[bool]]]:
@@ -117,9 +117,9 @@ def _conditions(choice: SeriesChoice, variant: Column, metric: Column) -> Iterat
     for name, values in choice.params.items():
         alternatives = [form for value in values for form in _forms(value)]
         yield f"{PARAM}{name}", or_(*(Case.params.contains({name: form}) for form in alternatives))
-    told = says(choice.text, (Case.label, variant, metric, Machine.name))
-    if told is not None:
-        yield "text", told
+    condition = says(choice.text, (Case.label, variant, metric, Machine.name))
+    if condition is not None:
+        yield "text", condition
 
 
 def says(text: str | None, searched: Iterable[Column]) -> ColumnElement[bool] | None:

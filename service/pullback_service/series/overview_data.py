@@ -175,9 +175,9 @@ def cases_of(project_id: ProjectId, machine_id: MachineId, choice: CaseChoice) -
         where.append(Case.device == choice.device)
     if choice.suite is not None:
         where.append(_in_suite(project_id, machine_id, choice.suite))
-    told = says(choice.text, (Case.label,))
-    if told is not None:
-        where.append(told)
+    condition = says(choice.text, (Case.label,))
+    if condition is not None:
+        where.append(condition)
     statement, values = statements.text_of(
         select(Case.id, Case.workload, Case.label).where(*where).order_by(Case.workload, Case.id).limit(MOST_CASES)
     )
@@ -236,11 +236,11 @@ def lines_at(series_ids: Collection[int], commit_ids: Collection[int]) -> Query[
 
 
 def _lines(rows: Rows) -> Sequence[LineReading]:
-    found = []
+    results = []
     for row in rows:
         id_, workload, label, variant, *metric = row[WIDTH:]
-        found.append(LineReading(KnownCase(id_, workload, label), variant, KnownMetric(*metric), Reading.of(row)))
-    return found
+        results.append(LineReading(KnownCase(id_, workload, label), variant, KnownMetric(*metric), Reading.of(row)))
+    return results
 
 
 _FAILURES_AT: LiteralString = f"""

@@ -33,15 +33,15 @@ async def points_of_series(
     There may be fewer, even none, with more to come: not many more series than points are looked into, so that a page ends
     soon where hardly any has points in the window. Index: as `list_series`, then as `points_in` and `first_points`.
     """
-    found: list[tuple[StoredSeries, PooledPoint]] = []
+    results: list[tuple[StoredSeries, PooledPoint]] = []
     series = series or FEWEST_SERIES
     while True:
         some, at = await _points_of_some(
-            session, choice, window, at=at, series=series, limit=limit - len(found), raw=raw
+            session, choice, window, at=at, series=series, limit=limit - len(results), raw=raw
         )
-        found += some
-        if at is None or len(found) == limit or series >= limit:
-            return found, at, series
+        results += some
+        if at is None or len(results) == limit or series >= limit:
+            return results, at, series
         series = min(4 * series, limit)
 
 

@@ -130,14 +130,14 @@ async def latest_matrix(
     on a branch with uq_branch_commit_branch_id_commit_id; ix_failure_case_history.
     """
     of = _MatrixFilter(machines is not None, workloads is not None, metric is not None, branch_id is not None)
-    asked = {
+    parameters = {
         "project": project_id,
         "machines": machines,
         "workloads": workloads,
         "metric": metric,
         "branch": branch_id,
     }
-    values = {name: value for name, value in asked.items() if value is not None}
+    values = {name: value for name, value in parameters.items() if value is not None}
     rows = (await (await session.connection()).execute(_matrix_readings(of), values)).all()
     return Matrix(
         cells=await _cells_of(session, [tuple(row) for row in rows[:MOST_MATRIX_POINTS]]),
@@ -413,7 +413,7 @@ def commit_facts(commit: Commit) -> CommitFacts:
 
 async def series_by_id(session: AsyncSession, series_id: SeriesId) -> Series:
     """A series. Index: pk_series."""
-    found = await session.get(Series, series_id)
-    if found is None:
+    row = await session.get(Series, series_id)
+    if row is None:
         raise NotFoundError(f"There is no series {series_id}: GET /api/v1/series lists them.")
-    return found
+    return row

@@ -66,25 +66,25 @@ ChosenSeries = Annotated[SeriesChoice, Depends(_chosen)]
 
 
 def _params(request: Request, pairs: Sequence[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    results: dict[str, list[str]] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not (name and equals):
             refuse("param", f"{pair!r} is not a parameter: write name=value, as in param=n=1000.")
-        found.setdefault(name, []).append(value)
+        results.setdefault(name, []).append(value)
     for key, value in request.query_params.multi_items():
         if key.startswith(PARAM):
             try:
-                found.setdefault(_NAME.validate_python(key.removeprefix(PARAM)), []).append(value)
+                results.setdefault(_NAME.validate_python(key.removeprefix(PARAM)), []).append(value)
             except ValidationError:
                 refuse("param", f"{key[:50]!r} names no parameter: write param.name=value, as in param.n=1000.")
-    if len(found) > MOST_PARAMS or any(len(values) > MOST_ALTERNATIVES for values in found.values()):
+    if len(results) > MOST_PARAMS or any(len(values) > MOST_ALTERNATIVES for values in results.values()):
         refuse("param", f"Give at most {MOST_PARAMS} parameters, with at most {MOST_ALTERNATIVES} values each.")
-    for values in found.values():
+    for values in results.values():
         for value in values:
             if len(value) > LONGEST_VALUE or "\x00" in value:
                 refuse("param", f"Give at most {LONGEST_VALUE} characters for a value of a parameter, and no NUL.")
-    return found
+    return results
 
 
 def choice_of(project: str, query: Mapping[str, Sequence[str]]) -> SeriesChoice:

@@ -86,7 +86,7 @@ async def _find(
     measured: dict[tuple[bytes, MachineId | None], None] = {(case, machine): None for machine, case, _, _ in series}
     unmeasured = set(cases) - {case for case, _ in measured}
     pairs = [*measured, *((case, None) for case in unmeasured)]
-    found = await statements.rows(
+    rows = await statements.rows(
         session,
         _CASES_AND_SERIES,
         {
@@ -97,7 +97,7 @@ async def _find(
     )
     case_ids: dict[bytes, CaseId] = {}
     known: dict[SeriesKey, KnownSeries] = {}
-    for identity, case_id, machine_id, variant, metric, series_id, unit, direction, exact in found:
+    for identity, case_id, machine_id, variant, metric, series_id, unit, direction, exact in rows:
         case_ids[identity] = CaseId(case_id)
         if series_id is not None:
             known[machine_id, identity, variant, metric] = KnownSeries(SeriesId(series_id), unit, direction, exact)
@@ -150,9 +150,9 @@ async def _make_series(
             "exact": statements.array_of(int(part.exact) for part in parts),
         },
     )
-    found: dict[SeriesKey, KnownSeries] = {}
+    results: dict[SeriesKey, KnownSeries] = {}
     for case_id, variant, metric, machine_id, series_id in made:
         key = keys[case_id, variant, metric, machine_id]
         part = missing[key]
-        found[key] = KnownSeries(SeriesId(series_id), part.unit, part.direction, part.exact)
-    return found
+        results[key] = KnownSeries(SeriesId(series_id), part.unit, part.direction, part.exact)
+    return results

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pullback_service.measured.schemas import MeasuredSummary, plain_measured
+from pullback_service.measured_code.schemas import MeasuredSummary, plain_measured
 from pullback_service.paging import Page
 from pullback_service.ratio_fields import RatioFields, of_ratio
 from pullback_service.readings.report_pooling import Spread

@@ -164,14 +164,14 @@ async def facets(session: AsyncSession, choice: SeriesChoice) -> Facets:
         count_of_parameter=f"CASE key {own} ELSE without_0 END" if own else "without_0",
         PARAM=PARAM,
     )
-    asked = {**values, **named, "most": MOST_FACET_VALUES}
-    found: dict[str, list[tuple[str, int]]] = {name: [] for name in DIMENSIONS}
+    parameters = {**values, **named, "most": MOST_FACET_VALUES}
+    results: dict[str, list[tuple[str, int]]] = {name: [] for name in DIMENSIONS}
     sizes: dict[str, int] = {}
     series = 0
-    for dimension, value, count, values_in_all in await rows(session, statement, asked):
+    for dimension, value, count, values_in_all in await rows(session, statement, parameters):
         if not dimension:
             series = count
             continue
-        found.setdefault(dimension, []).append((value, count))
+        results.setdefault(dimension, []).append((value, count))
         sizes[dimension] = values_in_all
-    return Facets(series, [Facet(name, listed, sizes.get(name, 0)) for name, listed in found.items()])
+    return Facets(series, [Facet(name, listed, sizes.get(name, 0)) for name, listed in results.items()])

@@ -27,24 +27,24 @@ def thin(traces: Sequence[Sequence[float | None]], at_most: int, *, keep: Collec
     count = len(traces[0])
     if any(len(trace) != count for trace in traces):
         raise ValueError("Traces of different lengths have no common points.")
-    kept = {place for place in keep if 0 <= place < count}
+    places = {place for place in keep if 0 <= place < count}
     of_bucket = 2 + 2 * len(traces)
-    if at_most < FEWEST_MARKS or len(kept) > at_most // 2 or of_bucket > at_most // 2:
+    if at_most < FEWEST_MARKS or len(places) > at_most // 2 or of_bucket > at_most // 2:
         raise ValueError(
-            f"{at_most} marks are too few for {len(kept)} that must be kept: allow {max(FEWEST_MARKS, 2 * len(kept))} or more."
+            f"{at_most} marks are too few for {len(places)} that must be kept: allow {max(FEWEST_MARKS, 2 * len(places))} or more."
         )
     if count <= at_most:
         return list(range(count))
-    buckets = (at_most - len(kept)) // of_bucket
+    buckets = (at_most - len(places)) // of_bucket
     bounds = [bucket * count // buckets for bucket in range(buckets + 1)]
-    kept.update(bounds[:-1])
-    kept.update(end - 1 for end in bounds[1:])
+    places.update(bounds[:-1])
+    places.update(end - 1 for end in bounds[1:])
     for trace in traces:
         has_all = None not in trace
         for begin, end in pairwise(bounds):
             part = trace[begin:end]
             known: Sequence[float] = part if has_all else [value for value in part if value is not None]  # type: ignore[assignment]
             if known:
-                kept.add(begin + part.index(min(known)))
-                kept.add(begin + part.index(max(known)))
-    return sorted(kept)
+                places.add(begin + part.index(min(known)))
+                places.add(begin + part.index(max(known)))
+    return sorted(places)

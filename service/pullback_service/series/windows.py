@@ -13,8 +13,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service import statements
 from pullback_service.errors import refuse
 from pullback_service.ids import SeriesId
-from pullback_service.measured.code_identity import NOT_TOLD, CodeIdentity
-from pullback_service.measured.queries import read_measured
+from pullback_service.measured_code.code_identity import NOT_TOLD, CodeIdentity
+from pullback_service.measured_code.queries import read_measured
 from pullback_service.quality import quality_of
 from pullback_service.ratio import Ratio
 from pullback_service.readings.queries import columns_of, reports_behind
@@ -116,16 +116,16 @@ async def first_points(
 
     How many each has is counted before, so that few more are read than are given. Index: as `points_in`.
     """
-    kept = _kept_to(window, series="series.id")
+    condition = _kept_to(window, series="series.id")
     most = limit if window.last is None else min(limit, window.last)
-    counting = _COUNTS + kept + " LIMIT %(limit)s) few)" + _OF_EACH + " ORDER BY series.id"
+    counting = _COUNTS + condition + " LIMIT %(limit)s) few)" + _OF_EACH + " ORDER BY series.id"
     counts = await statements.rows(session, counting, _values(statements.array_of(series), window) | {"limit": most})
     before = accumulate((count for _, count in counts), initial=0)
     chosen = [id_ for (id_, count), so_far in zip(counts, before, strict=False) if count and so_far < limit]
     if not chosen:
         return []
     ends = _OLDEST_FIRST + " LIMIT %(limit)s" if window.last is None else _NEWEST_FIRST + " LIMIT %(last)s"
-    statement = _FOUND + _SELECT + _from(window) + kept + ends + ") found" + _IN_ORDER
+    statement = _FOUND + _SELECT + _from(window) + condition + ends + ") found" + _IN_ORDER
     values = _values(statements.array_of(chosen), window) | {"last": window.last, "limit": limit}
     return await _points(session, await statements.rows(session, statement, values, binary=True), raw=raw)
 
@@ -147,11 +147,13 @@ async def marks_in(
             f"This window has more than {MOST_IN_WINDOW} points: narrow it, for example with last={MOST_IN_WINDOW // 2}.",
         )
     marks = found[::-1]
-    kept = [marks[place][0] for place in thin_marks([mark[1] for mark in marks], [mark[2] for mark in marks], at_most)]
+    remaining = [
+        marks[place][0] for place in thin_marks([mark[1] for mark in marks], [mark[2] for mark in marks], at_most)
+    ]
     statement = _SELECT + _from(window) + _kept_to(window)
     statement += " AND reading.commit_id = ANY (%(commits)s::bigint[])" + _OLDEST_FIRST
-    values = _values(series_id, window) | {"commits": statements.array_of(kept)}
-    rows = await statements.rows(session, statement, values, binary=True) if kept else []
+    values = _values(series_id, window) | {"commits": statements.array_of(remaining)}
+    rows = await statements.rows(session, statement, values, binary=True) if remaining else []
     return await _points(session, rows, raw=raw), len(found)
 
 
@@ -181,8 +183,8 @@ async def _raw_points(
 async def _before_last(session: AsyncSession, series_id: SeriesId, window: Window) -> Place | None:
     """The place behind which the newest commits of a window begin; None when it has no more of them than wanted."""
     statement = _PLACES + _kept_to(window) + _NEWEST_FIRST + " OFFSET %(last)s LIMIT 1"
-    found = await statements.row(session, statement, _values(series_id, window) | {"last": window.last})
-    return None if found is None else (found[0], found[1])
+    row = await statements.row(session, statement, _values(series_id, window) | {"last": window.last})
+    return None if row is None else (row[0], row[1])
 
 
 def _from(window: Window) -> LiteralString:

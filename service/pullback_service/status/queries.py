@@ -17,7 +17,7 @@ from pullback_service.models.agents import SILENT_AFTER_S, Agent
 from pullback_service.models.jobs import CLAIMABLE, Attempt, Job
 from pullback_service.models.machines import Machine
 from pullback_service.models.reports import Report
-from pullback_service.readings.projecting import unprojected
+from pullback_service.readings.projection import unprojected
 from pullback_service.status.diagnostics import (
     about_agents,
     about_chores,
@@ -28,7 +28,7 @@ from pullback_service.status.diagnostics import (
     about_workers,
 )
 from pullback_service.status.schemas import ChoreStatus, QueueStatus, Status
-from pullback_service.steps.projecting import unjudged
+from pullback_service.steps.projection import unjudged
 
 WORKER_SILENT_AFTER_S = 60
 OFFERED_WITHIN_S = 3600
@@ -60,7 +60,7 @@ async def read_status(session: AsyncSession) -> Status:
     overdue = await session.scalar(
         select(func.count()).where(Attempt.state.in_(ACTIVE), Attempt.lease_expires_at < now() - timedelta(seconds=60))
     )
-    found = [
+    results = [
         *about_workers(chores, workers=workers, unfollowed=unfollowed or 0, overdue=overdue or 0),
         *about_chores(chores),
         *about_jobs(jobs, agents=agents or 0),
@@ -70,8 +70,8 @@ async def read_status(session: AsyncSession) -> Status:
         *about_readings(await unprojected(session), await unjudged(session)),
     ]
     return Status(
-        status="attention" if found else "well",
-        findings=found,
+        status="attention" if results else "well",
+        findings=results,
         workers=workers,
         agents=agents or 0,
         chores=[ChoreStatus.model_validate(chore) for chore in chores],
@@ -104,12 +104,12 @@ async def _queue(session: AsyncSession) -> QueueStatus:
         .order_by(Job.id.desc())
         .limit(MOST_LOST)
     )
-    found = lost.all()
+    rows = lost.all()
     return QueueStatus(
         by_state={row.state: row.jobs for row in by_state},
         waiting_s=None if waiting_s is None else float(waiting_s),
         awaiting_approval=await session.scalar(select(func.count()).select_from(Job).where(AWAITS_APPROVAL)) or 0,
         unservable=unservable or 0,
-        lost=[row.id for row in found],
-        lost_because=shorten(found[0].failure_message or "", MOST_SAID, placeholder="…") if found else None,
+        lost=[row.id for row in rows],
+        lost_because=shorten(rows[0].failure_message or "", MOST_SAID, placeholder="…") if rows else None,
     )

@@ -6,7 +6,7 @@
 import re
 from typing import Final
 
-from pullback_service.measured.code_identity import EQUAL_CODE
+from pullback_service.measured_code.code_identity import EQUAL_CODE
 
 WORDS: Final = {
     "uncommitted": "Measured with uncommitted changes.",
@@ -53,7 +53,7 @@ def code_of(reason: str | None) -> tuple[str | None, str | None]:
         return None, None
     if reason in _CODES:
         return _CODES[reason], None
-    return next((code, found[1]) for code, pattern in _PATTERNS.items() if (found := pattern.fullmatch(reason)))
+    return next((code, match[1]) for code, pattern in _PATTERNS.items() if (match := pattern.fullmatch(reason)))
 
 
 def words_of(code: str | None, detail: str | None) -> str | None:

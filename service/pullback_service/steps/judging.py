@@ -14,11 +14,11 @@ import numpy as np
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
-from pullback_service.comparisons import pairing
+from pullback_service.comparisons import aligned_readings
 from pullback_service.comparisons.columns import NOTHING, DescribedSeries, describe_series, readings_of_commits
-from pullback_service.comparisons.grounds import (
+from pullback_service.comparisons.judgement_inputs import (
     FailureReason,
-    Grounds,
+    JudgementInputs,
     Key,
     StatementRow,
     series_statements,
@@ -29,8 +29,8 @@ from pullback_service.comparisons.judging import CHANGED_COUNTS, UNCHANGED, Judg
 from pullback_service.comparisons.queries import judged_series
 from pullback_service.comparisons.vectorized_judging import CODE_OF
 from pullback_service.machines.software import Software, software_under
-from pullback_service.measured.code_identity import NOT_TOLD, CodeIdentity
-from pullback_service.measured.queries import read_measured
+from pullback_service.measured_code.code_identity import NOT_TOLD, CodeIdentity
+from pullback_service.measured_code.queries import read_measured
 from pullback_service.models.reports import WRONG_GRADIENT
 from pullback_service.readings.queries import columns_of
 from pullback_service.readings.reading import COLUMNS, Reading
@@ -129,19 +129,19 @@ async def judge_pairs(
     """
     pairs = set(pairs)
     commits = {commit for _, commit in pairs}
-    stated = await _stated(session, commits) if is_compared else {}
-    partners = _partners(pairs, stated)
+    uploaded = await _stated(session, commits) if is_compared else {}
+    partners = _partners(pairs, uploaded)
     steps = []
     if many := _in_common(pairs - partners.keys(), followed):
         steps = await _judge_at_once(session, many)
         pairs -= {each[:2] for each in steps}
-    return [*steps, *await _judge_one_by_one(session, pairs, followed, stated, partners)] if pairs else steps
+    return [*steps, *await _judge_one_by_one(session, pairs, followed, uploaded, partners)] if pairs else steps
 
 
-def _partners(pairs: Collection[Pair], stated: _Statements) -> _Partners:
+def _partners(pairs: Collection[Pair], uploaded: _Statements) -> _Partners:
     """The other commits that uploads compare each pair with."""
     partners: dict[Pair, list[int]] = defaultdict(list)
-    for (reference, candidate), of_pair in stated.items():
+    for (reference, candidate), of_pair in uploaded.items():
         for row in of_pair.values():
             if (row[0].series_id, candidate) in pairs:
                 partners[row[0].series_id, candidate].append(reference)  # type: ignore[index] # found by its series
@@ -152,10 +152,10 @@ def _in_common(
     pairs: Iterable[Pair], followed: Mapping[Pair, ReferenceCommit]
 ) -> Mapping[tuple[ReferenceCommit, int], Sequence[int]]:
     """The series of a commit that follow one other commit, by both, where they are many."""
-    found: dict[tuple[ReferenceCommit, int], list[int]] = defaultdict(list)
+    results: dict[tuple[ReferenceCommit, int], list[int]] = defaultdict(list)
     for series, commit in pairs:
-        found[followed[series, commit], commit].append(series)
-    return {ends: series for ends, series in found.items() if len(series) >= FEWEST_AT_ONCE}
+        results[followed[series, commit], commit].append(series)
+    return {ends: series for ends, series in results.items() if len(series) >= FEWEST_AT_ONCE}
 
 
 async def _judge_at_once(
@@ -168,7 +168,7 @@ async def _judge_at_once(
     described = await describe_series(session, np.array([*every], np.int64))
     ids = {id_ for of_commit in known.values() for id_ in np.unique(of_commit.columns.measured).tolist()}
     measured = await read_measured(session, ids - {0})
-    grounds = Grounds(failures=await _failures(session, commits))
+    inputs = JudgementInputs(failures=await _failures(session, commits))
     steps = []
     for (to, commit), series in many.items():
         await asyncio.sleep(0)
@@ -178,25 +178,31 @@ async def _judge_at_once(
             steps += [Step(one, commit, commit, "none", news=False, judgement=None) for one in newer.series_id.tolist()]
             continue
         older = known.get(to.commit_id, NOTHING).of_series(chosen)
-        steps += _usual_steps(described, pairing.pair(described, older, newer, measured), to, commit, grounds)
+        steps += _usual_steps(
+            described, aligned_readings.align_readings(described, older, newer, measured), to, commit, inputs
+        )
     return steps
 
 
 def _usual_steps(
-    described: DescribedSeries, found: pairing.Pairs, to: ReferenceCommit, commit: int, grounds: Grounds
+    described: DescribedSeries,
+    aligned: aligned_readings.AlignedReadings,
+    to: ReferenceCommit,
+    commit: int,
+    inputs: JudgementInputs,
 ) -> Iterator[Step]:
     """The steps of usual series, which nobody compared otherwise."""
-    said = pairing.judge_at_once(described, found)
-    exact = described.of_shapes([shape.exact for shape in described.shapes])[found.place]
-    differs = found.reference.value != found.candidate.value
+    judgements = aligned_readings.judge_at_once(described, aligned)
+    exact = described.of_shapes([shape.exact for shape in described.shapes])[aligned.place]
+    differs = aligned.reference.value != aligned.candidate.value
     usual = (
-        found.has_reference & found.has_candidate & ~found.unusual & ~(exact & differs)
+        aligned.has_reference & aligned.has_candidate & ~aligned.unusual & ~(exact & differs)
     )  # software may be the reason
-    ids = described.id[found.place]
-    if grounds.failures:
-        usual &= [not any(grounds.failures_of(key, to.commit_id, commit)) for key in described.keys(found.place)]
-    news = ~exact & ~np.isin(said.outcome, _QUIET_CODES)
-    columns = zip(ids.tolist(), usual.tolist(), news.tolist(), said.judgements(), strict=True)
+    ids = described.id[aligned.place]
+    if inputs.failures:
+        usual &= [not any(inputs.failures_of(key, to.commit_id, commit)) for key in described.keys(aligned.place)]
+    news = ~exact & ~np.isin(judgements.outcome, _QUIET_CODES)
+    columns = zip(ids.tolist(), usual.tolist(), news.tolist(), judgements.judgements(), strict=True)
     for series, is_usual, is_news, judgement in columns:
         if is_usual:
             yield Step(series, commit, to.commit_id, to.via, is_news, judgement)
@@ -206,7 +212,7 @@ async def _judge_one_by_one(
     session: AsyncSession,
     pairs: Collection[Pair],
     followed: Mapping[Pair, ReferenceCommit],
-    stated: _Statements,
+    uploaded: _Statements,
     partners: _Partners,
 ) -> list[Step]:
     ends = {(pair[0], followed[pair].commit_id) for pair in pairs}
@@ -215,30 +221,32 @@ async def _judge_one_by_one(
     readings = {pair: each.reading for pair, each in known.items() if each.reading is not None}
     failures = {each.failed_of: each.failed for each in known.values() if each.failed is not None}
     measured = {id_: each.measured for each in known.values() if each.reading and (id_ := each.reading.measured_id)}
-    wanted: list[tuple[Pair, ReferenceCommit]] = []
+    judged_pairs: list[tuple[Pair, ReferenceCommit]] = []
     for pair in pairs & known.keys():  # a project that is removed meanwhile takes its series along
         to = followed[pair]
         if pair in readings:
-            wanted.append((pair, to))
+            judged_pairs.append((pair, to))
         main = to.commit_id if pair in readings else None
-        wanted += [(pair, ReferenceCommit(other, "compared")) for other in partners.get(pair, ()) if other != main]
-    differing = _counting_differently(wanted, known)
+        judged_pairs += [
+            (pair, ReferenceCommit(other, "compared")) for other in partners.get(pair, ()) if other != main
+        ]
+    differing = _counting_differently(judged_pairs, known)
     software = await software_under(session, differing) if differing else Software()
     steps = []
-    for place, ((series, commit), to) in enumerate(wanted):
+    for place, ((series, commit), to) in enumerate(judged_pairs):
         if place % WITHOUT_A_BREAK == 0:
             await asyncio.sleep(0)
         if to.via == "none":
             steps.append(Step(series, commit, commit, "none", news=False, judgement=None))
             continue
         key, shape = known[series, commit][:2]
-        rows = stated.get((to.commit_id, commit), {}).get(key, ())
+        rows = uploaded.get((to.commit_id, commit), {}).get(key, ())
         stated_of = {key: series_statements(key, rows, to.commit_id)} if rows else {}
-        grounds = Grounds(stated_of, failures, software, measured)
+        inputs = JudgementInputs(stated_of, failures, software, measured)
         older, newer = readings.get((series, to.commit_id)), readings.get((series, commit))
-        said = judged_series(key, shape, series, older, newer, to.commit_id, commit, grounds).judgement
-        news = to.via == "compared" or _is_news(said, older, newer, exact=shape.exact)
-        steps.append(Step(series, commit, to.commit_id, to.via, news, said))
+        judgement = judged_series(key, shape, series, older, newer, to.commit_id, commit, inputs).judgement
+        news = to.via == "compared" or _is_news(judgement, older, newer, exact=shape.exact)
+        steps.append(Step(series, commit, to.commit_id, to.via, news, judgement))
     return steps
 
 
@@ -258,13 +266,13 @@ async def _known(session: AsyncSession, pairs: Collection[Pair]) -> Mapping[Pair
 
 async def _stated(session: AsyncSession, commits: Collection[int]) -> _Statements:
     """The statements of uploads about commits, oldest first, by both orders of the two."""
-    found: dict[tuple[int, int], dict[Key, list[StatementRow]]] = defaultdict(lambda: defaultdict(list))
+    results: dict[tuple[int, int], dict[Key, list[StatementRow]]] = defaultdict(lambda: defaultdict(list))
     values = {"commits": statements.array_of(commits)}
     for row in map(statement_row, await statements.rows(session, _STATED, values)):
         key = row.case_id, row.machine_id, row.variant, row.metric
         for pair in ((row.reference_id, row.candidate_id), (row.candidate_id, row.reference_id)):
-            found[pair][key].append(row)
-    return found
+            results[pair][key].append(row)
+    return results
 
 
 async def _failures(session: AsyncSession, commits: Collection[int]) -> _Failures:
@@ -276,12 +284,12 @@ async def _failures(session: AsyncSession, commits: Collection[int]) -> _Failure
 
 
 def _counting_differently(
-    wanted: Iterable[tuple[Pair, ReferenceCommit]], known: Mapping[Pair, _SeriesAtCommit]
+    judged_pairs: Iterable[tuple[Pair, ReferenceCommit]], known: Mapping[Pair, _SeriesAtCommit]
 ) -> Collection[UUID]:
     """Reports whose counts differ: of what is timed, values always do, and software is no doubt of it."""
-    found = set()
-    for (series, commit), to in wanted:
+    results = set()
+    for (series, commit), to in judged_pairs:
         older, newer = known[series, to.commit_id].reading, known[series, commit].reading
         if older is not None and newer is not None and older.value != newer.value and known[series, commit].shape.exact:
-            found |= {UUID(older.report_id), UUID(newer.report_id)}
-    return found
+            results |= {UUID(older.report_id), UUID(newer.report_id)}
+    return results

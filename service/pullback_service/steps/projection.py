@@ -205,10 +205,10 @@ async def keep_steps(
 
 async def pairs_stated_by(session: AsyncSession, reports: Collection[UUID]) -> set[Pair]:
     """The pairs of which reports state two commits, or say that they failed. Index: ix_comparison_report_id, ix_failure_report_id."""
-    found: set[Pair] = set()
+    results: set[Pair] = set()
     for statement in (_COMPARED_BY, _FAILED_IN):
-        found |= set(await statements.rows(session, statement, {"reports": list(reports)}))
-    return found
+        results |= set(await statements.rows(session, statement, {"reports": list(reports)}))
+    return results
 
 
 async def _let_wait(session: AsyncSession, pairs: Collection[Pair], rule: int) -> None:
@@ -226,15 +226,15 @@ async def _touched_by(
     any_compared: bool = True,
 ) -> set[Pair]:
     """The pairs that may have to be judged again because these readings changed; `inner` are commits that others may follow."""
-    found = await later_steps(session, [(pair, to) for pair, to in followed.items() if pair[1] in inner])
+    result = await later_steps(session, [(pair, to) for pair, to in followed.items() if pair[1] in inner])
     if inner:
         measured = {series for series, _ in followed}
         compared = await statements.rows(session, _COMPARED_AT, {"commits": statements.array_of(inner)})
-        found |= {pair for pair in compared if pair[0] in measured}
+        result |= {pair for pair in compared if pair[0] in measured}
     if any_compared and (first := [series for (series, _), to in followed.items() if to.via == "none"]):
         # Whoever compared before there was a series did not find it.
-        found |= set(await statements.rows(session, _COMPARED_OF, {"series": statements.array_of(first)}))
-    return found
+        result |= set(await statements.rows(session, _COMPARED_OF, {"series": statements.array_of(first)}))
+    return result
 
 
 async def _take_turn(session: AsyncSession, project_id: int) -> None:
@@ -262,14 +262,14 @@ async def judge_next(session: AsyncSession) -> int:
 
     Index: ix_commit_judged_by, ix_commit_unprojected, pk_reading, ix_comparison_candidate; as `judge_pairs`.
     """
-    found = await statements.rows(session, _UNJUDGED, {"rule": RULE, "most": COMMITS_AT_ONCE})
-    if not found:
+    rows = await statements.rows(session, _UNJUDGED, {"rule": RULE, "most": COMMITS_AT_ONCE})
+    if not rows:
         return await _judge_stale(session)
-    await _take_turn(session, found[0][1])
+    await _take_turn(session, rows[0][1])
     done: list[int] = []
     pairs: list[Pair] = []
     late: set[int] = set()
-    for commit_id, _, judged_by in found:
+    for commit_id, _, judged_by in rows:
         here = await _pairs_at(session, [commit_id])
         if done and len(pairs) + len(here) > PAIRS_AT_ONCE:
             break
@@ -286,11 +286,11 @@ async def judge_next(session: AsyncSession) -> int:
 
 
 async def _judge_stale(session: AsyncSession) -> int:
-    found = await statements.row(session, _STALE_PROJECT, {})
-    if found is None:
+    stored = await statements.row(session, _STALE_PROJECT, {})
+    if stored is None:
         return 0
-    await _take_turn(session, found[0])
-    stale = await statements.rows(session, _STALE, {"project": found[0], "oldest": NEW, "most": AT_ONCE})
+    await _take_turn(session, stored[0])
+    stale = await statements.rows(session, _STALE, {"project": stored[0], "oldest": NEW, "most": AT_ONCE})
     pairs = {(series, commit): rule for series, commit, rule in stale}
     followed = await followed_by(session, pairs)
     await _mark_later(session, {pair: to for pair, to in followed.items() if pairs[pair] == NEW}, judged=pairs)
@@ -332,8 +332,8 @@ async def judge_everything(database: Database) -> AsyncIterator[int]:
 
 async def unjudged(session: AsyncSession) -> int:
     """The number of commits not judged by the present rule. Index: ix_commit_judged_by."""
-    found = await statements.row(session, _WAITING, {"rule": RULE})
-    return found[0] if found else 0
+    stored = await statements.row(session, _WAITING, {"rule": RULE})
+    return stored[0] if stored else 0
 
 
 async def wrong_steps(session: AsyncSession, project_id: int, commits: Sequence[int]) -> set[Pair]:

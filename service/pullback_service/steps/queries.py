@@ -55,7 +55,7 @@ class StepCommit(NamedTuple):
         return self.ordered_at, self.id
 
 
-class KnownStep(NamedTuple):
+class StepWithReadings(NamedTuple):
     """A step with the readings at both ends, None where there is none."""
 
     step: Step
@@ -177,14 +177,14 @@ async def waiting_commits(session: AsyncSession, project: str | None, *, others:
     With `others` it knows which projects there are besides. Index: uq_project_name, ix_commit_unprojected, ix_commit_judged_by,
     ix_step_stale, pk_commit.
     """
-    found = (await session.execute(_WAITING, {"name": project, "others": others})).all()
-    remember_projects(session, [row[0] for row in found], are_all=others or project is None)
-    return WaitingCommits(sum(row[1] for row in found), sum(row[2] for row in found))
+    rows = (await session.execute(_WAITING, {"name": project, "others": others})).all()
+    remember_projects(session, [row[0] for row in rows], are_all=others or project is None)
+    return WaitingCommits(sum(row[1] for row in rows), sum(row[2] for row in rows))
 
 
 def news_at(
     machine_id: MachineId, commit_ids: Collection[int], *, case_id: int | None = None
-) -> Query[Sequence[KnownStep]]:
+) -> Query[Sequence[StepWithReadings]]:
     """The news at some commits of a project that was found, on a machine, of one case or all, newest first.
 
     Index: ix_step_news_at, pk_series, pk_series_state, pk_case, pk_commit, pk_reading, pk_measured.
@@ -198,7 +198,7 @@ def commits_referred_to(machine_id: MachineId, commit_ids: Collection[int]) -> Q
     return Query(_REFERRED_TO, {"commits": statements.array_of(commit_ids), "machine": machine_id}, list)
 
 
-def news_of(series_ids: Collection[int], since: Place, *, most: int = MOST_NEWS) -> Query[Sequence[KnownStep]]:
+def news_of(series_ids: Collection[int], since: Place, *, most: int = MOST_NEWS) -> Query[Sequence[StepWithReadings]]:
     """The news of some series from a commit on, newest first. Index: ix_step_news_of, pk_series_state, pk_commit, pk_reading, pk_measured."""
     values = {"series": statements.array_of(series_ids), "ordered_at": since[0], "commit": since[1], "most": most}
     return Query(_NEWS_OF, values, _known, width=_KNOWN_WIDTH)
@@ -216,13 +216,13 @@ def steps_of_case(
 
 
 def _compared(rows: Rows) -> Sequence[SeriesComparison]:
-    found = []
+    results = []
     for row in rows:
         series_id, kind, case, machine, variant, metric, unit, direction, exact = row[:9]
         step = step_of(row[9:_STEP_END]) if row[9] is not None else None
         wrong, before, now = row[_STEP_END], _reading(row[_STEP_END + 1 : _BEFORE_END]), _reading(row[_BEFORE_END:-3])
         *_, is_equal_code, is_subject, resolution = row
-        found.append(
+        results.append(
             SeriesComparison(
                 (case, machine, variant, metric),
                 series_id,
@@ -238,12 +238,12 @@ def _compared(rows: Rows) -> Sequence[SeriesComparison]:
                 is_subject,
             )
         )
-    return found
+    return results
 
 
-def _known(rows: Rows) -> Sequence[KnownStep]:
+def _known(rows: Rows) -> Sequence[StepWithReadings]:
     return [
-        KnownStep(
+        StepWithReadings(
             step_of(row[:_SERIES_AT]),
             StepSeries._make(row[_SERIES_AT:_OLDER_AT]),
             StepCommit._make(row[_OLDER_AT:_PLACE_AT]),

@@ -115,7 +115,7 @@ async def followed_by(
 
     Index: pk_commit, pk_commit_parent, uq_commit_project_id_sha, pk_reading, ix_reading_series_history, ix_failure_commit_id.
     """
-    found: dict[Pair, ReferenceCommit] = {}
+    results: dict[Pair, ReferenceCommit] = {}
     ways: Mapping[int, Ancestors] = {}
     waiting, shallow = set(pairs), 0
     for depth in _DEPTHS:
@@ -129,21 +129,21 @@ async def followed_by(
         for series, commit in list(waiting):
             for ancestor in near[commit]:
                 if (series, ancestor) in there:
-                    found[series, commit] = ReferenceCommit(ancestor, "parent")
+                    results[series, commit] = ReferenceCommit(ancestor, "parent")
                     waiting.discard((series, commit))
                     break
         if shallow == 0 and waiting:  # a new series has nothing to follow, however far one looks
             elsewhere = set(await statements.rows(session, _ELSEWHERE, columns_of(waiting)))
-            found |= {pair: ReferenceCommit(pair[1], "none") for pair in waiting - elsewhere}
+            results |= {pair: ReferenceCommit(pair[1], "none") for pair in waiting - elsewhere}
             waiting &= elsewhere
         if all(ways[commit].is_whole for _, commit in waiting):
             break
         shallow = depth
     else:
         ways = {**ways, **await _ancestors(session, {commit for _, commit in waiting}, FARTHEST)}
-        found |= await _far(session, waiting, ways)
-        waiting -= found.keys()
-    return {**found, **await _before(session, waiting, ways)}
+        results |= await _far(session, waiting, ways)
+        waiting -= results.keys()
+    return {**results, **await _before(session, waiting, ways)}
 
 
 async def _there(session: AsyncSession, series: Collection[int], commits: Collection[int]) -> set[Pair]:
@@ -178,13 +178,13 @@ async def _far(
     for series, commit in pairs:
         if not (ways[commit].is_whole and len(ways[commit].ids) <= _DEPTHS[-1]):
             by_commit[commit].append(series)
-    found = {}
+    results = {}
     for commit, of_commit in by_commit.items():
         values = {"series": statements.array_of(of_commit), "ancestors": statements.array_of(ways[commit].ids)}
         for one, near in await statements.rows(session, _NEAREST, values):
             if near is not None:
-                found[one, commit] = ReferenceCommit(near, "parent")
-    return found
+                results[one, commit] = ReferenceCommit(near, "parent")
+    return results
 
 
 async def _before(

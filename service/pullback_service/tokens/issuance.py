@@ -13,20 +13,20 @@ from pullback_service.tokens.queries import NewSecret, StoredToken
 from pullback_service.tokens.schemas import CodeRequest, TokenRequest
 
 
-async def make_token(session: AsyncSession, caller: Caller, wanted: TokenRequest) -> tuple[StoredToken, NewSecret]:
+async def make_token(session: AsyncSession, caller: Caller, request: TokenRequest) -> tuple[StoredToken, NewSecret]:
     """A token with no more rights than its maker."""
-    project_id = await _project_id(session, wanted.project)
+    project_id = await _project_id(session, request.project)
     queries.refuse_wider(caller, project_id, what="token")
-    stored, shown = await queries.create_token(
+    stored, secret = await queries.create_token(
         session,
-        name=wanted.name,
-        scopes=wanted.scopes,
+        name=request.name,
+        scopes=request.scopes,
         created_by=caller.name,
         project_id=project_id,
-        lifetime=timedelta(days=wanted.expires_in_days) if wanted.expires_in_days is not None else None,
+        lifetime=timedelta(days=request.expires_in_days) if request.expires_in_days is not None else None,
     )
-    note(session, subject=f"token {stored.token.id}", project=stored.project, name=wanted.name, scopes=wanted.scopes)
-    return stored, shown
+    note(session, subject=f"token {stored.token.id}", project=stored.project, name=request.name, scopes=request.scopes)
+    return stored, secret
 
 
 async def end_token(session: AsyncSession, token_id: TokenId) -> StoredToken:
@@ -36,15 +36,15 @@ async def end_token(session: AsyncSession, token_id: TokenId) -> StoredToken:
     return stored
 
 
-async def make_code(session: AsyncSession, caller: Caller, wanted: CodeRequest) -> NewSecret:
+async def make_code(session: AsyncSession, caller: Caller, request: CodeRequest) -> NewSecret:
     """A code for one agent, which then has a token of its own."""
-    project_id = await _project_id(session, wanted.project)
+    project_id = await _project_id(session, request.project)
     queries.refuse_wider(caller, project_id, what="code")
-    shown = await queries.create_code(
-        session, created_by=caller.name, lifetime=timedelta(minutes=wanted.expires_in_minutes), project_id=project_id
+    secret = await queries.create_code(
+        session, created_by=caller.name, lifetime=timedelta(minutes=request.expires_in_minutes), project_id=project_id
     )
-    note(session, subject="enrolment code", project=wanted.project)
-    return shown
+    note(session, subject="enrolment code", project=request.project)
+    return secret
 
 
 async def _project_id(session: AsyncSession, name: str | None) -> ProjectId | None:

@@ -170,7 +170,7 @@ async def create_code(
 
 async def unused_code(session: AsyncSession, secret: str) -> EnrolmentCode:
     """The enrolment code, if it may still be used. Index: uq_enrolment_code_digest."""
-    found = (
+    results = (
         await session.execute(
             select(EnrolmentCode, EnrolmentCode.expires_at <= func.now()).where(
                 EnrolmentCode.digest == digest_of(secret)
@@ -178,9 +178,9 @@ async def unused_code(session: AsyncSession, secret: str) -> EnrolmentCode:
         )
     ).one_or_none()
     remedy = "create a new one with `pullback token enroll`."
-    if found is None:
+    if results is None:
         raise AuthenticationError(f"Unknown enrolment code: check that it is complete, or {remedy}")
-    code, expired = found
+    code, expired = results
     if code.used_at is not None:
         raise AuthenticationError(f"This enrolment code was used at {code.used_at:%Y-%m-%d %H:%M} UTC: {remedy}")
     if expired:
@@ -224,5 +224,5 @@ def _no_token(token_id: TokenId) -> NotFoundError:
 
 async def _from_now(session: AsyncSession, lifetime: timedelta) -> datetime:
     """The database's clock decides, as it does when the time has come."""
-    found: datetime = (await session.scalars(select(func.now() + lifetime))).one()
-    return found
+    rows: datetime = (await session.scalars(select(func.now() + lifetime))).one()
+    return rows

@@ -8,7 +8,7 @@ import pytest
 
 from pullback_cli.supervision import supervisor as supervising
 from pullback_cli.supervision.plan import ProcessPlan
-from pullback_cli.supervision.supervisor import ProcessKeepsDyingError, Supervisor
+from pullback_cli.supervision.supervisor import CrashLoopError, Supervisor
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_stopping_leaves_no_process(tmp_path, supervisor, started):
 
 def test_a_child_that_keeps_dying_is_given_up_with_its_last_output(tmp_path, supervisor):
     supervisor.start([_plan(tmp_path, "agent", ("agent", "--server", "http://127.0.0.1:1", "--label", "wrong"))])
-    with pytest.raises(ProcessKeepsDyingError, match=r"the agent ended .*exit code 2.*name=value"):
+    with pytest.raises(CrashLoopError, match=r"the agent ended .*exit code 2.*name=value"):
         _until(supervisor.check)
 
 

@@ -11,14 +11,14 @@ PAGE = "/projects/demo/accuracy"
 
 
 @pytest.fixture
-async def found(history):
+async def found(stored_history):
     """Two incidents of counts in different workloads."""
     for number, (lstm, dense) in enumerate(((1024.0, 1024.0), (4096.0, 1024.0), (4096.0, 4096.0), (4096.0, 4096.0)), 1):
-        document = history.commit(number, array_bytes=lstm)
+        document = stored_history.commit(number, array_bytes=lstm)
         (case,) = [case for case in document["cases"] if case["case"]["workload"] == "dense"]
         case["variants"][1]["metrics"]["array_bytes"]["value"] = dense
-        await history.upload(document)
-    return history
+        await stored_history.upload(document)
+    return stored_history
 
 
 @pytest.fixture
@@ -30,9 +30,9 @@ async def judged(found):
     return found
 
 
-async def test_nothing_is_said_while_nothing_was_found(history):
-    await history.upload(history.commit(1))
-    page = (await history.client.get(PAGE)).text
+async def test_nothing_is_said_while_nothing_was_found(stored_history):
+    await stored_history.upload(stored_history.commit(1))
+    page = (await stored_history.client.get(PAGE)).text
     assert "No incident has been confirmed or found likely yet" in page
 
 
@@ -72,14 +72,15 @@ async def test_a_verdict_that_was_taken_back_does_not_count(judged):
 
 
 @pytest.mark.long
-async def test_the_smallest_step_that_would_be_noticed_is_told_of_each_machine_and_case(history, reports):
-    await history.upload(*(history.commit(number) for number in range(1, 25)))
-    noticed = (await history.client.get(f"{PAGE}.json")).json()["noticed"]
+async def test_the_smallest_step_that_would_be_noticed_is_told_of_each_machine_and_case(stored_history, reports):
+    await stored_history.upload(*(stored_history.commit(number) for number in range(1, 25)))
+    noticed = (await stored_history.client.get(f"{PAGE}.json")).json()["noticed"]
     assert [(one["machine"], one["metric"]) for one in noticed] == [("box", "time")]
     assert 0 < noticed[0]["half"] < 0.3
     case = f"/projects/demo/commits/{reports.sha(24)}/cases/lstm%5Bn=100,act=tanh,f4,cpu%5D"
     blocks = {
-        one["variant"]: one["resolution"] for one in (await history.client.get(f"{case}.json")).json()["variants"]
+        one["variant"]: one["resolution"]
+        for one in (await stored_history.client.get(f"{case}.json")).json()["variants"]
     }
     assert 0 < blocks["fused"] < 0.3
-    assert "noticed from" in (await history.client.get(case)).text
+    assert "noticed from" in (await stored_history.client.get(case)).text

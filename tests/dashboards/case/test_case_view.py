@@ -10,10 +10,10 @@ from tests.service.readings.making import reading
 
 from pullback_dashboards.case.view import ReportEntry, case_view
 from pullback_dashboards.history import Claim, Commit
-from pullback_service.claims import COUNTED_IN_ONE_SESSION
 from pullback_service.comparisons.judging import Judgement, judge, of_equal_code
 from pullback_service.comparisons.queries import SeriesComparison
 from pullback_service.ratio import Ratio
+from pullback_service.uploaded_claims import COUNTED_IN_ONE_SESSION
 
 CASE = {"workload": "dense", "params": {"n": 8}, "dtype": "f4", "device": "cpu"}
 

@@ -1,6 +1,6 @@
 import re
 
-from pullback_dashboards.charts.palette import look_of
+from pullback_dashboards.charts.palette import line_style_of
 from pullback_dashboards.history import TIERS
 from pullback_dashboards.styles import sheet
 
@@ -26,14 +26,14 @@ def themes():
 
 
 def test_known_variants_differ_in_colour_and_in_marker():
-    looks = [look_of(variant) for variant in (*TIERS, *PEERS)]
-    assert len({look.slot for look in looks}) == len(looks)
-    assert len({look.symbol for look in looks}) == len(looks)
+    styles = [line_style_of(variant) for variant in (*TIERS, *PEERS)]
+    assert len({look.slot for look in styles}) == len(styles)
+    assert len({look.symbol for look in styles}) == len(styles)
 
 
 def test_strangers_take_different_looks_in_their_order():
     strangers = ("main", "patched")
-    assert look_of("main", strangers) != look_of("patched", strangers)
+    assert line_style_of("main", strangers) != line_style_of("patched", strangers)
 
 
 def test_the_dark_theme_is_switched_on_alike_by_wish_and_by_choice():

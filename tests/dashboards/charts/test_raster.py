@@ -4,12 +4,14 @@ import zlib
 from xml.etree import ElementTree as ET
 
 from pullback_dashboards.charts.card import HEIGHT, WIDTH, card
-from pullback_dashboards.charts.palette import look_of
+from pullback_dashboards.charts.palette import line_style_of
 from pullback_dashboards.charts.raster import png
-from pullback_dashboards.charts.static_chart import Axes, Curve, Spot, standalone
+from pullback_dashboards.charts.static_chart import Axes, Curve, CurvePoint, standalone
 
 AXES = Axes("time, variant ÷ unfused", "×", 2, "aaaaaaa", "ddddddd", baseline=1.0, baseline_name="unfused")
-CURVE = Curve("fused", look_of("fused"), (Spot(0, 0.5, (0.4, 0.6)), Spot(1, 0.4, (0.3, 0.5), hollow=True)))
+CURVE = Curve(
+    "fused", line_style_of("fused"), (CurvePoint(0, 0.5, (0.4, 0.6)), CurvePoint(1, 0.4, (0.3, 0.5), hollow=True))
+)
 
 
 def pixels(body):

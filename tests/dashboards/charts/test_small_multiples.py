@@ -2,12 +2,12 @@
 
 import pytest
 
-from pullback_dashboards.charts.palette import look_of
+from pullback_dashboards.charts.palette import line_style_of
 from pullback_dashboards.charts.small_multiples import HEIGHT, SharedScale, SmallCurve, small
 
 
 def curve(*heights):
-    return SmallCurve("fused", look_of("fused"), range(len(heights)), heights)
+    return SmallCurve("fused", line_style_of("fused"), range(len(heights)), heights)
 
 
 @pytest.mark.parametrize("heights", [(-3.0, -5.0), (-3.0, 5.0), (0.0, -5.0), (0.0, 0.0), (1.0, 2.0)])

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pullback_dashboards.charts.palette import look_of
-from pullback_dashboards.charts.static_chart import HEIGHT, WIDTH, Axes, Curve, Spot, standalone, still
+from pullback_dashboards.charts.palette import line_style_of
+from pullback_dashboards.charts.static_chart import HEIGHT, WIDTH, Axes, Curve, CurvePoint, standalone, still
 
 AXES = Axes("time, variant ÷ unfused", "×", 4, "aaaaaaa", "ddddddd", baseline=1.0, baseline_name="unfused")
 heights = st.floats(-1e6, 1e6, allow_subnormal=False)
@@ -17,9 +17,10 @@ heights = st.floats(-1e6, 1e6, allow_subnormal=False)
 
 def curve(*heights, name="fused"):
     spots = [
-        None if h is None else Spot(place, h, (h - abs(h) / 10, h + abs(h) / 10)) for place, h in enumerate(heights)
+        None if h is None else CurvePoint(place, h, (h - abs(h) / 10, h + abs(h) / 10))
+        for place, h in enumerate(heights)
     ]
-    return Curve(name, look_of(name), tuple(spots))
+    return Curve(name, line_style_of(name), tuple(spots))
 
 
 def test_a_failure_breaks_the_line():
@@ -29,8 +30,8 @@ def test_a_failure_breaks_the_line():
 
 
 def test_an_ambiguous_mark_is_hollow():
-    spots = (Spot(0, 0.5), Spot(1, 0.5, hollow=True))
-    assert still([Curve("fused", look_of("fused"), spots)], AXES).count('fill="var(--surface)"') == 1
+    spots = (CurvePoint(0, 0.5), CurvePoint(1, 0.5, hollow=True))
+    assert still([Curve("fused", line_style_of("fused"), spots)], AXES).count('fill="var(--surface)"') == 1
 
 
 @given(st.lists(st.sampled_from([0.0, 0.01, 0.5, 0.501, 0.99, 1.0, 1.01]), min_size=1, max_size=10))

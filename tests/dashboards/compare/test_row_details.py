@@ -1,7 +1,7 @@
 import pytest
 from tests.service.readings.making import reading
 
-from pullback_dashboards.compare.expanded import expanded
+from pullback_dashboards.compare.row_details import expanded
 from pullback_dashboards.history import Commit
 from pullback_service.comparisons.judging import Judgement
 from pullback_service.comparisons.queries import SeriesComparison, SeriesDetail, SideDetail

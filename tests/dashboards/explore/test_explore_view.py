@@ -4,7 +4,7 @@ import math
 
 from tests.service.readings.making import mark
 
-from pullback_dashboards.explore.view import MOST_CURVES, DrawnSeries, charts_of, rows_of
+from pullback_dashboards.explore.view import MOST_CURVES, ChartSeries, charts_of, rows_of
 from pullback_service.models.machines import Machine
 from pullback_service.models.series import Case, Series
 from pullback_service.series.search import StoredSeries
@@ -27,7 +27,7 @@ def found(variant="fused", *, metric="time", machine="lab", n=8, workload="dense
     )
     case = Case(workload=workload, label=f"{workload}[n={n},f4,cpu]", params={"n": n}, dtype="f4", device="cpu")
     stored = StoredSeries(series, case, Machine(name=machine, fingerprint=machine), "p")
-    return DrawnSeries(stored, tuple(points or (point(0, 1e-3, ratio), point(1, 1e-3, ratio))))
+    return ChartSeries(stored, tuple(points or (point(0, 1e-3, ratio), point(1, 1e-3, ratio))))
 
 
 def names(*series, split="metric"):

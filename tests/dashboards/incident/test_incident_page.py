@@ -15,14 +15,16 @@ CASE = "lstm[n=100,act=tanh,f4,cpu]"
 
 
 @pytest.fixture
-async def confirmed(history):
+async def confirmed(stored_history):
     """An incident at commit 2: a pair is 30 % slower, and four times the bytes."""
-    await history.upload(history.commit(1), history.paired(history.commit(2, array_bytes=4096.0), 0.26, "slower"))
-    return history
+    await stored_history.upload(
+        stored_history.commit(1), stored_history.paired(stored_history.commit(2, array_bytes=4096.0), 0.26, "slower")
+    )
+    return stored_history
 
 
-async def text(history, address=PAGE):
-    answer = await history.client.get(address)
+async def text(stored_history, address=PAGE):
+    answer = await stored_history.client.get(address)
     assert answer.status_code == 200, answer.text
     main = answer.text.partition('<main id="content">')[2].partition("</main>")[0]
     return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", main)))
@@ -45,12 +47,12 @@ async def test_what_had_no_turn_says_that_it_is_measured_on_request_alone(confir
     )
 
 
-async def test_the_rule_that_decided_who_is_told_is_named_with_since_when(history, reports):
-    await history.upload(history.commit(1))
+async def test_the_rule_that_decided_who_is_told_is_named_with_since_when(stored_history, reports):
+    await stored_history.upload(stored_history.commit(1))
     rules = {"rules": [{"at_least": 0.5}], "commit": reports.sha(1)}
-    assert (await history.client.put("/api/v1/rules?project=demo", json=rules)).status_code == 200
-    await history.upload(history.paired(history.commit(2), 0.26, "slower"))
-    said = await text(history)
+    assert (await stored_history.client.put("/api/v1/rules?project=demo", json=rules)).status_code == 200
+    await stored_history.upload(stored_history.paired(stored_history.commit(2), 0.26, "slower"))
+    said = await text(stored_history)
     assert re.search(
         r"Its channels were decided by rule 1 of pullback.toml \(at_least = 0.5\), since 20\d\d-\d\d-\d\d by 0000000\.",
         said,
@@ -115,25 +117,25 @@ async def test_the_commands_measure_the_range_again_and_give_a_verdict(confirmed
 
 
 @pytest.mark.long
-async def test_what_a_gpu_showed_is_named_with_it_and_measured_again_there(history, reports):
-    document = history.paired(history.commit(2), 0.26, "slower")
+async def test_what_a_gpu_showed_is_named_with_it_and_measured_again_there(stored_history, reports):
+    document = stored_history.paired(stored_history.commit(2), 0.26, "slower")
     for each in (*document["cases"], *document["comparisons"]):
         each["case"]["device"] = "cuda"
-    await history.upload(history.commit(1), document)
-    title = re.search("<h1>(.*?)</h1>", (await history.client.get(PAGE)).text)[1]
+    await stored_history.upload(stored_history.commit(1), document)
+    title = re.search("<h1>(.*?)</h1>", (await stored_history.client.get(PAGE)).text)[1]
     assert title.startswith("<code>fused</code> of <code>lstm</code> on <code>cuda</code> takes 30 % more time")
-    view = (await history.client.get(f"{PAGE}.json")).json()
+    view = (await stored_history.client.get(f"{PAGE}.json")).json()
     assert view["reproduce"].endswith("--case 'lstm[n=100,act=tanh,f4,cuda]' --variant fused --device cuda")
 
 
 @pytest.mark.long
-async def test_a_failure_is_measured_again_at_its_commit_alone(history, reports):
-    await history.upload(history.commit(1), history.commit(2, wrong=("lstm",)))
-    view = (await history.client.get(f"{PAGE}.json")).json()
+async def test_a_failure_is_measured_again_at_its_commit_alone(stored_history, reports):
+    await stored_history.upload(stored_history.commit(1), stored_history.commit(2, wrong=("lstm",)))
+    view = (await stored_history.client.get(f"{PAGE}.json")).json()
     assert (view["line"]["kind"], view["changes"][0]["metric"]) == ("wrong_gradient", None)
     assert view["reproduce"].startswith(f"pullback run --commits {reports.sha(2)} --suite standard --case ")
-    assert "wrong gradient" in await text(history)
-    assert (await history.client.get(view["changes"][0]["case_href"])).status_code == 200
+    assert "wrong gradient" in await text(stored_history)
+    assert (await stored_history.client.get(view["changes"][0]["case_href"])).status_code == 200
 
 
 async def test_what_an_incident_became_a_part_of_is_linked(confirmed, database):
@@ -198,14 +200,14 @@ async def test_the_page_of_a_commit_shows_each_series_that_changed_before_and_af
 
 
 @pytest.mark.long
-async def test_what_may_be_the_machine_is_said_with_what_would_tell(history):
-    await history.upload(*history.all_values(slower=["ci"]))
-    view = (await history.client.get(f"{PAGE}.json")).json()
+async def test_what_may_be_the_machine_is_said_with_what_would_tell(stored_history):
+    await stored_history.upload(*stored_history.all_values(slower=["ci"]))
+    view = (await stored_history.client.get(f"{PAGE}.json")).json()
     assert (view["line"]["state"], view["line"]["cause"]) == ("unconfirmed", "machine")
-    said = await text(history)
+    said = await text(stored_history)
     assert "unrelated cases on ci moved alike: the machine, or something that all of them use" in said
     assert "to tell them apart, measure both commits in turns." in said
-    assert "to tell them apart, measure both commits in turns." in (await history.client.get(f"{PAGE}.md")).text
+    assert "to tell them apart, measure both commits in turns." in (await stored_history.client.get(f"{PAGE}.md")).text
     assert "It was measured again without an answer" not in said  # it never was
-    rows = csv.DictReader(io.StringIO((await history.client.get("/projects/demo/incidents.csv?show=all")).text))
+    rows = csv.DictReader(io.StringIO((await stored_history.client.get("/projects/demo/incidents.csv?show=all")).text))
     assert {row["cause"] for row in rows} == {"machine"}

@@ -10,20 +10,20 @@ CATEGORY = "{http://www.w3.org/2005/Atom}entry/{http://www.w3.org/2005/Atom}cate
 
 
 @pytest.fixture
-async def two(history):
+async def two(stored_history):
     """`lstm` takes more memory since the second commit, `dense` computes a wrong gradient since the third."""
-    await history.upload(
-        history.commit(1),
-        history.commit(2, array_bytes=4096.0),
-        history.commit(3, array_bytes=4096.0, wrong=("dense",)),
-        history.commit(4, array_bytes=4096.0, wrong=("dense",)),
+    await stored_history.upload(
+        stored_history.commit(1),
+        stored_history.commit(2, array_bytes=4096.0),
+        stored_history.commit(3, array_bytes=4096.0, wrong=("dense",)),
+        stored_history.commit(4, array_bytes=4096.0, wrong=("dense",)),
     )
-    return history
+    return stored_history
 
 
-async def kinds(history, **asked):
+async def kinds(stored_history, **asked):
     """The kinds of incidents by the API, the list and the feed, held to be the same."""
-    client = history.client
+    client = stored_history.client
     answer = await client.get("/api/v1/incidents", params={"project": "demo", **asked})
     assert answer.status_code == 200, answer.text
     found = [each["kind"] for each in answer.json()["items"]]
@@ -34,8 +34,8 @@ async def kinds(history, **asked):
     return found
 
 
-async def badge(history, **asked):
-    answer = await history.client.get("/projects/demo/incidents.badge.svg", params=asked)
+async def badge(stored_history, **asked):
+    answer = await stored_history.client.get("/projects/demo/incidents.badge.svg", params=asked)
     assert answer.headers["content-type"] == "image/svg+xml"
     return answer.text.partition("<title>")[2].partition("</title>")[0]
 
@@ -57,18 +57,20 @@ async def test_the_badge_counts_what_is_open(two):
     assert await badge(two) == "demo: 1 wrong gradient"
 
 
-async def test_before_anybody_looked_the_badge_says_so(history):
-    await history.client.post("/api/v1/reports", json=history.commit(1))
-    assert await badge(history) == "demo: not watched yet"
+async def test_before_anybody_looked_the_badge_says_so(stored_history):
+    await stored_history.client.post("/api/v1/reports", json=stored_history.commit(1))
+    assert await badge(stored_history) == "demo: not watched yet"
 
 
-async def test_improvements_are_in_feed_and_badge_where_they_are_asked_for(history):
-    await history.upload(history.commit(1), *(history.commit(number, array_bytes=512.0) for number in (2, 3)))
-    feed = await history.client.get("/projects/demo/feed.atom")
+async def test_improvements_are_in_feed_and_badge_where_they_are_asked_for(stored_history):
+    await stored_history.upload(
+        stored_history.commit(1), *(stored_history.commit(number, array_bytes=512.0) for number in (2, 3))
+    )
+    feed = await stored_history.client.get("/projects/demo/feed.atom")
     assert "<entry>" not in feed.text
-    assert await badge(history) == "demo: no open incidents"
-    assert await kinds(history, kind="better") == ["better"]
-    assert await badge(history, kind="better") == "demo: 1 better"
+    assert await badge(stored_history) == "demo: no open incidents"
+    assert await kinds(stored_history, kind="better") == ["better"]
+    assert await badge(stored_history, kind="better") == "demo: 1 better"
 
 
 async def test_the_page_says_what_narrows_it_and_has_the_badge_of_the_same(two):

@@ -11,17 +11,17 @@ LIST = "/projects/demo/incidents"
 
 
 @pytest.fixture
-async def several(history):
+async def several(stored_history):
     """An open incident of time; behind it one of memory that is over, and an improvement."""
-    slower = history.paired(history.commit(2), 0.26, "slower")
+    slower = stored_history.paired(stored_history.commit(2), 0.26, "slower")
     slower["commit"]["title"] = "Unfuse `it` <b>"
-    later = [history.commit(number, array_bytes=4096.0 if number < 5 else 512.0) for number in range(3, 7)]
-    await history.upload(history.commit(1), slower, *later)
-    return history
+    later = [stored_history.commit(number, array_bytes=4096.0 if number < 5 else 512.0) for number in range(3, 7)]
+    await stored_history.upload(stored_history.commit(1), slower, *later)
+    return stored_history
 
 
-async def listed(history, **query):
-    answer = await history.client.get(f"{LIST}.json", params=query)
+async def listed(stored_history, **query):
+    answer = await stored_history.client.get(f"{LIST}.json", params=query)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
@@ -71,14 +71,14 @@ async def test_states_and_kinds_narrow_the_list_by_its_address(several):
 
 
 @pytest.mark.long
-async def test_what_costs_most_comes_first_and_what_does_not_work_before_all(history):
-    await history.upload(
-        history.commit(1),
-        history.commit(2, array_bytes=2048.0, workload="dense"),
-        history.commit(3, array_bytes=8192.0),
-        history.commit(4, array_bytes=8192.0, wrong=("dense",)),
+async def test_what_costs_most_comes_first_and_what_does_not_work_before_all(stored_history):
+    await stored_history.upload(
+        stored_history.commit(1),
+        stored_history.commit(2, array_bytes=2048.0, workload="dense"),
+        stored_history.commit(3, array_bytes=8192.0),
+        stored_history.commit(4, array_bytes=8192.0, wrong=("dense",)),
     )
-    lines = (await listed(history))["lines"]
+    lines = (await listed(stored_history))["lines"]
     assert [(line["kind"], line["commit"][-1]) for line in lines[:2]] == [("wrong_gradient", "4"), ("worse", "3")]
 
 
@@ -96,16 +96,16 @@ async def test_a_long_list_comes_in_pages(several, monkeypatch):
     assert second["newer_href"] == f"{LIST}?show=all"
 
 
-async def test_a_project_without_incidents_is_told_what_would_appear_and_how(history):
-    await history.upload(history.commit(1))
-    page = (await history.client.get(LIST)).text
+async def test_a_project_without_incidents_is_told_what_would_appear_and_how(stored_history):
+    await stored_history.upload(stored_history.commit(1))
+    page = (await stored_history.client.get(LIST)).text
     assert "Nothing is open" in page
     assert "no commit is known to have made a gradient slower" in page
     assert "<code>pullback project set demo --trunk BRANCH</code>" in page
 
 
-async def test_an_address_without_a_project_leads_to_the_newest_one(history):
-    assert "No projects yet" in (await history.client.get("/incidents")).text
-    await history.upload(history.commit(1))
-    answer = await history.client.get("/incidents?kind=worse")
+async def test_an_address_without_a_project_leads_to_the_newest_one(stored_history):
+    assert "No projects yet" in (await stored_history.client.get("/incidents")).text
+    await stored_history.upload(stored_history.commit(1))
+    answer = await stored_history.client.get("/incidents?kind=worse")
     assert (answer.status_code, answer.headers["location"]) == (307, f"{LIST}?kind=worse")

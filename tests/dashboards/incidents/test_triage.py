@@ -13,19 +13,19 @@ HTML = {"accept": "text/html"}
 
 
 @pytest.fixture
-async def several(history):
+async def several(stored_history):
     """An open incident of time; behind it one of memory that is over, and an improvement."""
-    await history.upload(
-        history.commit(1),
-        history.paired(history.commit(2), 0.26, "slower"),
-        history.commit(3, array_bytes=4096.0),
-        history.commit(4, array_bytes=512.0),
+    await stored_history.upload(
+        stored_history.commit(1),
+        stored_history.paired(stored_history.commit(2), 0.26, "slower"),
+        stored_history.commit(3, array_bytes=4096.0),
+        stored_history.commit(4, array_bytes=512.0),
     )
-    return history
+    return stored_history
 
 
-async def verdicts(history):
-    items = (await history.client.get("/api/v1/incidents")).json()["items"]
+async def verdicts(stored_history):
+    items = (await stored_history.client.get("/api/v1/incidents")).json()["items"]
     return {one["id"]: one["verdict"] and one["verdict"]["verdict"] for one in items}
 
 
@@ -118,10 +118,10 @@ async def test_the_buttons_are_for_those_who_may_and_others_are_told_what_it_tak
     assert (await verdicts(several))[1] is None
 
 
-async def test_channels_see_what_was_sent_of_an_incident(history):
-    await history.upload(history.commit(1))
+async def test_channels_see_what_was_sent_of_an_incident(stored_history):
+    await stored_history.upload(stored_history.commit(1))
     channel = {"project": "demo", "name": "ops", "kind": "webhook", "url": "https://hooks.example/1"}
-    (await history.client.post("/api/v1/channels", json=channel)).raise_for_status()
-    await history.upload(history.paired(history.commit(2), 0.26, "slower"))
-    (sent,) = (await history.client.get(f"{LIST}/1.json")).json()["messages"]
+    (await stored_history.client.post("/api/v1/channels", json=channel)).raise_for_status()
+    await stored_history.upload(stored_history.paired(stored_history.commit(2), 0.26, "slower"))
+    (sent,) = (await stored_history.client.get(f"{LIST}/1.json")).json()["messages"]
     assert (sent["channel"], sent["event"], sent["state"]) == ("ops", "confirmed", "waiting")

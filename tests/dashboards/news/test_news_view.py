@@ -4,14 +4,14 @@ import pytest
 from tests.service.readings.making import reading
 
 from pullback_dashboards.history import Claim, Failure, IncidentChange, Metric
-from pullback_dashboards.news.view import AT_A_COMMIT, LATELY, Extent, changed_cases, tell
-from pullback_service.claims import doubt_of_change
+from pullback_dashboards.news.view import AT_A_COMMIT, LATELY, NewsLimits, changed_cases, collect_news
 from pullback_service.comparisons.judging import Judgement
 from pullback_service.ratio import Ratio
+from pullback_service.uploaded_claims import doubt_of_change
 
 
 def news(history, extent=LATELY):
-    return tell(history, extent, project="p", machine=None).news
+    return collect_news(history, extent, project="p", machine=None).news
 
 
 def test_news_tell_exact_changes_and_ratios_that_moved(history):
@@ -315,13 +315,13 @@ def test_a_case_that_was_left_out_at_the_commit_before_is_held_against_its_readi
 
 def test_items_that_are_left_out_are_counted(build):
     lines = [build.line(name, [reading(3.0), reading(4.0)], build.bytes) for name in ("fused", "native", "stateful")]
-    told = tell(build.history(*lines), Extent(commits=5, items=2, cases=3), project="p", machine=None)
+    told = collect_news(build.history(*lines), NewsLimits(commits=5, items=2, cases=3), project="p", machine=None)
     assert (len(told.news), told.left_out) == (2, 1)
 
 
 def test_addresses_go_on_with_the_machine_that_was_asked_for(build):
     history = build.history(build.line("fused", [reading(3.0), reading(4.0)], build.bytes))
-    (item,) = tell(history, LATELY, project="p", machine="box").news
+    (item,) = collect_news(history, LATELY, project="p", machine="box").news
     assert item.commit_href.endswith(f"{item.sha}?machine=box")
     assert item.cases[0].href.endswith("?machine=box")
 

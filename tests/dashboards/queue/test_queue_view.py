@@ -5,7 +5,7 @@ import pytest
 from pullback_dashboards.fleet.view import JobLine
 from pullback_dashboards.queue.page import State
 from pullback_dashboards.queue.view import ends_in_words, waiting_line
-from pullback_service.jobs.forecasting import Forecast
+from pullback_service.jobs.forecast import Forecast
 
 JOB = JobLine(1, "p", "a" * 40, "t", "quick", "queued", 0, 3, datetime(2026, 3, 1, tzinfo=UTC), None)
 

@@ -10,7 +10,7 @@ from pullback_dashboards.workload.sources import machine_for
 from pullback_dashboards.workload.static_charts import chart, spoken_of, stills, workload_badge
 from pullback_dashboards.workload.view import State, beside_time, workload_view
 from pullback_service.errors import NotFoundError
-from pullback_service.measured.code_identity import CodeIdentity
+from pullback_service.measured_code.code_identity import CodeIdentity
 from pullback_service.series.queries import MeasuringMachine
 
 TWO_TEXTS = {1: CodeIdentity("first text", "files", "1"), 2: CodeIdentity("second text", "other files", "1")}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pullback.core.masking import write_masked
+from pullback.core.bit_masks import write_masked
 from pullback.rules.elementwise import where
 
 RNG = np.random.default_rng(0)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pullback.core.buffering import ROW_BUFFER, rows_in_place
+from pullback.core.ufunc_buffers import ROW_BUFFER, rows_in_place
 
 
 def test_the_size_holds_inside_and_is_put_back():

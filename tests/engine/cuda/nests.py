@@ -12,8 +12,8 @@ from tests.engine.native.fences import subjects
 from tests.engine.native.fences.memory import GARBAGE, fenced
 
 from pullback.backends.cuda.kernels.phases import Place
-from pullback.backends.llvm.writing.lanes import DTYPES
-from pullback.backends.llvm.writing.llvm_module import Module
+from pullback.backends.llvm.builder.lanes import DTYPES
+from pullback.backends.llvm.builder.llvm_module import Module
 from pullback.backends.native import executable
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.kernel_passes import KernelInput

@@ -10,7 +10,7 @@ import pytest
 
 from pullback_runners.allocations import NativeCounter, native_counter_library
 from pullback_runners.measurement.subject import INSTALLED
-from pullback_runners.measurement.worker_process import Draw, worker_environment
+from pullback_runners.measurement.worker_process import RandomDraws, worker_environment
 
 pytestmark = pytest.mark.skipif(
     native_counter_library() is None,
@@ -193,7 +193,7 @@ print(json.dumps([counts["array"].allocations, counts["native"].allocations, 0])
 def test_what_a_user_preloads_is_kept_in_processes_that_count_and_in_those_that_time(sound_case, monkeypatch):
     monkeypatch.setenv("LD_PRELOAD", "libm.so.6")
     counts, times = (
-        worker_environment(sound_case, INSTALLED, Draw.of(random.Random(1)), counts_native=each)
+        worker_environment(sound_case, INSTALLED, RandomDraws.of(random.Random(1)), counts_native=each)
         for each in (True, False)
     )
     assert times["LD_PRELOAD"] == "libm.so.6"

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from pullback_runners import comparing, suites
+from pullback_runners import comparison_runs, suites
 from pullback_runners.agent.daemon import AgentOptions, run_agent
 from pullback_runners.agent.errors import PermanentError
-from pullback_runners.comparing import compare_commits
-from pullback_runners.errors import NoRoomError, UsageError, VariantError
+from pullback_runners.comparison_runs import compare_commits
+from pullback_runners.errors import DeviceMemoryError, UsageError, VariantError
 from pullback_runners.machine.device_lock import device_lock
 from pullback_runners.machine.nvml import Clocks
 from pullback_runners.measurement import call_times, comparison, slices, zygote_process
@@ -28,9 +28,9 @@ from pullback_runners.measurement.examination import Examination
 from pullback_runners.measurement.libraries import device_libraries
 from pullback_runners.measurement.lockstep import MOST_REPEATS, Timing, _take_turn
 from pullback_runners.measurement.member import Member
-from pullback_runners.measurement.renewing import Renewal
+from pullback_runners.measurement.renewal import Renewal
 from pullback_runners.measurement.subject import INSTALLED
-from pullback_runners.measurement.worker_process import Draw, WorkerSettings, worker_environment
+from pullback_runners.measurement.worker_process import RandomDraws, WorkerSettings, worker_environment
 from pullback_runners.peers import QueuedCall, find_peer
 from pullback_runners.projects.environments import OWN
 from pullback_runners.projects.subjects import BuiltCommit
@@ -258,7 +258,7 @@ def test_a_run_holds_its_device_and_shows_it_alone_to_its_processes(standin, nvm
     l4 = "GPU-55555555-eeee-4eee-8eee-555555555555"
     with measured_device("cuda") as device:
         assert (device.device.uuid, os.environ["CUDA_VISIBLE_DEVICES"]) == (l4, l4)
-        assert worker_environment(SMALL, INSTALLED, Draw(1, 1))["CUDA_VISIBLE_DEVICES"] == l4
+        assert worker_environment(SMALL, INSTALLED, RandomDraws(1, 1))["CUDA_VISIBLE_DEVICES"] == l4
         said = f"^--device cuda: device {l4} is held by process {os.getpid()} "
         with pytest.raises(UsageError, match=said), measured_device("cuda"):
             pass
@@ -306,7 +306,7 @@ def test_members_of_a_comparison_are_examined_alone_and_have_room_together_with_
     monkeypatch.setattr(comparison, "examine", examine)
     nvml_answers("quiet", free=free)
     said = r"need 6,000 bytes together \(reference 3,000 with a plan of 2,000, candidate 3,000 with a plan of 2,000\)"
-    refused = pytest.raises(NoRoomError, match=said) if with_twin is None else nullcontext()
+    refused = pytest.raises(DeviceMemoryError, match=said) if with_twin is None else nullcontext()
     with measured_device("cuda") as device, refused:
         compared_on(device)
     both = ["reference", "candidate"]
@@ -365,13 +365,13 @@ def test_a_size_without_room_is_refused_alone_and_the_other_is_compared(compare,
 
 @pytest.mark.parametrize("may_pass", [False, True])
 def test_where_no_size_has_room_the_comparison_ends_with_the_one_that_may_have_it_later(compare, monkeypatch, may_pass):
-    errors = iter([NoRoomError("the first", may_pass=False), NoRoomError("the second", may_pass=may_pass)])
+    errors = iter([DeviceMemoryError("the first", may_pass=False), DeviceMemoryError("the second", may_pass=may_pass)])
 
     def compare_members(*_):
         raise next(errors)
 
-    monkeypatch.setattr(comparing, "compare_members", compare_members)
-    with pytest.raises(NoRoomError, match="the second" if may_pass else "the first") as raised:
+    monkeypatch.setattr(comparison_runs, "compare_members", compare_members)
+    with pytest.raises(DeviceMemoryError, match="the second" if may_pass else "the first") as raised:
         compare()
     assert raised.value.may_pass is may_pass
 
@@ -433,7 +433,7 @@ def test_cases_of_a_device_have_the_arguments_of_the_cpu():
 def test_a_device_decides_clock_platform_and_forks():
     on_cpu = Case(SMALL.workload, SMALL.params, SMALL.dtype)
     assert (clock_of(on_cpu), clock_of(SMALL)) == ("cpu", "wall")
-    draw = Draw.of(WorkerSettings().rng)
+    draw = RandomDraws.of(WorkerSettings().rng)
     assert [worker_environment(case, INSTALLED, draw)["JAX_PLATFORMS"] for case in (on_cpu, SMALL)] == ["cpu", "cuda"]
     assert worker_environment(SMALL, INSTALLED, draw)["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
     assert Renewal(lambda: pytest.fail("warmed a fork"), forks=False).renew([])["renewed"] is False

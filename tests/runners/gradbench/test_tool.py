@@ -6,9 +6,9 @@ import pytest
 
 from pullback_runners.errors import UsageError
 from pullback_runners.gradbench import Engine, Tool, modules
+from pullback_runners.gradbench.bounded_searches import search
 from pullback_runners.gradbench.module import array, whole
 from pullback_runners.gradbench.modules.ba import Structure
-from pullback_runners.gradbench.searching import search
 from pullback_runners.gradbench.timing import repeated
 from pullback_runners.gradbench.tool import MODULES
 from pullback_runners.workloads import find_workload

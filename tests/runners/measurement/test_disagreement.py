@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pullback_runners.measurement.disagreement import settle
-from pullback_runners.measurement.finite_differences import Differences
+from pullback_runners.measurement.finite_differences import FiniteDifferences
 from pullback_runners.measurement.gradient_check import AGREEMENT, check_gradient
 
 X = np.random.default_rng(1).standard_normal(500)
@@ -27,7 +27,7 @@ def settled(ours, theirs, value=lambda x: np.sum(x * x), dtype="f8"):
     def value_at(moved):
         return value(moved["x"])
 
-    return settle(done, {"ours": found, "theirs": other}, Differences(value_at, inputs, ("x",), dtype), value_at)
+    return settle(done, {"ours": found, "theirs": other}, FiniteDifferences(value_at, inputs, ("x",), dtype), value_at)
 
 
 @pytest.mark.parametrize(("dtype", "off"), [("f8", 1e-3), ("f8", -1e-6), ("f4", 1e-2)])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pullback_runners.measurement.finite_differences import DIRECTIONS, Differences
+from pullback_runners.measurement.finite_differences import DIRECTIONS, FiniteDifferences
 
 X = np.random.default_rng(1).uniform(0.5, 1.5, 20)
 
@@ -15,7 +15,7 @@ def test_a_later_gradient_is_held_against_the_same_differences():
         calls.append(1)
         return float(np.sum(np.sin(inputs["x"])))
 
-    differences = Differences(value_at, {"x": X}, ("x",), "f8")
+    differences = FiniteDifferences(value_at, {"x": X}, ("x",), "f8")
     value, right = float(np.sum(np.sin(X))), np.cos(X)
     assert differences.check((value, {"x": right})).complaint is None
     assert differences.check((value, {"x": right})).complaint is None
@@ -35,13 +35,13 @@ def test_a_multiple_of_the_gradient_of_many_elements_is_no_gradient(dtype, times
 
     right = x.T @ (1 - np.tanh(x @ w / 8) ** 2) / 8
     value = value_at({"w": w})
-    assert Differences(value_at, {"w": w}, ("w",), dtype).check((value, {"w": right})).complaint is None
+    assert FiniteDifferences(value_at, {"w": w}, ("w",), dtype).check((value, {"w": right})).complaint is None
     wrong = (times * right).astype(dtype)
-    assert Differences(value_at, {"w": w}, ("w",), dtype).check((value, {"w": wrong})).complaint is not None
+    assert FiniteDifferences(value_at, {"w": w}, ("w",), dtype).check((value, {"w": wrong})).complaint is not None
 
 
 def test_the_error_is_the_distance_from_the_differences_also_where_rounding_explains_it():
-    differences = Differences(lambda inputs: float(np.sum(np.sin(inputs["x"]))), {"x": X}, ("x",), "f8")
+    differences = FiniteDifferences(lambda inputs: float(np.sum(np.sin(inputs["x"]))), {"x": X}, ("x",), "f8")
     check = differences.check((float(np.sum(np.sin(X))), {"x": np.cos(X)}))
     assert check.ok
     assert 0 < check.max_rel_error < 1e-8
@@ -53,7 +53,7 @@ def test_arguments_may_be_arrays_in_lists_and_dictionaries():
         return float(np.sum(a * a) + b**3 + np.sum(rest["c"] ** 3))
 
     w = [(X[:4].reshape(2, 2), 1.5), {"c": X[4:9]}]
-    differences = Differences(value_at, {"w": w}, ("w",), "f8")
+    differences = FiniteDifferences(value_at, {"w": w}, ("w",), "f8")
     right = [(2 * w[0][0], 3 * 1.5**2), {"c": 3 * w[1]["c"] ** 2}]
     value = value_at({"w": w})
     assert differences.check((value, {"w": right})).complaint is None
@@ -62,13 +62,13 @@ def test_arguments_may_be_arrays_in_lists_and_dictionaries():
 
 
 def test_what_is_no_gradient_costs_no_differences():
-    differences = Differences(lambda _: 1 / 0, {"x": X}, ("x",), "f8")
+    differences = FiniteDifferences(lambda _: 1 / 0, {"x": X}, ("x",), "f8")
     assert "float32" in differences.check((1.0, {"x": np.cos(X).astype("f4")})).complaint
     assert "NaN" in differences.check((float("nan"), {"x": np.cos(X)})).complaint
 
 
 def test_differences_say_nothing_of_a_complex_argument():
     z = X + 1j
-    differences = Differences(lambda inputs: float(np.sum(np.abs(inputs["z"]) ** 2)), {"z": z}, ("z",), "f8")
+    differences = FiniteDifferences(lambda inputs: float(np.sum(np.abs(inputs["z"]) ** 2)), {"z": z}, ("z",), "f8")
     complaint = differences.check((float(np.sum(np.abs(z) ** 2)), {"z": 2 * z + 5j})).complaint
     assert complaint == "z is complex, which finite differences cannot check; declare an oracle of the workload"

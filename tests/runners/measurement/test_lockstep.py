@@ -16,7 +16,7 @@ from pullback_runners.measurement.affinity import off_the_measured_cpu
 from pullback_runners.measurement.examination import examine
 from pullback_runners.measurement.lockstep import (
     FEWEST_ROUNDS,
-    Lineup,
+    GroupProcesses,
     Timing,
     _rotations,
     calls_a_slice,
@@ -26,7 +26,7 @@ from pullback_runners.measurement.lockstep import (
 from pullback_runners.measurement.member import Member
 from pullback_runners.measurement.subject import INSTALLED
 from pullback_runners.measurement.worker_process import (
-    Draw,
+    RandomDraws,
     StoppedError,
     WorkerSettings,
     blas_threads,
@@ -41,7 +41,7 @@ RNG = random.Random(1)
 
 def group_of(case, variants, path, *, slices=4, timeout_s=30.0, cpu=None, stop=lambda: False):
     settings = WorkerSettings([path], cpu, timeout_s, stop, RNG)
-    return run_group(Lineup(case, [Member(variant) for variant in variants], settings), slices)
+    return run_group(GroupProcesses(case, [Member(variant) for variant in variants], settings), slices)
 
 
 def test_turns_rotate_so_that_two_members_go_abba():
@@ -232,7 +232,7 @@ def test_workers_die_with_the_process_that_started_them(faulty_workloads):
 
 def test_twins_are_two_processes_of_one_program(faulty_workloads, sound_case):
     members = [Member("right"), Member("right", role="twin")]
-    group = run_group(Lineup(sound_case, members, WorkerSettings([faulty_workloads])), 4)
+    group = run_group(GroupProcesses(sound_case, members, WorkerSettings([faulty_workloads])), 4)
     assert list(group.timings) == ["right", "twin"]
     assert group.timings["right"].cpu_s != group.timings["twin"].cpu_s
 
@@ -284,7 +284,7 @@ def test_a_lineup_keeps_off_the_measured_cpu_until_its_turns(faulty_workloads, s
     allowed = os.sched_getaffinity(0)
     cpu = max(allowed)
     with off_the_measured_cpu(cpu):
-        lineup = Lineup(sound_case, [Member("right")], WorkerSettings([faulty_workloads], cpu))
+        lineup = GroupProcesses(sound_case, [Member("right")], WorkerSettings([faulty_workloads], cpu))
     assert os.sched_getaffinity(0) == allowed
     try:
         (worker,) = lineup.workers.values()
@@ -301,9 +301,9 @@ def test_the_following_lineup_starts_on_all_cpus_once_the_turns_are_over(faulty_
     allowed = os.sched_getaffinity(0)
     cpu = max(allowed)
     settings = WorkerSettings([faulty_workloads], cpu)
-    first = Lineup(sound_case, [Member("right")], settings)
+    first = GroupProcesses(sound_case, [Member("right")], settings)
     with off_the_measured_cpu(cpu):
-        following = Lineup(sound_case, [Member("right")], settings)
+        following = GroupProcesses(sound_case, [Member("right")], settings)
         try:
             run_group(first, 1, start_following=lambda: following)
             (worker,) = following.workers.values()
@@ -315,7 +315,7 @@ def test_the_following_lineup_starts_on_all_cpus_once_the_turns_are_over(faulty_
 @pytest.mark.skipif(sys.platform != "linux", reason="threads can be counted on Linux only")
 def test_all_threads_of_a_worker_take_its_turns_on_the_measured_cpu(faulty_workloads, sound_case):
     cpu = max(os.sched_getaffinity(0))
-    lineup = Lineup(sound_case, [Member("threaded")], WorkerSettings([faulty_workloads], cpu))
+    lineup = GroupProcesses(sound_case, [Member("threaded")], WorkerSettings([faulty_workloads], cpu))
     try:
         (worker,) = lineup.workers.values()
         worker.answer()
@@ -366,12 +366,14 @@ class Starting:
 @pytest.mark.sample(every=3)
 @pytest.mark.parametrize(("asked", "rounds"), [(0, FEWEST_ROUNDS), (30, FEWEST_ROUNDS + 30), (1000, 100)])
 def test_turns_go_on_while_the_next_group_starts(faulty_workloads, sound_case, asked, rounds):
-    lineup = Lineup(sound_case, [Member("right"), Member("right", role="twin")], WorkerSettings([faulty_workloads]))
+    lineup = GroupProcesses(
+        sound_case, [Member("right"), Member("right", role="twin")], WorkerSettings([faulty_workloads])
+    )
     assert run_group(lineup, slices=100, most_s=0.0, start_following=lambda: Starting(asked)).rounds() == rounds
 
 
 def test_a_lineup_is_ready_when_all_of_its_processes_are_or_have_failed(faulty_workloads, sound_case):
-    lineup = Lineup(sound_case, [Member("right"), Member("raises")], WorkerSettings([faulty_workloads]))
+    lineup = GroupProcesses(sound_case, [Member("right"), Member("raises")], WorkerSettings([faulty_workloads]))
     try:
         assert not lineup.is_ready()
         lineup.workers["right"].answer()
@@ -386,13 +388,17 @@ def test_a_lineup_is_ready_when_all_of_its_processes_are_or_have_failed(faulty_w
 
 
 def test_turns_end_when_the_time_of_a_group_is_up_with_as_many_of_each(faulty_workloads, sound_case):
-    lineup = Lineup(sound_case, [Member("right"), Member("right", role="twin")], WorkerSettings([faulty_workloads]))
+    lineup = GroupProcesses(
+        sound_case, [Member("right"), Member("right", role="twin")], WorkerSettings([faulty_workloads])
+    )
     group = run_group(lineup, slices=1000, most_s=0.0)
     assert [len(timing.cpu_s) for timing in group.timings.values()] == [FEWEST_ROUNDS, FEWEST_ROUNDS]
 
 
 def test_turns_end_at_the_deadline_after_one_of_each(faulty_workloads, sound_case):
-    lineup = Lineup(sound_case, [Member("right"), Member("right", role="twin")], WorkerSettings([faulty_workloads]))
+    lineup = GroupProcesses(
+        sound_case, [Member("right"), Member("right", role="twin")], WorkerSettings([faulty_workloads])
+    )
     assert run_group(lineup, slices=1000, deadline=time.monotonic()).rounds() == 1
 
 
@@ -413,7 +419,7 @@ def wait_for_forks(worker, before=()):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads can be counted on Linux only")
 def test_renewed_a_worker_goes_on_in_another_fork_of_itself(faulty_workloads, sound_case):
-    lineup = Lineup(sound_case, [Member("right"), Member("threaded")], WorkerSettings([faulty_workloads]))
+    lineup = GroupProcesses(sound_case, [Member("right"), Member("threaded")], WorkerSettings([faulty_workloads]))
     try:
         worker, threaded = lineup.workers["right"], lineup.workers["threaded"]
         seen = []
@@ -438,7 +444,7 @@ def test_renewed_a_worker_goes_on_in_another_fork_of_itself(faulty_workloads, so
 )
 def test_the_next_fork_waits_on_another_cpu_than_the_measured_one(faulty_workloads, sound_case):
     measured, *others = sorted(os.sched_getaffinity(0))
-    lineup = Lineup(sound_case, [Member("right")], WorkerSettings([faulty_workloads]))
+    lineup = GroupProcesses(sound_case, [Member("right")], WorkerSettings([faulty_workloads]))
     try:
         worker = lineup.workers["right"]
         worker.answer()
@@ -457,7 +463,7 @@ def test_a_lineup_has_one_hash_seed_and_the_next_one_another(faulty_workloads, s
     members = [Member("right"), Member("right", role="twin")]
     seeds = []
     for _ in range(2):
-        lineup = Lineup(sound_case, members, WorkerSettings([faulty_workloads]))
+        lineup = GroupProcesses(sound_case, members, WorkerSettings([faulty_workloads]))
         try:
             found = {psutil.Process(w._process.pid).environ()["PYTHONHASHSEED"] for w in lineup.workers.values()}
         finally:
@@ -475,7 +481,7 @@ def ask_for_a_minute(worker):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a parent's death is announced by Linux only")
 def test_workers_whose_zygote_dies_have_crashed(faulty_workloads, sound_case):
-    lineup = Lineup(sound_case, [Member("right")], WorkerSettings([faulty_workloads]))
+    lineup = GroupProcesses(sound_case, [Member("right")], WorkerSettings([faulty_workloads]))
     try:
         worker = lineup.workers["right"]
         worker.answer()
@@ -496,5 +502,5 @@ def test_members_have_as_many_threads_as_the_case_says_whatever_the_runner_may_u
     monkeypatch.setenv("PULLBACK_NUM_THREADS", "5")
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "5")
     for case, threads in ((sound_case, "1"), (Case("sound", (("n", 8), ("threads", 2)), "f8"), "2")):
-        environment = worker_environment(case, INSTALLED, Draw.of(random.Random(1)))
+        environment = worker_environment(case, INSTALLED, RandomDraws.of(random.Random(1)))
         assert {environment[name] for name in ("PULLBACK_NUM_THREADS", "OPENBLAS_NUM_THREADS")} == {threads}

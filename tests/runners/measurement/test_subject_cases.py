@@ -9,9 +9,9 @@ from pullback_runners.errors import LoadError, UsageError
 from pullback_runners.measurement import subject_cases
 from pullback_runners.measurement.subject import Subject
 from pullback_runners.measurement.subject_cases import CaseSelection, choose_for
-from pullback_runners.measurement.worker_process import Draw, python_environment, worker_environment
+from pullback_runners.measurement.worker_process import RandomDraws, python_environment, worker_environment
 from pullback_runners.suites import find_suite
-from pullback_runners.workloads import Case, Offer
+from pullback_runners.workloads import AvailableVariants, Case
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from pullback_runners.workloads import Case, Offer
 def test_a_projects_own_function_is_compared_by_two_tiers_and_an_engine_by_all(
     is_foreign, has_numpy, of_engine, variants
 ):
-    offer = Offer("a workload", is_foreign, has_numpy, ("jax",), "unfused")
+    offer = AvailableVariants("a workload", is_foreign, has_numpy, ("jax",), "unfused")
     chosen = CaseSelection([], [], [], {"mine": offer}, ["jax"], ["mine"], of_engine=of_engine)
     assert chosen.variants("mine") == variants
 
@@ -38,7 +38,7 @@ def test_a_minute_is_shared_by_four_comparisons(comparisons, seconds):
 
 def test_a_path_that_a_project_names_comes_behind_that_of_the_harness():
     subject = Subject(harness=Path("/harness"), variables={"PYTHONPATH": "vendor", "OMP_NUM_THREADS": "3"})
-    draw = Draw(hash_seed=1, padding=0)
+    draw = RandomDraws(hash_seed=1, padding=0)
     for variables in (python_environment(subject), worker_environment(Case("sound", (), "f8"), subject, draw)):
         assert (variables["PYTHONPATH"], variables["OMP_NUM_THREADS"]) == ("/harness:vendor", "3")
 

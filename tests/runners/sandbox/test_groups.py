@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pullback_runners.sandbox.bubblewrap import View
+from pullback_runners.sandbox.bubblewrap import SandboxView
 from pullback_runners.sandbox.groups import groups_of_agent
 from pullback_runners.sandbox.isolation import Isolation
 from pullback_runners.sandbox.limits import Limits
@@ -80,7 +80,7 @@ def test_agents_of_two_folders_do_not_end_each_others_jobs(groups, tmp_path):
 def test_a_job_that_is_ended_leaves_no_daemon_at_any_level(groups, tmp_path):
     isolation = Isolation("user", groups=groups)
     confined = isolation.start(
-        [sys.executable, "-I", "-c", DAEMON], View(tmp_path), environment={}, stdout=subprocess.PIPE
+        [sys.executable, "-I", "-c", DAEMON], SandboxView(tmp_path), environment={}, stdout=subprocess.PIPE
     )
     written, _ = confined.process.communicate(timeout=60)
     left = psutil.Process(int(written))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pullback_runners.sandbox.bubblewrap import View
+from pullback_runners.sandbox.bubblewrap import SandboxView
 from pullback_runners.sandbox.isolation import Isolation
 
 
@@ -18,13 +18,13 @@ def _descriptors():
 def test_a_process_that_cannot_be_started_leaves_no_descriptor_open(tmp_path):
     before = _descriptors()
     with pytest.raises(FileNotFoundError):
-        Isolation().start([str(tmp_path / "no-such-program")], View(tmp_path), environment={})
+        Isolation().start([str(tmp_path / "no-such-program")], SandboxView(tmp_path), environment={})
     assert _descriptors() == before
 
 
 def test_a_process_that_is_started_leaves_none_open_when_it_has_ended(tmp_path):
     before = _descriptors() if Path("/proc/self/fd").exists() else set()
-    confined = Isolation().start([sys.executable, "-I", "-c", ""], View(tmp_path), environment={})
+    confined = Isolation().start([sys.executable, "-I", "-c", ""], SandboxView(tmp_path), environment={})
     confined.end()
     assert (_descriptors() if before else set()) == before
 

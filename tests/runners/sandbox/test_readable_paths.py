@@ -3,7 +3,7 @@
 import pytest
 
 from pullback_runners.machine.nvml import DeviceError, nvml
-from pullback_runners.sandbox.bubblewrap import View, bubblewrap_command
+from pullback_runners.sandbox.bubblewrap import SandboxView, bubblewrap_command
 from pullback_runners.sandbox.readable_paths import device_nodes
 
 MINORS = """config 1
@@ -59,7 +59,7 @@ def test_a_driver_that_does_not_number_its_devices_is_named(nvml_answers, nodes_
 
 
 def test_a_sandbox_has_the_devices_of_its_view_alone(tmp_path):
-    command = bubblewrap_command("bwrap", View(tmp_path, devices=[tmp_path / "nvidia3"]), 3)
+    command = bubblewrap_command("bwrap", SandboxView(tmp_path, devices=[tmp_path / "nvidia3"]), 3)
     bound = [command[place + 1] for place, word in enumerate(command) if word == "--dev-bind"]
     assert bound == [str(tmp_path / "nvidia3")]
-    assert "--dev-bind" not in bubblewrap_command("bwrap", View(tmp_path), 3)
+    assert "--dev-bind" not in bubblewrap_command("bwrap", SandboxView(tmp_path), 3)

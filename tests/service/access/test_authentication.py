@@ -12,7 +12,7 @@ from sqlalchemy import select, text, update
 from pullback_service.access import budgets
 from pullback_service.access.authentication import Authenticator
 from pullback_service.caller import anonymous
-from pullback_service.jobs.wakeups import JobListener
+from pullback_service.jobs.job_listener import JobListener
 from pullback_service.logins.cookies import COOKIE, csrf_of, masked_csrf_of
 from pullback_service.logins.queries import open_login
 from pullback_service.metrics import Metrics

@@ -9,7 +9,7 @@ from pullback_cli.app import create_app
 from pullback_dashboards.address_limits import bounded
 from pullback_service.access.scopes import ADMIN, ENDPOINTS, OPEN, READ, need_of, page_of
 from pullback_service.addresses import API, OPENAPI
-from pullback_service.routers import LateRoute
+from pullback_service.routers import LazyRoute
 from pullback_service.settings import Settings
 
 APP = create_app(Settings(database_url="postgresql://nowhere/nothing"))
@@ -37,7 +37,7 @@ def test_an_endpoint_says_what_it_needs(method, path):
 
 
 def test_every_endpoint_asks_first_who_calls():
-    assert [route.path for route in walk(APP.routes) if not isinstance(route, LateRoute)] == []
+    assert [route.path for route in walk(APP.routes) if not isinstance(route, LazyRoute)] == []
 
 
 def test_every_page_has_its_limits_asked_next():

@@ -4,14 +4,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pullback_service.comparisons.aligned_readings import align_readings, lay_out
 from pullback_service.comparisons.columns import CommitReadings, DescribedSeries
-from pullback_service.comparisons.grounds import Grounds, MachinePair, SeriesStatements
+from pullback_service.comparisons.judgement_inputs import JudgementInputs, MachinePair, SeriesStatements
 from pullback_service.comparisons.judgements import NO_SERIES, Shape
 from pullback_service.comparisons.judging import UploadedComparison
-from pullback_service.comparisons.pairing import lay_out, pair
 from pullback_service.comparisons.vectorized_judging import ReadingColumns
 from pullback_service.ids import MachineId
-from pullback_service.measured.code_identity import CodeIdentity
+from pullback_service.measured_code.code_identity import CodeIdentity
 
 SHAPES = (
     Shape("fused", "tier", "time", "s", "smaller", exact=False),
@@ -72,7 +72,7 @@ def is_unusual(older, newer, *, exact):
 def test_every_series_that_either_commit_has_is_there_once(reference, candidate, two_machines):
     across = MachinePair(MachineId(0), MachineId(1)) if two_machines else None
     ids = {each[0] for each in (*reference, *candidate)}
-    found = pair(described(ids), numbers(reference), numbers(candidate), MEASURED, across)
+    found = align_readings(described(ids), numbers(reference), numbers(candidate), MEASURED, across)
 
     def key(series_id):
         case, machine, shape = named(series_id)
@@ -110,13 +110,13 @@ def test_every_series_that_either_commit_has_is_there_once(reference, candidate,
 def test_what_only_uploads_that_compare_know_is_added():
     stated = SeriesStatements([UploadedComparison("slower")], 7, None, None, None, "smaller", exact=False)
     elsewhere = SeriesStatements([UploadedComparison("slower")], 8, 99, "tier", "s", "smaller", exact=False)
-    grounds = Grounds(
+    inputs = JudgementInputs(
         {(0, 0, "fused", "time"): stated, (5, 0, "new", "time"): stated, (0, 9, "fused", "time"): elsewhere}
     )
     ids = {10, 11}
     both = numbers([(10, 1.0, 0, False, 0), (11, 1.0, 0, False, 0)])
-    pairs = pair(described(ids), both, numbers([(10, 1.0, 0, False, 0)]), {})
-    found = lay_out(described(ids), pairs, grounds)
+    pairs = align_readings(described(ids), both, numbers([(10, 1.0, 0, False, 0)]), {})
+    found = lay_out(described(ids), pairs, inputs)
     assert found.series_id.tolist() == [10, 11, NO_SERIES, 99]
     assert found.tie.tolist() == [10, 11, -7, 99]
     assert [found.shapes[place].variant for place in found.shape.tolist()] == ["fused", "fused", "new", "fused"]

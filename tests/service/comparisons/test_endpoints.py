@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from pullback_runners.report.document import counts_document
 from pullback_service import statements
-from pullback_service.comparisons import pairs, queries
+from pullback_service.comparisons import compared_commits, queries
 from pullback_service.comparisons.columns import numbers_given, readings_at_two
 from pullback_service.comparisons.vectorized_judging import OUTCOMES
 from pullback_service.ids import ProjectId
@@ -441,7 +441,9 @@ async def test_all_at_once_and_one_by_one_are_the_same(upload, session, reports,
     newer["cases"][0]["variants"][0]["metrics"]["array_bytes"] = {"unit": "B", "processes": [1.0, 2.0, 3.0]}
     newer["comparisons"] = [{**statement(reports), "case": newer["cases"][5]["case"]}]
     await upload(older, newer, again, broken)
-    pair = await pairs.find_pair(session, ProjectId(1), reports.sha(1), reports.sha(2), merge_base=False)
+    pair = await compared_commits.find_compared_commits(
+        session, ProjectId(1), reports.sha(1), reports.sha(2), merge_base=False
+    )
     asked = (session, pair.reference.commit, pair.candidate.commit, SeriesChoice(project="demo"))
     quick = (await queries.compare(*asked)).outcomes
     unusual, few = queries._unusual, []
@@ -464,7 +466,9 @@ async def test_a_comparison_takes_a_fixed_number_of_statements(client, upload, s
     cases = [reports.case(f"workload {index}") for index in range(10)]
     await upload(reports.report(1, cases=cases), reports.report(2, cases=cases))
     async with count_statements() as statements:
-        pair = await pairs.find_pair(session, ProjectId(1), reports.sha(1), reports.sha(2), merge_base=False)
+        pair = await compared_commits.find_compared_commits(
+            session, ProjectId(1), reports.sha(1), reports.sha(2), merge_base=False
+        )
         commits = pair.reference.commit, pair.candidate.commit
         judged = await queries.compare(session, *commits, SeriesChoice(project="demo"))
         shown = await queries.show(session, judged, judged.outcomes[:5])

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from tests.service.readings.making import reading
 
 from pullback_runners.measurement.outcomes import margins
-from pullback_service.claims import LEAST_CLAIM
 from pullback_service.comparisons.judging import (
     CALLS_DIFFER,
     Judgement,
@@ -20,6 +19,7 @@ from pullback_service.comparisons.judging import (
     urgency,
 )
 from pullback_service.ratio import Ratio
+from pullback_service.uploaded_claims import LEAST_CLAIM
 
 SLOWER = UploadedComparison("slower", Ratio(0.05, 0.04, 0.06, 20), claim=0.01, margin=0.01)
 ratios = st.floats(-3, 3)

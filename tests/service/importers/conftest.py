@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pullback_service.reports.case_stream import PointRow
-from pullback_service.reports.importing import plain, read_upload
+from pullback_service.reports.conversion import plain, read_upload
 from pullback_service.reports.upload_query import UploadParameters
 
 SAMPLES = Path(__file__).parents[2] / "data" / "importers"

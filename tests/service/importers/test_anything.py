@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pullback_service.errors import RequestError
 from pullback_service.importers import registry
-from pullback_service.reports.importing import plain, read_upload
+from pullback_service.reports.conversion import plain, read_upload
 from pullback_service.reports.upload_query import UploadParameters
 
 SAMPLES = Path(__file__).parents[2] / "data" / "importers"

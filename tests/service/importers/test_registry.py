@@ -9,7 +9,7 @@ from tests.service.importers.conftest import LIMIT, SAMPLES, pack
 from pullback_service import importers
 from pullback_service.importers import registry
 from pullback_service.importers.contents import Source
-from pullback_service.reports.importing import plain
+from pullback_service.reports.conversion import plain
 
 OF_ANOTHER = {"gradbench-nightly": "gradbench"}
 """Formats whose samples lie beside those of another one."""

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from pullback_service.database import Database
-from pullback_service.jobs.wakeups import JobListener
+from pullback_service.jobs.job_listener import JobListener
 from pullback_service.runtime import runtime_of
 
 _numbers = count()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pullback_service.jobs.forecasting import Bench, WaitingJob, forecast, remaining_s
+from pullback_service.jobs.forecast import QueueMachine, WaitingJob, forecast, remaining_s
 
 QUICK, LONG = (1, "quick", "run"), (1, "standard", "run")
 CPU = {"device": "cpu"}
@@ -13,7 +13,7 @@ def job(number, work=QUICK, **changes):
 
 
 def bench(machine_id, offers=(CPU,), **changes):
-    return Bench(machine_id, f"lab-{machine_id}", tuple(offers), **changes)
+    return QueueMachine(machine_id, f"lab-{machine_id}", tuple(offers), **changes)
 
 
 def test_one_machine_does_one_job_after_the_other():

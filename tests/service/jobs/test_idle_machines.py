@@ -9,7 +9,7 @@ from sqlalchemy import func, select, text
 from pullback_service import worker
 from pullback_service.ids import MachineId
 from pullback_service.incidents.detection_inputs import _floors
-from pullback_service.jobs.idle import occupy_idle_machines
+from pullback_service.jobs.idle_machines import occupy_idle_machines
 from pullback_service.machines.noise_cache import NoiseMemory
 from pullback_service.models import Job, Point
 

@@ -8,9 +8,9 @@ from contextlib import ExitStack
 import pytest
 from sqlalchemy import text
 
+from pullback_service.jobs.job_listener import JobListener
 from pullback_service.jobs.labels import contains
 from pullback_service.jobs.offers import Abilities, Offer
-from pullback_service.jobs.wakeups import JobListener
 from pullback_service.runtime import runtime_of
 
 

@@ -221,7 +221,9 @@ async def test_an_agent_whose_answer_got_lost_gets_the_same_lease_again(enroll, 
 
 
 async def test_a_waiting_claim_is_woken_by_a_new_job(enroll, queue, waiting_agents, monkeypatch):
-    monkeypatch.setattr("pullback_service.jobs.wakeups.LOOK_AGAIN_AFTER_S", 600.0)  # by itself it would not look again
+    monkeypatch.setattr(
+        "pullback_service.jobs.job_listener.LOOK_AGAIN_AFTER_S", 600.0
+    )  # by itself it would not look again
     agent = await enroll()
     waiting = asyncio.create_task(agent.claim(wait_s=20))
     await waiting_agents(1)
@@ -625,7 +627,7 @@ async def test_the_database_itself_refuses_a_second_active_attempt(enroll, queue
 async def test_when_the_database_drops_every_connection_nothing_is_lost(
     enroll, queue, waiting_agents, postgres_server, database_url, monkeypatch
 ):
-    monkeypatch.setattr("pullback_service.jobs.wakeups.LOOK_AGAIN_AFTER_S", 3.0)
+    monkeypatch.setattr("pullback_service.jobs.job_listener.LOOK_AGAIN_AFTER_S", 3.0)
     agent = await enroll()
     waiting = asyncio.create_task(agent.claim(wait_s=20))
     await waiting_agents(1)

@@ -6,8 +6,8 @@ import pytest
 
 from pullback_service.application import let_go
 from pullback_service.database import Database
-from pullback_service.jobs import log_waits
-from pullback_service.jobs.log_waits import LogWaits
+from pullback_service.jobs import log_long_poll
+from pullback_service.jobs.log_long_poll import LogWaits
 from pullback_service.runtime import runtime_of
 
 pytestmark = pytest.mark.anyio
@@ -16,7 +16,7 @@ WANTED = {"project": "demo", "commit": {"sha": "a" * 40}, "suite": "quick"}
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch):
-    monkeypatch.setattr(log_waits, "LOOK_EVERY_S", 0.02)
+    monkeypatch.setattr(log_long_poll, "LOOK_EVERY_S", 0.02)
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ async def test_the_attempt_after_the_newest_is_waited_for(client, enroll, queue)
 
 @pytest.mark.long
 async def test_of_two_attempts_that_begin_between_two_looks_the_first_is_read_first(client, enroll, queue, monkeypatch):
-    monkeypatch.setattr(log_waits, "LOOK_EVERY_S", 1)
+    monkeypatch.setattr(log_long_poll, "LOOK_EVERY_S", 1)
     job = await queue()
     answer = waiting(client, job)
     await all_wait(client, 1)
@@ -108,7 +108,7 @@ async def test_a_job_that_is_cancelled_before_it_began_has_a_complete_log(client
 
 
 async def test_no_connection_is_held_between_two_looks(client, lease, monkeypatch):
-    monkeypatch.setattr(log_waits, "LOOK_EVERY_S", 60)
+    monkeypatch.setattr(log_long_poll, "LOOK_EVERY_S", 60)
     answer = waiting(client, lease.claim["job"], wait_s=0.5)
     await all_wait(client, 1)
     await until(lambda: runtime_of(client._transport.app).get(Database).engine.pool.checkedout() == 0)

@@ -3,9 +3,9 @@
 import pytest
 from sqlalchemy import func, select, text
 
-from pullback_service.measured.code_identity import NOT_TOLD, CodeIdentity, is_equal_code, other_level
+from pullback_service.measured_code.code_identity import NOT_TOLD, CodeIdentity, is_equal_code, other_level
 from pullback_service.models import Point, StoredCodeIdentity, StoredReading
-from pullback_service.readings.projecting import wrong_readings
+from pullback_service.readings.projection import wrong_readings
 
 pytestmark = pytest.mark.anyio
 

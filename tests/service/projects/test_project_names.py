@@ -9,7 +9,7 @@ from sqlalchemy import insert, select
 
 from pullback_service.errors import InvalidInputError
 from pullback_service.models import Job, Project
-from pullback_service.projects.naming import refuse_unseen
+from pullback_service.projects.project_names import refuse_unseen
 
 # ruff: noqa: RUF001 - letters that could be taken for others are the point
 

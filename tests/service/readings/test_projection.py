@@ -11,8 +11,8 @@ from sqlalchemy import select, text
 from pullback_service import database_rebuild
 from pullback_service.database_checks import check
 from pullback_service.models import Commit, Report, StoredReading
-from pullback_service.readings import projecting
-from pullback_service.readings.projecting import project_everything, project_next, unprojected, wrong_readings
+from pullback_service.readings import projection
+from pullback_service.readings.projection import project_everything, project_next, unprojected, wrong_readings
 from pullback_service.readings.queries import processes_behind, readings_at, reports_behind
 from pullback_service.reports import retention
 
@@ -219,7 +219,7 @@ async def test_what_an_earlier_release_stored_is_projected_newest_first_a_few_at
     for number in range(1, 6):
         await upload(client, reports.report(number))
         await forget(database, reports.sha(number))
-    monkeypatch.setattr(projecting, "POINTS_AT_ONCE", 8)  # two commits
+    monkeypatch.setattr(projection, "POINTS_AT_ONCE", 8)  # two commits
     done = []
     for _ in range(3):
         async with database.writing.begin() as session:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pullback_service.reports import splitting
-from pullback_service.reports.splitting import split, take_apart
+from pullback_service.reports import case_bytes
+from pullback_service.reports.case_bytes import split, take_apart
 
 texts = (
     st.text(max_size=8) | st.text(alphabet='{}[]"\\,: ', max_size=12) | st.sampled_from(["cases", "case", '"cases":['])
@@ -82,7 +82,7 @@ def damaged(draw, body):
 @given(st.data(), documents, st.sampled_from([None, 1]))
 def test_what_is_taken_apart_is_json_where_the_whole_is(data, document, indent):
     body = damaged(data.draw, json.dumps(document, indent=indent).encode("utf-8", "surrogatepass"))
-    with mock.patch.object(splitting, "MOST_MARKS", 1):
+    with mock.patch.object(case_bytes, "MOST_MARKS", 1):
         apart = take_apart(body)
     try:
         whole = orjson.loads(body)
@@ -108,7 +108,7 @@ def test_of_several_cases_the_last_one_counts_although_it_is_no_list(last):
 
 @pytest.mark.parametrize("body", [b"{[" + b"1," * 20 + b"1]}", b'{[1, "a"]}', b"{{}}"])
 def test_brackets_without_a_name_before_them_are_no_members(body):
-    with mock.patch.object(splitting, "MOST_MARKS", 10**9):
+    with mock.patch.object(case_bytes, "MOST_MARKS", 10**9):
         assert take_apart(body) is None
     assert split(body) is None
 

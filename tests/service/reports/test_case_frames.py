@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pullback_service.reports.codecs import packed, unpacked
-from pullback_service.reports.framing import (
+from pullback_service.reports.case_frames import (
     OUTLINE_TAIL_BYTES,
     OUTLINED,
     TAIL_BYTES,
@@ -16,7 +15,8 @@ from pullback_service.reports.framing import (
     packed_apart,
     read_parts,
 )
-from pullback_service.reports.outlining import outline
+from pullback_service.reports.codecs import packed, unpacked
+from pullback_service.reports.report_outline import outline
 
 SLICES = [[round(1e-4 + 1e-9 * place, 12) for place in range(600)] for _ in range(4)]
 
@@ -89,7 +89,7 @@ def test_the_outline_stands_at_the_end_of_a_large_report():
 
 def test_an_outline_too_large_for_the_end_is_left_out(monkeypatch):
     body = report([case(n) for n in range(3)])
-    monkeypatch.setattr("pullback_service.reports.framing.OUTLINE_TAIL_BYTES", 500)
+    monkeypatch.setattr("pullback_service.reports.case_frames.OUTLINE_TAIL_BYTES", 500)
     stored = packed_apart(body)
     assert outline_in(stored) is None
     assert unpacked(stored) == body

@@ -13,7 +13,7 @@ from tests.service.reports.mutations import mutated
 
 from pullback_service.errors import InvalidInputError
 from pullback_service.fields import MOST_CASES
-from pullback_service.reports.case_stream import DoesNotHoldError, gather
+from pullback_service.reports.case_stream import InvalidReportError, gather
 from pullback_service.reports.schemas import ReportDocument
 from pullback_service.validation_errors import message_of
 
@@ -34,7 +34,7 @@ def errors_at_once(report):
 def errors_case_by_case(report):
     try:
         gathered(report)
-    except DoesNotHoldError as error:
+    except InvalidReportError as error:
         return [*error.errors]
     except InvalidInputError:  # every value holds, and two of them contradict each other
         return []
@@ -64,7 +64,7 @@ def test_a_list_that_is_none_or_too_long_is_told_as_of_the_whole(report, name, v
 def test_values_that_do_not_hold_are_told_before_contradictions(reports):
     case = reports.case()
     broken = {**reports.case("other"), "variants": 7}
-    with pytest.raises(DoesNotHoldError) as caught:
+    with pytest.raises(InvalidReportError) as caught:
         gathered(reports.report(cases=[case, case, broken]))
     assert [complaint.place for complaint in caught.value.errors] == [("cases", 2, "variants")]
 

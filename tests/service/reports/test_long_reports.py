@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 from pullback_service import database
 from pullback_service.endpoints import upload_body
 from pullback_service.models import Case, Commit, Comparison, Point, Project, Report, Series
-from pullback_service.reports import intake, parsing, part_storage
+from pullback_service.reports import parsing, part_storage, upload_queue
 
 pytestmark = pytest.mark.anyio
 
@@ -86,7 +86,7 @@ async def test_reports_of_the_same_new_cases_in_opposite_orders(client, reports,
 
 
 async def test_no_more_than_two_are_read_and_stored_at_once(client, reports, session, monkeypatch):
-    at_once, most, keep = 0, 0, intake.Intake.keep
+    at_once, most, keep = 0, 0, upload_queue.UploadQueue.keep
 
     async def counting(*given):
         nonlocal at_once, most
@@ -97,10 +97,10 @@ async def test_no_more_than_two_are_read_and_stored_at_once(client, reports, ses
         finally:
             at_once -= 1
 
-    monkeypatch.setattr(intake.Intake, "keep", counting)
+    monkeypatch.setattr(upload_queue.UploadQueue, "keep", counting)
     answers = await asyncio.gather(*(client.post(URL, json=reports.report(number)) for number in range(1, 9)))
     assert [answer.status_code for answer in answers] == [201] * 8
-    assert most == intake.MOST_LONG
+    assert most == upload_queue.MOST_LONG
     assert await count(session, Point) == 8 * 4
 
 

@@ -10,9 +10,9 @@ from tests.service.reports.mutations import mutated
 
 from pullback_service.errors import RequestError, UnreadableBodyError
 from pullback_service.fields import MOST_CASES
-from pullback_service.reports import parsing, splitting
+from pullback_service.reports import case_bytes, parsing
 from pullback_service.reports.parsing import read_report
-from pullback_service.reports.preparing import prepare
+from pullback_service.reports.preparation import prepare
 
 
 @pytest.fixture(autouse=True, params=["as a whole", "case by case"])
@@ -20,7 +20,7 @@ def read(request, monkeypatch):
     """How reports are read: long ones case by case, here every one."""
     if request.param == "case by case":
         monkeypatch.setattr(parsing, "LONG_BODY_BYTES", 0)
-        monkeypatch.setattr(splitting, "MOST_MARKS", 1)
+        monkeypatch.setattr(case_bytes, "MOST_MARKS", 1)
 
 
 def encode(document):
@@ -226,7 +226,7 @@ def test_of_too_many_cases_that_are_no_json_the_latter_is_said(reports):
 
 def _told(body, *, long_from):
     """What a body is read as, or the answer to it."""
-    with mock.patch.object(parsing, "LONG_BODY_BYTES", long_from), mock.patch.object(splitting, "MOST_MARKS", 1):
+    with mock.patch.object(parsing, "LONG_BODY_BYTES", long_from), mock.patch.object(case_bytes, "MOST_MARKS", 1):
         try:
             read = read_report(body)
         except RequestError as error:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from pullback_service.measured.code_identity import CodeIdentity
+from pullback_service.measured_code.code_identity import CodeIdentity
 from pullback_service.ratio import Ratio
 from pullback_service.readings import reading_rows as readings
 from pullback_service.readings.report_pooling import MeasuredPoint, pool

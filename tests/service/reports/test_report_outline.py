@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pullback_service.reports.outlining import outline
+from pullback_service.reports.report_outline import outline
 
 numbers = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-9, 9)
 texts = st.text(alphabet='slice"\\:[],{} ', max_size=12) | st.sampled_from(["slices", '"slices":[[1]]', "\\"])

@@ -15,10 +15,10 @@ from tests.service.reports.mutations import mutated
 
 from pullback_service.errors import DamagedError, RequestError
 from pullback_service.models.reports import Report
+from pullback_service.reports.case_frames import OUTLINE_TAIL_BYTES, packed_apart
 from pullback_service.reports.codecs import packed
-from pullback_service.reports.framing import OUTLINE_TAIL_BYTES, packed_apart
-from pullback_service.reports.outlining import outline
 from pullback_service.reports.parsing import read_report
+from pullback_service.reports.report_outline import outline
 from pullback_service.reports.stored_files import (
     LONG_FILE_BYTES,
     Entries,
@@ -34,7 +34,7 @@ from pullback_service.series.case_identity import identity
 DOCUMENT = make_report(cases=[make_case("a"), make_case("b")])
 CASES = DOCUMENT["cases"]
 WANTED = identity("b", {"n": 100.0, "act": "tanh"}, "f4", "cpu")
-READERS = [document_of, outline_of, partial(case_of, wanted=WANTED)]
+READERS = [document_of, outline_of, partial(case_of, identity=WANTED)]
 
 
 def file_of(content):

@@ -16,8 +16,8 @@ from pullback_service.database import AWAY, Database
 from pullback_service.ids import ProjectId
 from pullback_service.models import BranchCommit, Commit, Machine, Point, Report
 from pullback_service.models.audit import Audit
-from pullback_service.reports import intake, storage
-from pullback_service.reports.preparing import prepare
+from pullback_service.reports import storage, upload_queue
+from pullback_service.reports.preparation import prepare
 from pullback_service.reports.storage import Upload
 
 pytestmark = pytest.mark.anyio
@@ -81,7 +81,7 @@ async def test_an_upload_of_which_nothing_else_is_new_takes_few_statements(clien
 
 
 async def test_statements_of_small_uploads_are_planned_once(database, reports):
-    intake_ = intake.Intake(database)
+    intake_ = upload_queue.UploadQueue(database)
     line = Line(LOCAL, "upload_report", "a report", "demo", None, {})
     for number in range(1, 16):
         await intake_.keep(Upload.of(prepare(json.dumps(reports.report(number)).encode()), None), line)
@@ -163,14 +163,14 @@ async def test_callers_are_not_stored_with_rights_of_others(guarded, admin, make
 
 async def test_a_large_report_keeps_nobody_waiting(client, reports, stored_together, monkeypatch):
     together, _ = stored_together
-    monkeypatch.setattr(intake, "LARGEST_TOGETHER_BYTES", 0)
+    monkeypatch.setattr(upload_queue, "LARGEST_TOGETHER_BYTES", 0)
     answers = await post_all(client, [reports.report() for _ in range(4)])
     assert [answer.status_code for answer in answers] == [201] * 4
     assert together == [1] * 4
 
 
 async def test_without_a_database_everybody_who_waits_is_told(reports):
-    nowhere = intake.Intake(Database("postgresql://nobody@127.0.0.1:1/nowhere"))
+    nowhere = upload_queue.UploadQueue(Database("postgresql://nobody@127.0.0.1:1/nowhere"))
     uploads = [Upload.of(prepare(json.dumps(reports.report()).encode()), None) for _ in range(5)]
     line = Line(LOCAL, "upload_report", "report", None, None, {})
     answers = await asyncio.gather(*(nowhere.keep(upload, line) for upload in uploads), return_exceptions=True)
@@ -187,7 +187,7 @@ async def test_a_large_report_is_stored_outside_of_the_event_loop_and_stored_onc
 
     kept_parts = storage.keep_parts
     monkeypatch.setattr(storage, "keep_parts", keep_parts)
-    monkeypatch.setattr(intake, "APART_BYTES", 100)
+    monkeypatch.setattr(upload_queue, "APART_BYTES", 100)
     first = await client.post("/api/v1/reports", json=report)
     again = await client.post("/api/v1/reports", json=report)
     assert (first.status_code, again.status_code) == (201, 200), first.text

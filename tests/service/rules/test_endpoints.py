@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from pullback_service.rules.matching import Rule
-from pullback_service.rules.queries import EverySeries
+from pullback_service.rules.queries import AllSeries
 
 pytestmark = pytest.mark.anyio
 
@@ -97,14 +97,14 @@ async def test_a_rule_that_means_nothing_is_refused_with_all_others(client, put,
 
 @pytest.mark.parametrize("dry_run", [False, True])
 async def test_rules_are_held_against_series_beside_the_event_loop(put, uploaded, monkeypatch, dry_run):
-    threads, matches, read = set(), Rule.matches, EverySeries.read
+    threads, matches, read = set(), Rule.matches, AllSeries.read
 
     def noted(rule, subject):
         threads.add(threading.current_thread())
         return matches(rule, subject)
 
     monkeypatch.setattr(Rule, "matches", noted)
-    monkeypatch.setattr(EverySeries, "read", lambda series: (threads.add(threading.current_thread()), read(series))[1])
+    monkeypatch.setattr(AllSeries, "read", lambda series: (threads.add(threading.current_thread()), read(series))[1])
     budget = {"metric": "time", "budget": 0.5}
     assert (await put(budget, {"variant": "fused", "watch": True}, dry_run=dry_run))["changed"]
     assert threads

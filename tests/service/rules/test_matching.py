@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pullback_service.rules.announcement import SizedChange, decide
 from pullback_service.rules.matching import Rule, Subject, matches, rule_for
-from pullback_service.rules.reporting import SizedChange, decide
 
 CASE = "lstm[n=100,act=tanh,f4,cpu]"
 TIME = Subject("lstm", CASE, "native", "time", "box")

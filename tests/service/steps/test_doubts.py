@@ -5,12 +5,12 @@ import re
 
 import pytest
 
-from pullback_service import claims
-from pullback_service.claims import doubt_of_change
+from pullback_service import uploaded_claims
 from pullback_service.comparisons import judging
 from pullback_service.steps.doubts import WORDS, code_of, words_of
+from pullback_service.uploaded_claims import doubt_of_change
 
-SENTENCES = re.findall(r'"([A-Z][^"{}]*\.)"', inspect.getsource(judging) + inspect.getsource(claims))
+SENTENCES = re.findall(r'"([A-Z][^"{}]*\.)"', inspect.getsource(judging) + inspect.getsource(uploaded_claims))
 
 
 def test_the_rule_has_sentences():

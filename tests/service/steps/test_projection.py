@@ -8,11 +8,11 @@ from sqlalchemy import select, text
 from pullback_service import database_rebuild
 from pullback_service.database_checks import check
 from pullback_service.models import Commit, StoredStep
-from pullback_service.readings.projecting import project_everything
+from pullback_service.readings.projection import project_everything
 from pullback_service.reports import retention
 from pullback_service.rule_version import RULE
-from pullback_service.steps import judging, projecting
-from pullback_service.steps.projecting import judge_everything, judge_next, unjudged, wrong_steps
+from pullback_service.steps import judging, projection
+from pullback_service.steps.projection import judge_everything, judge_next, unjudged, wrong_steps
 
 pytestmark = pytest.mark.anyio
 
@@ -252,7 +252,7 @@ async def test_a_parent_that_touches_much_is_left_to_the_task_and_not_shown_unti
     """The steps of the child wait, marked; everything else is as it should be."""
     for number in (1, 2, 4):
         await upload(client, reports.report(number))
-    monkeypatch.setattr(projecting, "AT_ONCE", 2)
+    monkeypatch.setattr(projection, "AT_ONCE", 2)
     log = [{"sha": reports.sha(3), "parents": [reports.sha(1)]}]
     answer = await client.post("/api/v1/commits", json={"project": "demo", "branch": "main", "commits": log})
     assert answer.status_code == 200, answer.text
@@ -270,11 +270,11 @@ async def stale_rows(database):
         return (await session.execute(text("SELECT ctid, xmin, rule FROM step WHERE stale ORDER BY ctid"))).all()
 
 
-@pytest.mark.parametrize("rule", [projecting.NEW, RULE])
+@pytest.mark.parametrize("rule", [projection.NEW, RULE])
 async def test_a_small_upload_leaves_many_steps_that_wait_as_they_are(client, reports, database, monkeypatch, rule):
     for number in (1, 2, 4):
         await upload(client, reports.report(number))
-    monkeypatch.setattr(projecting, "AT_ONCE", 2)
+    monkeypatch.setattr(projection, "AT_ONCE", 2)
     log = [{"sha": reports.sha(3), "parents": [reports.sha(1)]}]
     answer = await client.post("/api/v1/commits", json={"project": "demo", "branch": "main", "commits": log})
     assert answer.status_code == 200, answer.text
@@ -295,7 +295,7 @@ async def test_steps_of_new_readings_that_wait_are_left_to_the_task(client, repo
     async with database.writing.begin() as session:
         await session.execute(text("UPDATE step SET stale = true, rule = 0"))
     await upload(client, reports.report(3, cases=[reports.case(workload="other")]))
-    assert {row.rule for row in await stale_rows(database)} == {projecting.NEW}
+    assert {row.rule for row in await stale_rows(database)} == {projection.NEW}
     await work(database)
     assert await wrong(database) == set()
 
@@ -303,7 +303,7 @@ async def test_steps_of_new_readings_that_wait_are_left_to_the_task(client, repo
 async def test_so_many_steps_of_an_upload_are_judged_at_once_and_the_rest_waits(client, reports, database, monkeypatch):
     for number in (1, 3):
         await upload(client, reports.report(number))
-    monkeypatch.setattr(projecting, "OWN_AT_ONCE", 2)
+    monkeypatch.setattr(projection, "OWN_AT_ONCE", 2)
     await upload(client, reports.report(2))
     of_all = len(await rows_at(database, reports.sha(2)))
     waiting = [row for row in await rows_at(database, reports.sha(2)) if row.stale]
@@ -329,7 +329,7 @@ async def test_a_new_version_of_the_rule_judges_all_of_history_again_while_uploa
         await session.execute(text("UPDATE step SET rule = 0, outcome = 'more' WHERE via <> 'none'"))
         await session.execute(text("UPDATE commit SET judged_by = 0"))
         assert await unjudged(session) == 3
-        monkeypatch.setattr(projecting, "COMMITS_AT_ONCE", 1)
+        monkeypatch.setattr(projection, "COMMITS_AT_ONCE", 1)
         await judge_next(session)
         assert await unjudged(session) == 2
     await upload(client, reports.report(4))
@@ -347,13 +347,13 @@ async def test_history_that_an_earlier_release_stored_is_judged_with_each_step_w
     for number in range(1, 13):
         await upload(client, reports.report(number))
         await forget(database, reports.sha(number))
-    waited, let_wait = [], projecting._let_wait
+    waited, let_wait = [], projection._let_wait
 
     async def noted(session, pairs, rule):
         waited.extend(pairs)
         await let_wait(session, pairs, rule)
 
-    monkeypatch.setattr(projecting, "_let_wait", noted)
+    monkeypatch.setattr(projection, "_let_wait", noted)
     await work(database)
     assert len(waited) == len(set(waited))
     assert await wrong(database) == set()
@@ -380,7 +380,7 @@ async def test_after_an_upgrade_nobody_looks_for_what_follows_a_commit_also_wher
         looked_for.extend(followed)
         return set()
 
-    monkeypatch.setattr(projecting, "later_steps", noted)
+    monkeypatch.setattr(projection, "later_steps", noted)
     await work(database)
     assert looked_for == []
     assert await wrong(database) == set()

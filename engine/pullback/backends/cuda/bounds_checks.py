@@ -24,7 +24,7 @@ import torch
 
 from pullback.backends.cuda.position_sums import SUMS, add_up, summing_of
 from pullback.backends.interpreter import GuardFailure
-from pullback.backends.llvm.writing.lanes import DTYPES
+from pullback.backends.llvm.builder.lanes import DTYPES
 from pullback.backends.nests.array_selections import PICKS, picked_by, why_not_picked
 from pullback.backends.nests.views import views_of
 from pullback.core.primitive import Primitive

@@ -5,7 +5,7 @@ from functools import partial
 
 from pullback.backends.cuda.kernels.grids import keeps_rows
 from pullback.backends.cuda.kernels.kernel_text import MOST_STEPS
-from pullback.backends.llvm.writing.lanes import DTYPES
+from pullback.backends.llvm.builder.lanes import DTYPES
 from pullback.backends.nests.data_movement import is_moved
 from pullback.backends.nests.fusion import FusedNodes, Kernel, Kernels, fuse, nodes_of, why_not_fused
 from pullback.backends.nests.joins_in_place import join_of, joined_in_place

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.llvm.writing.lanes import Lanes, reduce_lanes
+from pullback.backends.llvm.builder.lanes import Lanes, reduce_lanes
 from pullback.dataclass import dataclass
 
 

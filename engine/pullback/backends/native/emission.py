@@ -19,8 +19,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.llvm_module import DeferredKernel, Module, Use
+from pullback.backends.llvm.builder.function import Function, Index
+from pullback.backends.llvm.builder.llvm_module import DeferredKernel, Module, Use
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType, Shape
 from pullback.dataclass import dataclass
@@ -156,7 +156,7 @@ _DECLINING = ("one_unless", "python_number")
 #: Emitters by the module that enters them, which is imported when the first of its primitives is looked up: to import all of
 #: them is a fifth of what a first plan takes.
 _LOADED_LATER = {
-    "pullback.backends.native.kernels.accumulating": (
+    "pullback.backends.native.kernels.cumulative": (
         "cumsum",
         "cumprod",
         "linear_recurrence",

@@ -9,9 +9,9 @@ where all went well; anything else means that these values cannot be computed he
 from collections.abc import Sequence
 from dataclasses import field, replace
 
-from pullback.backends.llvm.writing.function import Function
-from pullback.backends.llvm.writing.lanes import memory_type, number
-from pullback.backends.llvm.writing.llvm_module import Module
+from pullback.backends.llvm.builder.function import Function
+from pullback.backends.llvm.builder.lanes import memory_type, number
+from pullback.backends.llvm.builder.llvm_module import Module
 from pullback.backends.native.emission import EMITTERS, Emission, Site, StoredArray, may_decline
 from pullback.backends.native.epilogues import epilogue_of
 from pullback.backends.native.kernels.data_movement import copy_into, emit_joined

@@ -1,6 +1,6 @@
 """Nodes that native programs compute."""
 
-from pullback.backends.llvm.writing.lanes import DTYPES
+from pullback.backends.llvm.builder.lanes import DTYPES
 from pullback.backends.native.emission import EMITTERS
 from pullback.backends.nests.fusion import space_of, why_not_fused
 from pullback.backends.nests.views import is_view

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pullback.backends.llvm.writing.lanes import DTYPES
+from pullback.backends.llvm.builder.lanes import DTYPES
 from pullback.backends.nests.joins_in_place import parts_of
 from pullback.backends.nests.nest import Nest, NestWrite, Step
 from pullback.backends.nests.nest_building import Source

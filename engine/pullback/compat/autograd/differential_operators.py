@@ -10,7 +10,7 @@ import numpy as np
 from pullback.compat.autograd import core
 from pullback.compat.autograd.vector_spaces import VSpace, vspace
 from pullback.compat.autograd.wrap_util import Function, unary_to_nary
-from pullback.control import checkpointing
+from pullback.control import checkpoints
 from pullback.transforms import jacobians
 
 make_vjp = unary_to_nary(core.make_vjp)
@@ -175,7 +175,7 @@ def multigrad_dict(fun: Function) -> Function:
 
 def checkpoint(fun: Function) -> Function:
     """The same function, with only its arguments saved: the backward pass runs its rules again (arXiv:1604.06174)."""
-    checkpointed: Function = checkpointing.checkpoint(fun)
+    checkpointed: Function = checkpoints.checkpoint(fun)
     return checkpointed
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from pullback.control.leaves import leaf_type, zeros
-from pullback.control.scanning import scan
+from pullback.control.scans import scan
 from pullback.core.cases import tested_in
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType, Shape, type_of

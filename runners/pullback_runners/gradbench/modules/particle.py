@@ -4,9 +4,9 @@ from functools import partial
 
 import numpy as np
 
+from pullback_runners.gradbench.bounded_searches import search
 from pullback_runners.gradbench.engine import Engine
 from pullback_runners.gradbench.module import Input, Module, PreparedFunction, array
-from pullback_runners.gradbench.searching import search
 from pullback_runners.workloads.particle import LIMIT, best_charge
 from pullback_runners.workloads.saddle import MODES
 

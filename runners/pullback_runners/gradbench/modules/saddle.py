@@ -2,9 +2,9 @@
 
 from functools import partial
 
+from pullback_runners.gradbench.bounded_searches import search
 from pullback_runners.gradbench.engine import Engine
 from pullback_runners.gradbench.module import Input, Module, PreparedFunction, array, listed
-from pullback_runners.gradbench.searching import search
 from pullback_runners.workloads.saddle import LIMIT, MODES, saddle_point
 
 MODULE = Module("saddle")

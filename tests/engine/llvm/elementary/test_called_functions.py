@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from pullback.backends.llvm.builder.lanes import Lanes
+from pullback.backends.llvm.builder.llvm_module import Module
 from pullback.backends.llvm.elementary import called_functions, scalars
 from pullback.backends.llvm.elementary.scalars import ROWS
-from pullback.backends.llvm.writing.lanes import Lanes
-from pullback.backends.llvm.writing.llvm_module import Module
 from pullback.backends.native import availability
 from pullback.backends.native.linking import host_target, load
 from pullback.rules import elementwise

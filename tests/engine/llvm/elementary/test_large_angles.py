@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pytest
 
+from pullback.backends.llvm.builder.lanes import Lanes
+from pullback.backends.llvm.builder.llvm_module import Module
 from pullback.backends.llvm.elementary import large_angles, trigonometric
-from pullback.backends.llvm.writing.lanes import Lanes
-from pullback.backends.llvm.writing.llvm_module import Module
 from pullback.backends.native.linking import load
 
 #: pi in units of 2^-1400.

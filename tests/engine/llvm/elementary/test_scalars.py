@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import pullback.rules
+from pullback.backends.llvm.builder.lanes import DTYPES, Lanes
+from pullback.backends.llvm.builder.llvm_module import Module
 from pullback.backends.llvm.elementary import scalars
 from pullback.backends.llvm.elementary.scalars import ROWS
-from pullback.backends.llvm.writing.lanes import DTYPES, Lanes
-from pullback.backends.llvm.writing.llvm_module import Module
 from pullback.backends.native.linking import host_target, load
 from pullback.core.kinds import Scalar
 from pullback.rules import elementwise, rounding, shapes

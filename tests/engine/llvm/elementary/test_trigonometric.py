@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from pullback.backends.llvm.builder.lanes import Lanes
+from pullback.backends.llvm.builder.llvm_module import Module
 from pullback.backends.llvm.elementary import trigonometric
-from pullback.backends.llvm.writing.lanes import Lanes
-from pullback.backends.llvm.writing.llvm_module import Module
 
 F4, F8 = np.dtype("f4"), np.dtype("f8")
 

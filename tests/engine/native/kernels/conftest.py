@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 import pytest
 
-from pullback.backends.llvm.writing.llvm_module import Module
+from pullback.backends.llvm.builder.llvm_module import Module
 from pullback.backends.native.emission import EMITTERS, Emission, Site, StoredArray
 from pullback.backends.native.linking import host_target, load
 from pullback.core.types import type_of

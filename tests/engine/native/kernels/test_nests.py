@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pullback.backends.llvm.writing.llvm_module import Module
+from pullback.backends.llvm.builder.llvm_module import Module
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.kernels import tiling
 from pullback.backends.native.kernels.axes import with_few_axes

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pullback as pb
-from pullback.backends.llvm.writing.llvm_module import Module
+from pullback.backends.llvm.builder.llvm_module import Module
 from pullback.backends.native.emission import EMITTERS, Emission, Site, StoredArray
 from pullback.backends.native.kernels import blas, blas_threshold, products, thread_parts, tile_choice
 from pullback.backends.native.kernels.product import Product, described

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.backends.llvm.writing.llvm_module import Module
+from pullback.backends.llvm.builder.llvm_module import Module
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.kernels import shared_nests
 from pullback.backends.native.kernels.axes import with_few_axes

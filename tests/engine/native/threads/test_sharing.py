@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.backends.llvm.writing.llvm_module import Module
+from pullback.backends.llvm.builder.llvm_module import Module
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.linking import load
 from pullback.backends.native.threads import counts

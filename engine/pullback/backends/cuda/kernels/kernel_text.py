@@ -14,8 +14,8 @@ from dataclasses import replace
 from pullback.backends.cuda.kernels.grids import Grid, Grids, grid_of, grid_of_rows
 from pullback.backends.cuda.kernels.passes import cut_steps, passes, with_fewest_axes, without_steps
 from pullback.backends.cuda.kernels.phases import PhaseWriter, Place, Result, write_parts
+from pullback.backends.llvm.builder.llvm_module import Module
 from pullback.backends.llvm.elementary.large_angles import define_called
-from pullback.backends.llvm.writing.llvm_module import Module
 from pullback.backends.nests.nest import Nest, NestRead, NestWrite, Reduction
 from pullback.dataclass import dataclass
 from pullback.ir.strides import contiguous_strides

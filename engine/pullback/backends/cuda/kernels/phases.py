@@ -16,10 +16,10 @@ import numpy as np
 from pullback.backends.cuda.kernels.grids import Grid, is_aligned, is_read_at_once, kept_by_rows
 from pullback.backends.cuda.kernels.passes import needed_in
 from pullback.backends.llvm.accumulators import Combiner
+from pullback.backends.llvm.builder.function import Function, Index
+from pullback.backends.llvm.builder.lanes import Lanes, memory_type
+from pullback.backends.llvm.builder.llvm_module import Module
 from pullback.backends.llvm.elementary import scalars
-from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.lanes import Lanes, memory_type
-from pullback.backends.llvm.writing.llvm_module import Module
 from pullback.backends.nests.nest import Constant, Nest, NestRead, NestWrite, Reduction
 from pullback.dataclass import dataclass
 from pullback.rules.activations import identity

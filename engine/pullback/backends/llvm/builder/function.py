@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from pullback.backends.llvm.writing.llvm_module import Module
+    from pullback.backends.llvm.builder.llvm_module import Module
 
 Index: TypeAlias = int | str
 _BYTES = {"i8": 1, "i32": 4, "i64": 8, "float": 4, "double": 8, "ptr": 8}

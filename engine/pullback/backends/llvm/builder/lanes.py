@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.llvm.writing.function import Function, Index
+from pullback.backends.llvm.builder.function import Function, Index
 from pullback.dataclass import dataclass
 
 #: The dtypes that native programs compute with.

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pullback.backends.llvm.writing.function import Function
+from pullback.backends.llvm.builder.function import Function
 
 Use: TypeAlias = tuple[tuple[str, ...], np.dtype[Any]]
 """Elementary functions that are computed together, and the dtype they are computed in."""

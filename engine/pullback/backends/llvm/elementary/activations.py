@@ -1,12 +1,12 @@
 """Activations that are no elementary function themselves: the formulas of pullback.rules.activations."""
 
+from pullback.backends.llvm.builder.lanes import Lanes
 from pullback.backends.llvm.elementary.arithmetic import extremum, sign
 from pullback.backends.llvm.elementary.error_function import normal_cdf
 from pullback.backends.llvm.elementary.exp import exp
 from pullback.backends.llvm.elementary.float_formats import at_least, at_most, is_single, polynomial
 from pullback.backends.llvm.elementary.hyperbolic import tanh
 from pullback.backends.llvm.elementary.sigmoid import sigmoid, softplus
-from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.rules.activations import FAR, GELU_CUBIC, GELU_SCALE, GELU_SIGMOID_SCALE
 
 

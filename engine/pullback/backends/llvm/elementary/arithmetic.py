@@ -4,7 +4,7 @@ NumPy's meaning to the letter: maximum and minimum keep NaN, fmax and fmin pass 
 divisor; integers divided by zero give 0; bits shifted past the end are gone.
 """
 
-from pullback.backends.llvm.writing.lanes import Lanes
+from pullback.backends.llvm.builder.lanes import Lanes
 
 
 def both(lanes: Lanes, operation: str, a: str, b: str) -> str:

@@ -7,7 +7,7 @@ hold. Uses are counted before nests are written (`Module.uses`), so equal steps 
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from pullback.backends.llvm.writing.lanes import Lanes
+from pullback.backends.llvm.builder.lanes import Lanes
 
 #: Uses of one function in a module up to which its body is repeated. A call in a nest of few points costs 1 to 2 ns for each
 #: vector; in a long one, where bodies that follow each other overlap, up to half as much again as the function itself.

@@ -1,7 +1,7 @@
 """x log(y) and what is made of it, as scipy.special has them: 0 log(0) is 0."""
 
+from pullback.backends.llvm.builder.lanes import Lanes
 from pullback.backends.llvm.elementary.log import log, log1p
-from pullback.backends.llvm.writing.lanes import Lanes
 
 
 def _unless_zero(lanes: Lanes, x: str, y: str, product: str) -> str:

@@ -6,9 +6,9 @@ of Computation 36, 1981). The square is taken with its rounding error, which cou
 through doubles, but for erf, whose tail is small beside 1: there erfc is e to a polynomial.
 """
 
+from pullback.backends.llvm.builder.lanes import Lanes
 from pullback.backends.llvm.elementary.exp import exp, exp_between
 from pullback.backends.llvm.elementary.float_formats import at_least, at_most, is_single, polynomial
-from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.dataclass import dataclass
 
 # erf(x) / x - 1 in z = x^2 <= 1; relative error of erf below 2**-29.5 and 2**-56.1 (tools/coefficients.py).

@@ -6,6 +6,7 @@ first so short that its product with n is exact (Cody and Waite, Software Manual
 
 import math
 
+from pullback.backends.llvm.builder.lanes import Lanes
 from pullback.backends.llvm.elementary.float_formats import (
     at_least,
     at_most,
@@ -14,7 +15,6 @@ from pullback.backends.llvm.elementary.float_formats import (
     polynomial,
     shift_into_exponent,
 )
-from pullback.backends.llvm.writing.lanes import Lanes
 
 # (e^r - 1 - r) / r^2 on |r| <= 0.3467; relative error of e^r - 1 below 2**-26.1 and 2**-61.6 (tools/coefficients.py).
 _REST_SINGLE = (0.49999997, 0.16666546, 0.041667435, 0.008366262, 0.0013870663)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pullback.backends.llvm.writing.lanes import Lanes
+from pullback.backends.llvm.builder.lanes import Lanes
 from pullback.dataclass import dataclass
 
 

@@ -1,5 +1,6 @@
 """Hyperbolic functions, by e^x - 1 and quotients of polynomials, and their inverses, by log(1 + w)."""
 
+from pullback.backends.llvm.builder.lanes import Lanes
 from pullback.backends.llvm.elementary.exp import (
     LN2,
     expm1_parts,
@@ -16,7 +17,6 @@ from pullback.backends.llvm.elementary.float_formats import (
     shift_into_exponent,
 )
 from pullback.backends.llvm.elementary.log import of_sum, one_plus, quotient
-from pullback.backends.llvm.writing.lanes import Lanes
 
 # (tanh(x) - x) / x^3 in x^2 on |x| <= 0.5496; relative error of tanh(x) below 2**-24.7.
 _TANH_NEAR = (-0.3333296, 0.13320976, -0.052686613, 0.01646388)

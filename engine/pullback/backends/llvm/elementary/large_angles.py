@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from pullback.backends.llvm.builder.function import Function
+from pullback.backends.llvm.builder.lanes import Lanes
+from pullback.backends.llvm.builder.llvm_module import Module
 from pullback.backends.llvm.elementary.trigonometric import Angle, angle_of, cosine_of, sine_of, tangent_of
-from pullback.backends.llvm.writing.function import Function
-from pullback.backends.llvm.writing.lanes import Lanes
-from pullback.backends.llvm.writing.llvm_module import Module
 
 _FUNCTIONS: dict[str, Callable[[Lanes, str, Angle], str]] = {"sin": sine_of, "cos": cosine_of, "tan": tangent_of}
 

@@ -5,9 +5,9 @@ in s = f / (2 + f), with log(1 + f) = 2 atanh(s), needs seven and a division; wr
 does not count (the idea is that of the Sun library fdlibm).
 """
 
+from pullback.backends.llvm.builder.lanes import Lanes
 from pullback.backends.llvm.elementary.exp import ln2_parts, log10_2_parts
 from pullback.backends.llvm.elementary.float_formats import at_least, at_most, format_of, is_single, polynomial
-from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.dataclass import dataclass
 
 # (log(1 + f) - f + f^2/2) / f^3 on sqrt(1/2) - 1 <= f <= sqrt(2) - 1; relative error of the logarithm below 2**-27.3.

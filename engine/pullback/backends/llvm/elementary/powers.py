@@ -8,6 +8,7 @@ with fused multiply-adds); singles go through doubles. Whole exponents that are 
 from collections.abc import Callable
 from typing import TypeVar
 
+from pullback.backends.llvm.builder.lanes import Lanes
 from pullback.backends.llvm.elementary.exp import (
     LN2,
     exp,
@@ -25,7 +26,6 @@ from pullback.backends.llvm.elementary.float_formats import (
     shift_into_exponent,
 )
 from pullback.backends.llvm.elementary.log import split
-from pullback.backends.llvm.writing.lanes import Lanes
 
 # Cube roots of 0.353 to 2.829, relative error below 2**-9 (tools/coefficients.py).
 _CUBE_ROOT = (0.4434539785851524, 0.8987533419779873, -0.4742878837511367, 0.1534986985964124, -0.019576549079803815)

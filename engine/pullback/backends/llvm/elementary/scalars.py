@@ -15,6 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.llvm.builder.function import Function
+from pullback.backends.llvm.builder.lanes import DTYPES, Lanes
+from pullback.backends.llvm.builder.llvm_module import Use
 from pullback.backends.llvm.elementary import (
     activations,
     arithmetic,
@@ -28,9 +31,6 @@ from pullback.backends.llvm.elementary import (
     sigmoid,
     trigonometric,
 )
-from pullback.backends.llvm.writing.function import Function
-from pullback.backends.llvm.writing.lanes import DTYPES, Lanes
-from pullback.backends.llvm.writing.llvm_module import Use
 from pullback.core.primitive import Primitive
 from pullback.dataclass import dataclass
 

@@ -1,9 +1,9 @@
 """The logistic function and what is made of e^-|x| with it."""
 
+from pullback.backends.llvm.builder.lanes import Lanes
 from pullback.backends.llvm.elementary.arithmetic import extremum
 from pullback.backends.llvm.elementary.exp import LN2, exp, exp2
 from pullback.backends.llvm.elementary.log import at_border, of_sum, one_plus, quotient
-from pullback.backends.llvm.writing.lanes import Lanes
 
 
 def _shrunk(lanes: Lanes, x: str) -> str:

@@ -9,10 +9,10 @@ C library, lane by lane: they are rare.
 
 import math
 
+from pullback.backends.llvm.builder.lanes import Lanes
 from pullback.backends.llvm.elementary.exp import round_to_whole
 from pullback.backends.llvm.elementary.float_formats import format_of, is_single, polynomial
 from pullback.backends.llvm.elementary.log import quotient
-from pullback.backends.llvm.writing.lanes import Lanes
 from pullback.dataclass import dataclass
 
 # (sin r - r) / r^3 and (cos r - 1 + r^2/2) / r^4 in z = r^2, |r| <= 0.789, as tools/coefficients.py finds them; relative

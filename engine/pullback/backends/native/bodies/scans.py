@@ -11,8 +11,8 @@ do not meet are cut into blocks of rows: see `row_blocks`.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.lanes import memory_type
+from pullback.backends.llvm.builder.function import Function, Index
+from pullback.backends.llvm.builder.lanes import memory_type
 from pullback.backends.native.bodies.body_functions import (
     Carries,
     memory_of,

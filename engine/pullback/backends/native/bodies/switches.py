@@ -6,7 +6,7 @@ is always taken; what it computes again is found in no other function, so that n
 
 from collections.abc import Sequence
 
-from pullback.backends.llvm.writing.lanes import Lanes
+from pullback.backends.llvm.builder.lanes import Lanes
 from pullback.backends.native.bodies.body_functions import (
     memory_of,
     nbytes_of,

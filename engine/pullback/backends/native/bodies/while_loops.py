@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from pullback.backends.llvm.writing.function import Function
-from pullback.backends.llvm.writing.lanes import Lanes
+from pullback.backends.llvm.builder.function import Function
+from pullback.backends.llvm.builder.lanes import Lanes
 from pullback.backends.native.bodies.body_functions import (
     Carries,
     memory_of,

@@ -6,8 +6,8 @@ as C' = B' A', and a factor in the other order is given with the flag that trans
 
 from contextlib import ExitStack
 
-from pullback.backends.llvm.writing.function import Function
-from pullback.backends.llvm.writing.lanes import memory_type, number
+from pullback.backends.llvm.builder.function import Function
+from pullback.backends.llvm.builder.lanes import memory_type, number
 from pullback.backends.native.kernels.product import Product
 from pullback.backends.native.threads.sharing import blas_on_this_thread
 

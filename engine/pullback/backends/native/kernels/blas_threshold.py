@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.llvm.writing.function import Function
-from pullback.backends.llvm.writing.llvm_module import Module
+from pullback.backends.llvm.builder.function import Function
+from pullback.backends.llvm.builder.llvm_module import Module
 from pullback.backends.native.kernels import blas
 from pullback.backends.native.kernels.product import Product
 from pullback.backends.native.kernels.product_loops import write_tiles

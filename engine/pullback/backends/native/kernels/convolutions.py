@@ -10,8 +10,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.lanes import Lanes, memory_type
+from pullback.backends.llvm.builder.function import Function, Index
+from pullback.backends.llvm.builder.lanes import Lanes, memory_type
 from pullback.backends.native.emission import Emission, Site, StoredArray, emits, why_not_floats
 from pullback.backends.native.kernels.convolution.channel_weight_sums import SummingPlan, make_summing_plan, write_sums
 from pullback.backends.native.kernels.convolution.correlation import Correlation, forward, transposed

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.llvm.writing.lanes import memory_type
+from pullback.backends.llvm.builder.lanes import memory_type
 from pullback.backends.native.emission import Emission, Site, StoredArray, emits
 from pullback.backends.native.kernels.nests import emit_nest
 from pullback.backends.nests.nest import Constant, Nest, NestRead, NestWrite, Step

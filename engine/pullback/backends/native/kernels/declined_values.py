@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pullback.backends.llvm.writing.function import Function
-from pullback.backends.llvm.writing.lanes import Lanes
+from pullback.backends.llvm.builder.function import Function
+from pullback.backends.llvm.builder.lanes import Lanes
 from pullback.backends.native.emission import Emission, Site, emits
 from pullback.ir.graph import Node
 from pullback.rules.python_numbers import python_number

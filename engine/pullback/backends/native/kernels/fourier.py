@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.lanes import memory_type, number
+from pullback.backends.llvm.builder.function import Function, Index
+from pullback.backends.llvm.builder.lanes import memory_type, number
 from pullback.backends.native.emission import Emission, Site, StoredArray, emits
 from pullback.backends.native.kernels.data_movement import copy_into, fill
 from pullback.backends.native.kernels.index_loops import each

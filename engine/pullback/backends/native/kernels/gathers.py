@@ -13,8 +13,8 @@ and the slow path raises. What is stored at or added to one element comes in the
 from collections.abc import Sequence
 from enum import Enum
 
-from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.lanes import Lanes
+from pullback.backends.llvm.builder.function import Function, Index
+from pullback.backends.llvm.builder.lanes import Lanes
 from pullback.backends.native.emission import Emission, Site, StoredArray, emits
 from pullback.backends.native.kernels.data_movement import add_into, copy_into, fill, part_of
 from pullback.backends.nests.array_selections import ArraySelection, picked_by, why_not_picked

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from pullback.backends.llvm.writing.function import Function, Index
+from pullback.backends.llvm.builder.function import Function, Index
 from pullback.backends.native.emission import StoredArray
 
 

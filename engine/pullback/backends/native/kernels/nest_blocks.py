@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.lanes import memory_type
+from pullback.backends.llvm.builder.function import Function, Index
+from pullback.backends.llvm.builder.lanes import memory_type
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.kernels.nests import emit_nest
 from pullback.backends.nests.nest import Nest, NestRead, NestWrite, Reduction

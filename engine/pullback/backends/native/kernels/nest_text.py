@@ -15,10 +15,10 @@ import numpy as np
 
 from pullback.backends.llvm import accumulators
 from pullback.backends.llvm.accumulators import Combiner, add_finely, finer_cells, finer_total
+from pullback.backends.llvm.builder.function import Function, Index
+from pullback.backends.llvm.builder.lanes import Lanes, memory_type
 from pullback.backends.llvm.elementary import scalars
 from pullback.backends.llvm.elementary.called_functions import most_bodies
-from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.lanes import Lanes, memory_type
 from pullback.backends.native.kernels import tiling
 from pullback.backends.native.kernels.costs import is_long
 from pullback.backends.native.kernels.register_transpose import shuffled, transposed

@@ -15,8 +15,8 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from pullback.backends.llvm.accumulators import starting_value
+from pullback.backends.llvm.builder.function import Function
 from pullback.backends.llvm.elementary import scalars
-from pullback.backends.llvm.writing.function import Function
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.kernels.axes import with_few_axes
 from pullback.backends.native.kernels.nest_text import write_nest

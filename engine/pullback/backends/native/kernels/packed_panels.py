@@ -4,8 +4,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.lanes import Lanes
+from pullback.backends.llvm.builder.function import Function, Index
+from pullback.backends.llvm.builder.lanes import Lanes
 from pullback.dataclass import dataclass
 
 #: For each lane of a vector, the element (row, lane) of the block in it.

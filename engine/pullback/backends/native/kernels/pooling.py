@@ -11,8 +11,8 @@ from dataclasses import replace
 from itertools import product
 from math import inf, prod
 
-from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.lanes import Lanes, memory_type
+from pullback.backends.llvm.builder.function import Function, Index
+from pullback.backends.llvm.builder.lanes import Lanes, memory_type
 from pullback.backends.native.emission import Emission, Site, StoredArray, emits, why_not_floats
 from pullback.backends.native.kernels.convolution.correlation import Layout
 from pullback.backends.native.kernels.convolution.planes import fill, spread

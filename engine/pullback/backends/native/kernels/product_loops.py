@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Literal
 
-from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.lanes import Lanes, memory_type
+from pullback.backends.llvm.builder.function import Function, Index
+from pullback.backends.llvm.builder.lanes import Lanes, memory_type
 from pullback.backends.native.kernels.packed_panels import Panel, pack
 from pullback.backends.native.kernels.product import Product
 from pullback.backends.native.kernels.tile_choice import Choice, choose, parts

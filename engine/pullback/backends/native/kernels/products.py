@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pullback.backends.llvm.writing.function import Function, Index
+from pullback.backends.llvm.builder.function import Function, Index
 from pullback.backends.native.emission import Emission, Site, emits
 from pullback.backends.native.kernels import blas, blas_threshold
 from pullback.backends.native.kernels.product import Product, described

@@ -8,7 +8,7 @@ step is one instruction of AVX2 and AVX-512. That is log2(n) instructions a regi
 
 from collections.abc import Sequence
 
-from pullback.backends.llvm.writing.lanes import Lanes
+from pullback.backends.llvm.builder.lanes import Lanes
 
 _PIECE_BYTES = 16
 

@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pullback.backends.llvm.accumulators import Combiner
+from pullback.backends.llvm.builder.function import Function
+from pullback.backends.llvm.builder.lanes import Lanes, has_form
 from pullback.backends.llvm.elementary import scalars
-from pullback.backends.llvm.writing.function import Function
-from pullback.backends.llvm.writing.lanes import Lanes, has_form
 from pullback.backends.native.emission import StoredArray
 from pullback.backends.nests.fusion import COPIES, REDUCTIONS, is_elementwise, loop_dtypes, reduced_axes
 from pullback.backends.nests.views import is_view

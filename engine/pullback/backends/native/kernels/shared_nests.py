@@ -9,9 +9,9 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
+from pullback.backends.llvm.builder.function import Function, Index
+from pullback.backends.llvm.builder.lanes import memory_type
 from pullback.backends.llvm.elementary import scalars
-from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.lanes import memory_type
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.kernels.axes import with_few_axes
 from pullback.backends.native.kernels.nest_blocks import (

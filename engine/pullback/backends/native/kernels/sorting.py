@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.lanes import DTYPES, Lanes
+from pullback.backends.llvm.builder.function import Function, Index
+from pullback.backends.llvm.builder.lanes import DTYPES, Lanes
 from pullback.backends.native.emission import Emission, Site, StoredArray, emits
 from pullback.backends.native.kernels.index_loops import each
 from pullback.dataclass import dataclass

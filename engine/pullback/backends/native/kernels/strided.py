@@ -3,7 +3,7 @@
 Lane by lane it takes two instructions a number; this way as many a vector as the stride says, and as many loads.
 """
 
-from pullback.backends.llvm.writing.lanes import Lanes
+from pullback.backends.llvm.builder.lanes import Lanes
 from pullback.backends.native.kernels.register_transpose import shuffled
 
 _MOST_APART = 4

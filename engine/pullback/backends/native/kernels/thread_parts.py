@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.lanes import memory_type
+from pullback.backends.llvm.builder.function import Function, Index
+from pullback.backends.llvm.builder.lanes import memory_type
 from pullback.backends.native.kernels.product import Product
 from pullback.backends.native.kernels.tile_choice import Choice
 from pullback.backends.native.threads.sharing import blocks_of

@@ -7,7 +7,7 @@ other instead, the sums are transposed in registers first, so that these become 
 from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
-from pullback.backends.llvm.writing.lanes import Lanes
+from pullback.backends.llvm.builder.lanes import Lanes
 from pullback.backends.native.kernels.packed_panels import transposed
 from pullback.backends.native.kernels.product import Product
 from pullback.backends.native.kernels.tile_choice import Choice, turns

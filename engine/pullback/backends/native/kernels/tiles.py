@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pullback.backends.llvm.writing.lanes import Lanes, memory_type
+from pullback.backends.llvm.builder.lanes import Lanes, memory_type
 from pullback.dataclass import dataclass
 
 #: Sums of a tile by row and column, each a value in the lanes of its column.

@@ -7,7 +7,7 @@ again, which is in its cache. What a block computes must not depend on what it f
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeAlias
 
-from pullback.backends.llvm.writing.function import Function, Index
+from pullback.backends.llvm.builder.function import Function, Index
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.threads.sharing import share
 from pullback.dataclass import dataclass

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, TypeAlias
 
-from pullback.backends.llvm.writing.function import Function, Index
+from pullback.backends.llvm.builder.function import Function, Index
 from pullback.backends.native.emission import Emission
 from pullback.backends.native.threads.library import BLAS_ENTER, BLAS_LEAVE, PARALLEL_FOR
 

@@ -17,8 +17,8 @@ from contextlib import ExitStack, contextmanager
 from itertools import product
 from math import prod
 
-from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.lanes import Lanes, memory_type
+from pullback.backends.llvm.builder.function import Function, Index
+from pullback.backends.llvm.builder.lanes import Lanes, memory_type
 from pullback.backends.native.kernels.convolution.row_loops import clear_row, transpose_rows
 from pullback.backends.native.kernels.convolution.tiles import Tile, choose_tile, tile_cycles
 from pullback.backends.native.kernels.convolution.weight_sums import WeightSums

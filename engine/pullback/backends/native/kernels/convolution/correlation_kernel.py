@@ -18,8 +18,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import product
 
-from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.lanes import Lanes, memory_type
+from pullback.backends.llvm.builder.function import Function, Index
+from pullback.backends.llvm.builder.lanes import Lanes, memory_type
 from pullback.backends.native.kernels.convolution.planes import clear, fill
 from pullback.backends.native.kernels.convolution.plans import Plan
 from pullback.backends.native.kernels.convolution.row_loops import copy_row, overlapping, transpose_rows

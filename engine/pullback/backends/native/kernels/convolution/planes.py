@@ -15,8 +15,8 @@ from contextlib import ExitStack
 from functools import cached_property
 from math import prod
 
-from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.lanes import Lanes, memory_type
+from pullback.backends.llvm.builder.function import Function, Index
+from pullback.backends.llvm.builder.lanes import Lanes, memory_type
 from pullback.backends.native.kernels.convolution.correlation import Layout
 from pullback.backends.native.kernels.convolution.row_loops import clear_row, copy_row, transpose_rows
 from pullback.backends.native.kernels.convolution.sliding_window import Axis, Tap

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.lanes import Lanes, memory_type
+from pullback.backends.llvm.builder.function import Function, Index
+from pullback.backends.llvm.builder.lanes import Lanes, memory_type
 from pullback.backends.native.emission import StoredArray
 
 #: Squares of numbers are transposed in registers: 4 x 4, whatever the width of a register.

@@ -13,8 +13,8 @@ from itertools import product
 from math import prod
 from typing import TypeAlias
 
-from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.lanes import Lanes, memory_type
+from pullback.backends.llvm.builder.function import Function, Index
+from pullback.backends.llvm.builder.lanes import Lanes, memory_type
 from pullback.backends.native.emission import StoredArray
 from pullback.backends.native.kernels.convolution.planes import Planes, clear, fill
 from pullback.backends.native.kernels.convolution.row_loops import along, clear_all

@@ -12,8 +12,8 @@ Reference: I. Murray, Differentiation of the Cholesky decomposition (2016), sect
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.lanes import Lanes
+from pullback.backends.llvm.builder.function import Function, Index
+from pullback.backends.llvm.builder.lanes import Lanes
 from pullback.backends.native.kernels.linear.lapack import Lapack, Matrix
 
 #: Columns of a block: those inside are gone over one by one, without products.

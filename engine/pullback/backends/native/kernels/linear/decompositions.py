@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from pullback.backends.llvm.writing.function import Function
-from pullback.backends.llvm.writing.lanes import Lanes, memory_type
+from pullback.backends.llvm.builder.function import Function
+from pullback.backends.llvm.builder.lanes import Lanes, memory_type
 from pullback.backends.native.emission import Emission, Site, StoredArray, emits
 from pullback.backends.native.kernels.linear import matrices, workspaces
 from pullback.backends.native.kernels.linear.lapack import Lapack, Matrix, Room, one_thread

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.lanes import memory_type, number
+from pullback.backends.llvm.builder.function import Function, Index
+from pullback.backends.llvm.builder.lanes import memory_type, number
 from pullback.backends.native.threads.sharing import blas_on_this_thread
 from pullback.dataclass import dataclass
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pullback.backends.llvm.writing.function import Function
-from pullback.backends.llvm.writing.lanes import Lanes
+from pullback.backends.llvm.builder.function import Function
+from pullback.backends.llvm.builder.lanes import Lanes
 from pullback.backends.native.kernels.linear import small_matrices
 from pullback.backends.native.kernels.linear.lapack import Matrix
 from pullback.backends.native.kernels.linear.stacks import Place

@@ -6,7 +6,7 @@ magnitudes, the first of equal ones, as LAPACK's; rows change places by selectin
 
 from collections.abc import Callable
 
-from pullback.backends.llvm.writing.lanes import Lanes
+from pullback.backends.llvm.builder.lanes import Lanes
 
 #: Rows of a matrix; they are changed in place.
 Rows = list[list[str]]

@@ -5,8 +5,8 @@ stack [1000, 3] of a[1000, 1, 3, 3] and b[3, 3, 2]: eight of the 1000 at a time,
 
 from collections.abc import Callable, Sequence
 
-from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.lanes import Lanes, memory_type
+from pullback.backends.llvm.builder.function import Function, Index
+from pullback.backends.llvm.builder.lanes import Lanes, memory_type
 from pullback.backends.native.emission import StoredArray
 from pullback.core.types import Shape
 from pullback.dataclass import dataclass

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.lanes import Lanes
+from pullback.backends.llvm.builder.function import Function, Index
+from pullback.backends.llvm.builder.lanes import Lanes
 from pullback.backends.native.emission import Emission, Site, StoredArray, emits
 from pullback.backends.native.kernels.data_movement import copy_into
 from pullback.backends.native.kernels.linear import small_matrices

@@ -11,8 +11,8 @@ Weights are packed and transformed before, by a kernel of their own. Lanes are t
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.lanes import Lanes, memory_type
+from pullback.backends.llvm.builder.function import Function, Index
+from pullback.backends.llvm.builder.lanes import Lanes, memory_type
 from pullback.backends.native.kernels.convolution.planes import fill
 from pullback.backends.native.kernels.convolution.row_loops import clear_row, copy_row, interleaved, overlapping
 from pullback.backends.native.kernels.convolution.tiles import Tile

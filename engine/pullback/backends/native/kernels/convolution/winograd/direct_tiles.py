@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.lanes import Lanes, memory_type
+from pullback.backends.llvm.builder.function import Function, Index
+from pullback.backends.llvm.builder.lanes import Lanes, memory_type
 from pullback.backends.native.kernels.convolution.row_loops import interleaved, overlapping
 from pullback.backends.native.kernels.convolution.winograd.plans import TAPS, TILE, WinogradPlan
 

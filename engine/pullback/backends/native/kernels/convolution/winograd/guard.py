@@ -9,8 +9,8 @@ Places between rows are computed as well, and mean nothing.
 from collections.abc import Sequence
 from functools import reduce
 
-from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.lanes import Lanes, memory_type
+from pullback.backends.llvm.builder.function import Function, Index
+from pullback.backends.llvm.builder.lanes import Lanes, memory_type
 from pullback.backends.native.kernels.convolution.winograd.packed_weights import EDGES, least_square
 from pullback.backends.native.kernels.convolution.winograd.plans import WinogradPlan
 

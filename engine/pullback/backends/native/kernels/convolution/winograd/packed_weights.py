@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.llvm.writing.function import Function, Index
-from pullback.backends.llvm.writing.lanes import Lanes, memory_type, number
+from pullback.backends.llvm.builder.function import Function, Index
+from pullback.backends.llvm.builder.lanes import Lanes, memory_type, number
 from pullback.backends.native.kernels.convolution.row_loops import clear_row, transpose_rows
 from pullback.backends.native.kernels.convolution.winograd.plans import TAPS, TERMS, WinogradPlan
 from pullback.backends.native.kernels.convolution.winograd.transforms import Matrix, terms_of_window

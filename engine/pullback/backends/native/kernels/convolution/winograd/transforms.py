@@ -11,7 +11,7 @@ Results y, a window's weights g and an input tile d along one axis, with terms m
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from pullback.backends.llvm.writing.lanes import Lanes
+from pullback.backends.llvm.builder.lanes import Lanes
 
 #: Values by row and column.
 Matrix: TypeAlias = Sequence[Sequence[str]]

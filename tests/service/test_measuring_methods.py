@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import text
 
-from pullback_service.measured.methods import differ, without_counts
+from pullback_service.measuring_methods import differ, without_counts
 
 
 @pytest.mark.parametrize(
