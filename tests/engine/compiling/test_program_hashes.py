@@ -68,7 +68,7 @@ def test_rules_inside_loops_are_looked_at_too(edit):
 
 
 @pytest.mark.parametrize("tier", ["fused", "stateful"])
-@pytest.mark.parametrize("module", ["window_products", "sliding", "core.buffering"])
+@pytest.mark.parametrize("module", ["window_products", "sliding", "core.ufunc_buffers"])
 def test_modules_that_a_rule_calls_are_looked_at_too(edit, tier, module):
     plan, program = hashes(tier, convolving)
     edit(module)

@@ -75,7 +75,7 @@ def test_an_idle_device_that_comes_back_is_measured_on_again(device, nvml_answer
 
 
 def test_while_a_job_is_measured_others_are_seen_and_a_loss_ends_it(device, nvml_answers, monkeypatch):
-    monkeypatch.setattr("pullback_runners.agent.device._LOOK_S", 0.0)
+    monkeypatch.setattr("pullback_runners.agent.device._CHECK_EVERY_S", 0.0)
     other = 2**22 + 1
     nvml_answers("quiet", processes=[[], ["self"], ["self", other], []])
     report = {"id": "7", "harness": {"quality": "clean", "contamination": [], "limits": [], "suite": "quick"}}

@@ -97,11 +97,11 @@ def test_a_slice_is_a_class_of_its_own_and_a_whole_gpu_is_the_class_that_it_was(
 
 def test_a_gpu_beside_others_of_another_kind_is_a_class_of_its_own(monkeypatch):
     listed = [["NVIDIA H200", "143771", "570.86.15"], ["NVIDIA L4", "23034", "570.86.15"]]
-    monkeypatch.setattr(facts, "ask_driver", lambda _: listed)
+    monkeypatch.setattr(facts, "query_driver", lambda _: listed)
     machines = {device: describe_machine(device=device) for device in (None, H200, L4)}
     assert len({machine["fingerprint"] for machine in machines.values()}) == 3
     assert machines[L4]["facts"]["gpu"] == "NVIDIA L4, 22 GiB"
-    monkeypatch.setattr(facts, "ask_driver", lambda _: [listed[0], listed[0]])
+    monkeypatch.setattr(facts, "query_driver", lambda _: [listed[0], listed[0]])
     assert describe_machine(device=H200)["fingerprint"] == describe_machine()["fingerprint"]
 
 

@@ -26,7 +26,7 @@ class Sessions:
         self.lineups = self.ended = 0
         self.last = []
         monkeypatch.setattr(sequential_sampling.time, "monotonic", lambda: self.now)
-        monkeypatch.setattr(sequential_sampling, "Lineup", self.lineup)
+        monkeypatch.setattr(sequential_sampling, "GroupProcesses", self.lineup)
         monkeypatch.setattr(sequential_sampling, "run_group", self.run_group)
 
     def lineup(self, case, members, settings):

@@ -127,9 +127,7 @@ def test_an_installed_module_that_keeps_home_as_it_is_imported_keeps_that_of_its
 ):
     (tmp_path / "keeps_home.py").write_text("from pathlib import Path\nHOME = Path.home()\n")
     (tmp_path / "commit").mkdir()
-    (tmp_path / "commit" / "measured_code.py").write_text(
-        "import keeps_home\n(keeps_home.HOME / 'written').write_text('')"
-    )
+    (tmp_path / "commit" / "measured.py").write_text("import keeps_home\n(keeps_home.HOME / 'written').write_text('')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     members = [

@@ -32,7 +32,7 @@ class Drawn:
 
     def answer(self, monkeypatch):
         compared = self.comparison
-        monkeypatch.setattr(sequential_sampling, "Lineup", lambda *_: self)
+        monkeypatch.setattr(sequential_sampling, "GroupProcesses", lambda *_: self)
         monkeypatch.setattr(sequential_sampling, "run_group", self.run_group)
         collect_groups(
             compared.groups,

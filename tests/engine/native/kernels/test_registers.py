@@ -9,7 +9,7 @@ from pullback.backends.native import availability
 pytestmark = pytest.mark.skipif(not availability.is_available(), reason="native programs cannot be made here")
 
 if availability.is_available():
-    from pullback.backends.native.kernels import scans
+    from pullback.backends.native.bodies import scans
     from pullback.backends.native.kernels.registers import fits, pays
     from pullback.backends.native.linking import forced_width
     from pullback.backends.native.linking.target import available_widths
