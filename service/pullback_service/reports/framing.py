@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import orjson
 
+from pullback_service.importers.memory_estimate import count
 from pullback_service.reports.codecs import packed, unpacked
 from pullback_service.reports.outlining import outline
 from pullback_service.reports.splitting import split
@@ -47,7 +48,7 @@ class Index:
 
 def packed_apart(file: bytes) -> bytes:
     """A file as it is stored, the cases apart where it is a large report of ours."""
-    if len(file) < _FEWEST_BYTES or file.count(b'"') > len(file) // _BYTES_A_QUOTE:
+    if len(file) < _FEWEST_BYTES or count(file, b'"') > len(file) // _BYTES_A_QUOTE:
         return packed(file)
     try:
         parts = split(file)

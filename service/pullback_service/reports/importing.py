@@ -44,7 +44,9 @@ def read_upload(content: bytes, stated: UploadParameters, *, now: datetime) -> R
     asked = UploadOptions(stated.commit, _by_metric(stated.unit, "unit"), _directions(stated.direction))
     importer, imported = registry.read(source, asked, stated.format)
     place = _place(stated, imported, importer.title)
-    digest = hashlib.sha256(content + b"\0" + _canonical(stated, place)).digest()
+    hashed = hashlib.sha256(content)  # a copy of a long one, made at once, would keep other threads waiting
+    hashed.update(b"\0" + _canonical(stated, place))
+    digest = hashed.digest()
     assembled = assemble(imported, place, tool_format=importer.name, digest=digest, now=now)
     try:
         gathered = gather(dict(assembled.document), "$", assembled.places)
