@@ -128,6 +128,8 @@ async def upload_report(
         dry_run=stated.dry_run,
         preview=preview_of(prepared.read.parts) if stated.dry_run else None,
     )
+    if prepared.body_bytes > LARGE_BODY_BYTES:
+        await in_thread(prepared.read.parts.let_go)
     is_stored = kept.created and not stated.dry_run
     response.status_code = 201 if is_stored else 200
     if receipt.url is not None:

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from pullback_service.errors import TooLargeError
-from pullback_service.importers.limits import HEAVIEST_BYTES, LONGEST_STRING_BYTES
+from pullback_service.importers.limits import HEAVIEST_BYTES, HEAVIEST_CASE_BYTES, LONGEST_STRING_BYTES
 
 _OF_A_CONTAINER: Final = 64
 _OF_A_MEMBER: Final = 130
@@ -42,11 +42,24 @@ def weight_of(text: bytes) -> int:
 
 def refuse_heavy(text: bytes | memoryview) -> None:
     """Raise where a text is too heavy to be read as a whole."""
-    if len(text) > _LIGHT_BYTES and weight_of(bytes(text)) > HEAVIEST_BYTES:
+    if _is_heavier(text, HEAVIEST_BYTES):
         raise TooLargeError(
             f"The values of the body would take more than {HEAVIEST_BYTES // 2**20} MiB of memory (HEAVIEST_BYTES): send a part "
             "of it at a time."
         )
+
+
+def refuse_heavy_case(text: bytes | memoryview) -> None:
+    """The same for one case of a report, whose values are validated at once."""
+    if _is_heavier(text, HEAVIEST_CASE_BYTES):
+        raise TooLargeError(
+            f"The values of a case would take more than {HEAVIEST_CASE_BYTES // 2**20} MiB of memory (HEAVIEST_CASE_BYTES): "
+            "send fewer slices of it."
+        )
+
+
+def _is_heavier(text: bytes | memoryview, most: int) -> bool:
+    return len(text) > _LIGHT_BYTES and weight_of(bytes(text)) > most
 
 
 def refuse_long_strings(text: bytes) -> None:

@@ -39,12 +39,19 @@ def read_upload(content: bytes, stated: UploadParameters, *, now: datetime) -> R
     if unread is not None:
         return _confirmed(read_unread(unread, content), stated)
     source = Source.of(content)
+    try:
+        return _read_source(source, stated, now=now)
+    finally:
+        source.let_go()
+
+
+def _read_source(source: Source, stated: UploadParameters, *, now: datetime) -> ReadReport:
     if stated.format == FORMAT or (stated.format is None and _is_own(source)):
         return _confirmed(read_parsed(_parsed(source)), stated)
     asked = UploadOptions(stated.commit, _by_metric(stated.unit, "unit"), _directions(stated.direction))
     importer, imported = registry.read(source, asked, stated.format)
     place = _place(stated, imported, importer.title)
-    hashed = hashlib.sha256(content)  # a copy of a long one, made at once, would keep other threads waiting
+    hashed = hashlib.sha256(source.body)  # a copy of a long one, made at once, would keep other threads waiting
     hashed.update(b"\0" + _canonical(stated, place))
     digest = hashed.digest()
     assembled = assemble(imported, place, tool_format=importer.name, digest=digest, now=now)

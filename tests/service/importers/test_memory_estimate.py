@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pullback_service.errors import TooLargeError
 from pullback_service.importers import memory_estimate
 from pullback_service.importers.limits import LONGEST_STRING_BYTES
-from pullback_service.importers.memory_estimate import refuse_heavy, refuse_long_strings, weight_of
+from pullback_service.importers.memory_estimate import refuse_heavy, refuse_heavy_case, refuse_long_strings, weight_of
 from pullback_service.importers.unpacking import refuse_too_many_values
 from pullback_service.reports.framing import packed_apart
 from pullback_service.reports.splitting import take_apart
@@ -80,6 +80,15 @@ def test_no_more_than_a_block_is_looked_through_at_once(look):
     Watched.most = 0
     look(body)
     assert 0 < Watched.most <= memory_estimate.BLOCK_BYTES
+
+
+def test_a_case_is_lighter_than_a_body():
+    """Its values are validated at once."""
+    numbers = b"[" + b",".join([b"1.5"] * 1_000_000) + b"]"
+    refuse_heavy(numbers)
+    with pytest.raises(TooLargeError, match="HEAVIEST_CASE_BYTES"):
+        refuse_heavy_case(memoryview(numbers))
+    refuse_heavy_case(numbers[: len(numbers) // 2])
 
 
 LONG = b"x" * (LONGEST_STRING_BYTES + 1)
