@@ -25,6 +25,8 @@ CONNECT_TIMEOUT_S = 5
 STATEMENT_TIMEOUT_MS = 30_000
 LOCK_TIMEOUT_MS = 15_000
 IDLE_IN_TRANSACTION_TIMEOUT_MS = 60_000
+MOST_PREPARED: Final = 200
+"""Statements that a connection keeps: pages, lists and uploads have 123, of 0.22 MB each at Postgres (docs/decisions/0203)."""
 
 
 AWAY = (OperationalError, InterfaceError, PoolTimeoutError, psycopg.OperationalError)
@@ -87,6 +89,7 @@ class Database:
             json_serializer=_dump_json,
             json_deserializer=orjson.loads,
         )
+        event.listen(self.engine.sync_engine, "connect", _keep_prepared)
         self.reading = Sessions(self.engine, NO_PROJECT, read_only=True, info={})
         self.writing = Sessions(self.engine, NO_PROJECT, read_only=False, info={})
 
@@ -129,6 +132,10 @@ class _Session(Session):
             with suppress(*AWAY):
                 self.commit()
         super().close()
+
+
+def _keep_prepared(connection: Any, _: object) -> None:
+    connection.driver_connection.prepared_max = MOST_PREPARED
 
 
 @event.listens_for(_Session, "after_begin")
