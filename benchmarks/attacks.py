@@ -248,8 +248,8 @@ def _heavy(report_id: str) -> list[str]:
         *(f"{here}/commits/{SHA}{suffix}" for suffix in ("", ".md", ".json", ".csv")),
         *(f"/reports/{report_id}{suffix}" for suffix in ("", ".md", ".json", ".csv")),
         f"/reports/{report_id}?page=100",
-        f"{here}/compare?base={SHA}&head={'b' * 40}",
-        f"{here}/compare.md?base={SHA}&head={'b' * 40}&show=all",
+        f"{here}/compare?base={SHA}&head={'b' * 40}&metric=time",  # of all metrics there are more results than are compared
+        f"{here}/compare.md?base={SHA}&head={'b' * 40}&metric=time&show=all",
         "/?project=attacked",
         "/overview.json?project=attacked",
         f"{here}/workloads/work7",

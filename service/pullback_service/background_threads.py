@@ -24,7 +24,7 @@ MOST_WAITING: Final = 64
 """Whoever comes when so many wait is told to come again: the last of them would wait for seconds."""
 MOST_OF_ONE: Final = 16
 """Of these so many for one caller, who leaves room for others; more than a browser asks for at a time."""
-MOST_LARGE_WAITING: Final = 3
+MOST_LARGE_WAITING: Final = 5
 MOST_WAIT_S: Final = 2.0
 """The time that one request may wait for threads, however often it needs one; it is answered 503 where it would wait longer."""
 COME_AGAIN_S: Final = 5

@@ -115,6 +115,20 @@ async def test_what_a_request_reads_is_planned_once(pages, measured, monkeypatch
     assert any("plan_cache_mode = force_generic_plan" in begin and threshold == 1 for begin, threshold in begun)
 
 
+async def test_a_connection_keeps_the_statements_of_all_routes(pages, measured, monkeypatch):
+    """The routes of the load benchmark have 123; the driver keeps 100 unless it is told otherwise."""
+    most = set()
+    execute = AsyncCursor.execute
+
+    async def noted(cursor, *rest, **options):
+        most.add(cursor.connection.prepared_max)
+        return await execute(cursor, *rest, **options)
+
+    monkeypatch.setattr(AsyncCursor, "execute", noted)
+    assert (await pages.get("/projects/demo/compare")).status_code == 200
+    assert min(most) >= 150
+
+
 async def test_a_comparison_begins_with_what_changed_at_the_newest_commits(pages, measured, reports):
     newest = (await pages.get("/projects/demo/compare.json")).json()["newest"]
     told = [(each["reference"]["sha"], each["candidate"]["sha"], each["changes"]) for each in newest]

@@ -40,6 +40,12 @@ def test_young_objects_are_looked_at_where_there_are_enough(collected_by_hand, c
     assert (last() is not None) == is_left
 
 
+def test_a_look_takes_in_few_objects_that_stayed():
+    """Every other thread waits for it: 0.5 us an object."""
+    assert THRESHOLDS[0] * THRESHOLDS[1] <= 25_000
+    assert THRESHOLDS[0] * THRESHOLDS[1] * THRESHOLDS[2] >= 5_000_000  # a look at all of them is as seldom as before
+
+
 @pytest.mark.long
 def test_objects_that_stayed_twice_are_looked_at_after_enough_looks(collected_by_hand):
     held = [Circle() for _ in range(THRESHOLDS[0])]

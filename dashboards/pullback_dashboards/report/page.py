@@ -37,7 +37,7 @@ from pullback_service.models.reports import Report
 from pullback_service.readings.commit_readings import CaseReadings
 from pullback_service.reports.queries import StoredReport, outlines_of, report_by_id
 from pullback_service.reports.reconstruction import remains_of
-from pullback_service.reports.stored_files import LARGE_PACKED_BYTES, outline_of
+from pullback_service.reports.stored_files import is_large, outline_of
 from pullback_service.rows_to_models import filled
 from pullback_service.sessions import ReadSession
 
@@ -119,8 +119,7 @@ async def _made_of(
 ) -> T:
     """The result of `make`, in a thread: of a report's document, or of what remains and why its file is gone."""
     read = file or Report(id=stored.report.id)
-    is_large = len(read.body or b"") + len(read.document or b"") > LARGE_PACKED_BYTES
-    thread = large_in_background if is_large else in_background
+    thread = large_in_background if is_large(read) else in_background
     try:
         return await thread.after(session, lambda: make(outline_of(read), None))
     except GoneError as error:

@@ -128,6 +128,8 @@ async def upload_report(
         dry_run=parameters.dry_run,
         preview=preview_of(prepared.read.parts) if parameters.dry_run else None,
     )
+    if prepared.body_bytes > LARGE_BODY_BYTES:
+        await in_thread(prepared.read.parts.let_go)
     is_stored = stored.created and not parameters.dry_run
     response.status_code = 201 if is_stored else 200
     if receipt.url is not None:
@@ -152,9 +154,12 @@ async def list_reports(listing: KnownListing, project: Name | None = None, commi
 async def read_report(session: ReadSession, report_id: UUID) -> Response:
     """A report and its document, without the pyperf file it may have come in."""
     stored = await queries.report_by_id(session, report_id, with_body=True)
-    document = await _apart(stored.report).after(session, stored_files.document_json_of, stored.report)
     summary = summary_of(stored).model_dump_json().encode()
-    return Response(b'%b,"document":%b}' % (summary[:-1], document), media_type="application/json")
+
+    def write() -> bytes:
+        return b'%b,"document":%b}' % (summary[:-1], stored_files.document_json_of(stored.report))
+
+    return Response(await _apart(stored.report).after(session, write), media_type="application/json")
 
 
 @router.get(
@@ -187,8 +192,7 @@ async def withdraw_report(session: WriteSession, report_id: UUID) -> ReportSumma
 
 def _apart(report: Report) -> BackgroundThreads:
     """The threads in which a report that was read with its files is unpacked."""
-    packed_bytes = len(report.body or b"") + len(report.document or b"")
-    return large_in_background if packed_bytes > stored_files.LARGE_PACKED_BYTES else in_background
+    return large_in_background if stored_files.is_large(report) else in_background
 
 
 def receipt_of(report: Report, project: str, commit: str) -> ReportReceipt:

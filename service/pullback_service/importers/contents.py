@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from pullback_service.errors import FieldError, InvalidInputError, TooLargeError, UnreadableBodyError
+from pullback_service.importers import long_json
 from pullback_service.importers.json_paths import LocatedValue
 from pullback_service.importers.limits import LONGEST_LINE_BYTES, MOST_LINES
 from pullback_service.importers.memory_estimate import refuse_heavy
@@ -38,6 +39,11 @@ class Source:
         script = _SCRIPT.match(self.body[:_BEGINNING])
         return LocatedValue(read_json(self.body[script.end() :].rstrip(b"; \r\n\t") if script else self.body))
 
+    def let_go(self) -> None:
+        """Empty the document, which nobody needs any more."""
+        if "document" in self.__dict__:
+            long_json.let_go(self.document.value)
+
     @property
     def beginning(self) -> bytes:
         """The first bytes, by which formats that are not one JSON document are told."""
@@ -59,7 +65,7 @@ class Source:
             return False
         refuse_heavy(first)
         try:
-            value = orjson.loads(first)
+            value = long_json.read(first)
         except orjson.JSONDecodeError:
             return False
         return isinstance(value, dict) and ("message" in value or "response" in value)
@@ -112,12 +118,16 @@ def read_json(body: bytes, name: str | None = None) -> Any:
 
 def _loads(body: bytes) -> Any:
     refuse_heavy(body)
+    return long_json.read(body, _forgiving)
+
+
+def _forgiving(text: bytes) -> Any:
     try:
-        return orjson.loads(body)
+        return orjson.loads(text)
     except orjson.JSONDecodeError:
-        if b"NaN" not in body and b"Infinity" not in body:
+        if b"NaN" not in text and b"Infinity" not in text:
             raise
     try:
-        return json.loads(body.decode())
+        return json.loads(text.decode())
     except RecursionError as error:
         raise InvalidInputError("The body is nested too deeply.") from error

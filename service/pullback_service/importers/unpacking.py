@@ -15,7 +15,7 @@ from typing import NoReturn
 from pullback_service.errors import FieldError, TooLargeError, UnreadableBodyError
 from pullback_service.importers import compression
 from pullback_service.importers.limits import MOST_FILES, MOST_JSON_CONTAINERS, MOST_JSON_VALUES, MOST_LAYERS
-from pullback_service.importers.memory_estimate import refuse_long_strings
+from pullback_service.importers.memory_estimate import BLOCK_BYTES, count, refuse_long_strings
 
 SEND_THE_FILE = "send the file itself, as with `curl --data-binary @FILE`"
 
@@ -40,9 +40,9 @@ def refuse_too_many_values(body: bytes) -> None:
     """
     if len(body) <= MOST_JSON_CONTAINERS:
         return
-    if body.count(b"{") + body.count(b"[") > MOST_JSON_CONTAINERS:
+    if count(body, b"{[") > MOST_JSON_CONTAINERS:
         what = f"{MOST_JSON_CONTAINERS} arrays and objects (MOST_JSON_CONTAINERS)"
-    elif body.count(b",") >= MOST_JSON_VALUES:  # each value but the first follows a comma
+    elif count(body, b",") >= MOST_JSON_VALUES:  # each value but the first follows a comma
         what = f"{MOST_JSON_VALUES} values (MOST_JSON_VALUES)"
     else:
         refuse_long_strings(body)
@@ -69,7 +69,9 @@ def in_utf8(body: bytes) -> bytes:
     if not body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return body
     try:
-        return body.decode("utf-16").encode()
+        decoder = codecs.getincrementaldecoder("utf-16")()
+        places = range(0, len(body), BLOCK_BYTES)
+        return b"".join(decoder.decode(body[at : at + BLOCK_BYTES], at == places[-1]).encode() for at in places)
     except UnicodeError as error:
         _unreadable(
             "The body begins like UTF-16 but is not valid UTF-16: send the file as the tool wrote it, in UTF-8.", error

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import orjson
 
+from pullback_service.importers.memory_estimate import count
 from pullback_service.reports.case_bytes import split
 from pullback_service.reports.codecs import packed, unpacked
 from pullback_service.reports.report_outline import outline
@@ -24,6 +25,8 @@ OUTLINE_TAIL_BYTES: Final = 262_144
 _FEWEST_BYTES: Final = 65_536
 # A report with its slices has a quote in hundreds of bytes; of one without them a frame for each case would be larger.
 _BYTES_A_QUOTE: Final = 64
+# A case is read whole for the outline, while no other thread runs. One of 20 processes with 100 slices each has 0.1 MB.
+_LARGEST_ENTRY_BYTES: Final = 2 * 1024 * 1024
 _SKIPPABLE: Final = 0x184D2A50
 _MARK: Final = b"PBK1"
 OUTLINED: Final = b"PBK2"
@@ -47,7 +50,7 @@ class FrameIndex:
 
 def packed_apart(file: bytes) -> bytes:
     """A file as it is stored, the cases apart where it is a large report of ours."""
-    if len(file) < _FEWEST_BYTES or file.count(b'"') > len(file) // _BYTES_A_QUOTE:
+    if len(file) < _FEWEST_BYTES or count(file, b'"') > len(file) // _BYTES_A_QUOTE:
         return packed(file)
     try:
         parts = split(file)
@@ -55,7 +58,7 @@ def packed_apart(file: bytes) -> bytes:
         named = [(each, identity_of(each.case)) for each in parts.cases] if parts is not None and is_ours else []
     except (ValueError, KeyError, TypeError, AttributeError):  # another tool's, or not to be stored at all
         named = []
-    if parts is None or not named:
+    if parts is None or not named or max(len(each.entry) for each in parts.cases) > _LARGEST_ENTRY_BYTES:
         return packed(file)
     frames = [packed(file[: named[0][0].at])]
     places: dict[str, tuple[int, int]] = {}

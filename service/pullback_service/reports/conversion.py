@@ -39,12 +39,21 @@ def read_upload(content: bytes, parameters: UploadParameters, *, now: datetime) 
     if unread is not None:
         return _confirmed(read_unread(unread, content), parameters)
     source = Source.of(content)
+    try:
+        return _read_source(source, parameters, now=now)
+    finally:
+        source.let_go()
+
+
+def _read_source(source: Source, parameters: UploadParameters, *, now: datetime) -> ParsedReport:
     if parameters.format == FORMAT or (parameters.format is None and _is_own(source)):
         return _confirmed(read_parsed(_parsed(source)), parameters)
     options = UploadOptions(parameters.commit, _by_metric(parameters.unit, "unit"), _directions(parameters.direction))
     importer, imported = registry.read(source, options, parameters.format)
     place = _place(parameters, imported, importer.title)
-    digest = hashlib.sha256(content + b"\0" + _canonical(parameters, place)).digest()
+    hashed = hashlib.sha256(source.body)  # a copy of a long one, made at once, would keep other threads waiting
+    hashed.update(b"\0" + _canonical(parameters, place))
+    digest = hashed.digest()
     assembled = assemble(imported, place, tool_format=importer.name, digest=digest, now=now)
     try:
         gathered = gather(dict(assembled.document), "$", assembled.places)

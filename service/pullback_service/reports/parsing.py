@@ -6,6 +6,7 @@ Our document comes bare, or under the key `pullback` of a pyperf file.
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from math import isfinite
 from typing import Any
 
@@ -13,6 +14,7 @@ import orjson
 
 from pullback_service.errors import FieldError, InvalidInputError, UnreadableBodyError
 from pullback_service.fields import MOST_CASES
+from pullback_service.importers import long_json
 from pullback_service.importers.json_paths import refuse
 from pullback_service.importers.memory_estimate import refuse_heavy
 from pullback_service.importers.unpacking import SEND_THE_FILE, refuse_too_many_values
@@ -75,7 +77,13 @@ def read_unread(raw: dict[str, Any], body: bytes) -> ParsedReport:
 
 def read_parsed(content: Any) -> ParsedReport:
     """Validate a parsed upload, which is used up by that: a report is read case by case (`case_stream.py`)."""
-    raw, root = unwrap(content)
+    try:
+        return _validated(*unwrap(content))
+    finally:
+        long_json.let_go(content)
+
+
+def _validated(raw: dict[str, Any], root: str) -> ParsedReport:
     if raw.get("format") != FORMAT:
         refuse(f"{root}.format", f'must be "{FORMAT}", the format this release reads')
     if not _is_of_our_version(raw):
@@ -125,7 +133,7 @@ def parse_json(body: bytes) -> Any:
     """JSON as RFC 8259 has it: Python's NaN and Infinity are named as what they are."""
     refuse_heavy(body)
     try:
-        return orjson.loads(body)
+        return long_json.read(body)
     except orjson.JSONDecodeError as error:
         path = _first_non_finite(body)
         if path is not None:
@@ -151,7 +159,7 @@ def _first_non_finite(body: bytes) -> str | None:
     if len(body) > MOST_LOOKED_THROUGH_BYTES:
         return None
     try:
-        content = json.loads(body, parse_constant=lambda _: _NonFinite())
+        content = long_json.read(body, partial(json.loads, parse_constant=lambda _: _NonFinite()))
     except (ValueError, RecursionError):
         return None
     return next(_non_finite_paths(content, "$"), None)

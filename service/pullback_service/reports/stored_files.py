@@ -17,17 +17,23 @@ from pullback_service.logs import logger
 from pullback_service.models.reports import Report
 from pullback_service.reports.case_bytes import split, take_apart
 from pullback_service.reports.case_frames import FrameIndex, identity_of, outline_in, read_parts
-from pullback_service.reports.codecs import unpacked
+from pullback_service.reports.codecs import unpacked, unpacked_bytes
 from pullback_service.reports.document_checks import check_case, check_document, check_entry, check_head
 from pullback_service.reports.parsing import unwrap
 from pullback_service.reports.report_outline import outline
 
 LONG_FILE_BYTES: Final = 1024 * 1024
-LARGE_PACKED_BYTES: Final = 512 * 1024
-"""Of a stored file, which may hold thousands of cases: unpacked it takes ten times as much, as objects a hundred times."""
+LARGE_FILE_BYTES: Final = 5 * 1024 * 1024
+"""Of a file that may hold thousands of cases, as it came: packed it is a tenth, or a 260th where cases are alike."""
 
 # An error, or a gradient that is not right; either name may be spelled with an escape.
 _MAY_HAVE_FAILED: Final = re.compile(rb'"error"\s*:\s*\{|"ok"\s*:\s*false|\\u')
+
+
+def is_large(report: Report) -> bool:
+    """True if reading a report takes a second and much memory; the report must have been read with its files."""
+    files = (report.body or b"", report.document or b"")
+    return sum(map(unpacked_bytes, files)) > LARGE_FILE_BYTES
 
 
 def body_of(report: Report) -> bytes:

@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 from pullback_service.errors import TooLargeError
 from pullback_service.importers import memory_estimate
 from pullback_service.importers.limits import LONGEST_STRING_BYTES
-from pullback_service.importers.memory_estimate import refuse_heavy, refuse_long_strings, weight_of
+from pullback_service.importers.memory_estimate import refuse_heavy, refuse_heavy_case, refuse_long_strings, weight_of
+from pullback_service.importers.unpacking import refuse_too_many_values
+from pullback_service.reports.case_bytes import take_apart
+from pullback_service.reports.case_frames import packed_apart
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**62), 2**62) | st.floats(allow_nan=False) | st.text("abc", max_size=9),
@@ -51,6 +54,42 @@ def test_what_would_take_too_much_memory_is_refused_before_it_is_made(make):
 
 def test_a_body_of_numbers_is_as_heavy_as_its_numbers():
     refuse_heavy(b"[" + b",".join([b"1.2345678901234567"] * 3_000_000) + b"]")
+
+
+class Watched(bytes):
+    """A body that notes how much of it is counted, or cut out, at once."""
+
+    most = 0
+
+    def count(self, sign, begin=0, end=None):
+        end = len(self) if end is None else min(end, len(self))
+        Watched.most = max(Watched.most, end - begin)
+        return super().count(sign, begin, end)
+
+    def __getitem__(self, place):
+        found = super().__getitem__(place)
+        Watched.most = max(Watched.most, len(found)) if isinstance(found, bytes) else Watched.most
+        return found
+
+
+@pytest.mark.parametrize(
+    "look", [weight_of, refuse_too_many_values, take_apart, packed_apart], ids=lambda look: look.__name__
+)
+def test_no_more_than_a_block_is_looked_through_at_once(look):
+    """Other threads, the event loop among them, wait for as long as that takes."""
+    body = Watched(b'{"a": [' + b",".join([b"1.2345678"] * 400_000) + b'], "b": "x"}')
+    Watched.most = 0
+    look(body)
+    assert 0 < Watched.most <= memory_estimate.BLOCK_BYTES
+
+
+def test_a_case_is_lighter_than_a_body():
+    """Its values are validated at once."""
+    numbers = b"[" + b",".join([b"1.5"] * 1_000_000) + b"]"
+    refuse_heavy(numbers)
+    with pytest.raises(TooLargeError, match="HEAVIEST_CASE_BYTES"):
+        refuse_heavy_case(memoryview(numbers))
+    refuse_heavy_case(numbers[: len(numbers) // 2])
 
 
 LONG = b"x" * (LONGEST_STRING_BYTES + 1)

@@ -68,6 +68,16 @@ def test_text_is_in_utf_8_however_a_shell_wrote_it(encoding):
     assert unpacking.in_utf8(text.encode(encoding)) == text.encode()
 
 
+@pytest.mark.parametrize("block", [1, 2, 3, 7])
+def test_utf_16_is_decoded_a_block_at_a_time(block, monkeypatch):
+    """Pairs of surrogates and characters of two bytes may lie across two blocks."""
+    monkeypatch.setattr(unpacking, "BLOCK_BYTES", block)
+    text = '{"results": "é 𝜕𝜕"}'
+    assert unpacking.in_utf8(text.encode("utf-16")) == text.encode()
+    with pytest.raises(UnreadableBodyError, match="UTF-16"):
+        unpacking.in_utf8(text.encode("utf-16")[:-1])
+
+
 def test_what_begins_like_utf_16_and_is_none_is_refused():
     with pytest.raises(UnreadableBodyError, match="UTF-16"):
         unpacking.in_utf8(b"\xff\xfe\x00")

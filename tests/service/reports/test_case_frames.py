@@ -71,6 +71,7 @@ def test_an_index_does_not_know_a_case_that_is_not_there():
         orjson.dumps({"cases": [{"case": {"workload": "w", "params": {"n": n}}} for n in range(5000)]}),
         orjson.dumps({"pullback": orjson.loads(report([case(n) for n in range(3)]))}),
         orjson.dumps(SLICES * 10),
+        report([case(1), case(2, more=[1.25] * 600_000)]),  # it would be read whole for the outline
     ],
 )
 def test_what_cannot_be_cut_is_packed_as_one(body):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from tests.service.conftest import make_report
 from tests.service.reports.mutations import mutated
 
 from pullback_service.errors import InvalidInputError
@@ -16,6 +17,14 @@ from pullback_service.fields import MOST_CASES
 from pullback_service.reports.case_stream import InvalidReportError, gather
 from pullback_service.reports.schemas import ReportDocument
 from pullback_service.validation_errors import message_of
+
+
+def test_what_is_no_more_needed_is_let_go_of():
+    parts = gather(make_report(), "$").parts
+    assert parts.points
+    assert parts.cases
+    parts.let_go()
+    assert [*parts.points, *parts.cases, *parts.failures, *parts.comparisons] == []
 
 
 def gathered(report):

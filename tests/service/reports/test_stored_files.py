@@ -1,5 +1,6 @@
 """Stored files read back: the same case however the file holds our document, and what was changed where it is stored."""
 
+import random
 import zlib
 from copy import deepcopy
 from functools import partial
@@ -20,12 +21,14 @@ from pullback_service.reports.codecs import packed
 from pullback_service.reports.parsing import read_report
 from pullback_service.reports.report_outline import outline
 from pullback_service.reports.stored_files import (
+    LARGE_FILE_BYTES,
     LONG_FILE_BYTES,
     Entries,
     body_of,
     case_of,
     document_json_of,
     document_of,
+    is_large,
     numbered_if_failed,
     outline_of,
 )
@@ -196,6 +199,21 @@ def test_of_a_long_document_the_cases_that_failed_are_found_by_their_text(writte
     assert {8, 901, 1101} <= found.keys()
     assert len(found) < 10 or b"\\u" in raw
     assert dict(numbered_if_failed(document["cases"][:9])).keys() == {*range(1, 10)}
+
+
+@pytest.mark.parametrize("count", [60_000, 120_000], ids=["small", "large"])
+def test_a_file_is_large_by_what_it_is_unpacked(count):
+    """Cases that are alike are packed to a 260th: they take as much to read as others do."""
+    file = orjson.dumps({"cases": [{"case": {"workload": "w", "params": {"n": 1}}}] * count})
+    for body in (packed(file), packed(file[:999]) + packed(file[999:])):
+        assert is_large(Report(body=body)) is is_large(Report(document=body)) is (len(file) > LARGE_FILE_BYTES)
+
+
+def test_files_in_zlib_and_damaged_ones_are_large_by_their_stored_bytes():
+    noise = random.Random(1).randbytes(LARGE_FILE_BYTES // 9)
+    assert is_large(Report(body=zlib.compress(noise)))
+    assert not is_large(Report(body=zlib.compress(noise[:999])))
+    assert not is_large(Report(body=packed(noise)[:-40]))  # damaged, as is said when it is read
 
 
 def test_damage_of_one_case_of_a_long_document_is_found_when_that_is_read():
