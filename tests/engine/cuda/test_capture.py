@@ -20,7 +20,7 @@ torch = pytest.importorskip("torch", reason="NO TESTS OF DEVICE ARRAYS: PyTorch 
 from tests.engine.cuda.late import Lane, LateDevice  # noqa: E402
 
 from pullback.backends.cuda import capture  # noqa: E402
-from pullback.backends.cuda.branches import MOST_BRANCHES
+from pullback.backends.cuda.branches import MOST_BRANCHES  # noqa: E402
 from pullback.backends.cuda.state import DeviceState  # noqa: E402
 
 X = np.random.default_rng(0).normal(size=(6, 6)) / 3
