@@ -50,7 +50,7 @@ def compare_commits(
 
     `variants` are those to compare, by default the `usual` ones of the project, or what each workload declares and tiers
     (`CaseSelection.variants`); one that a commit does not have is left out unless it was asked for, and one that both commits have no room for on
-    the device is refused; NoRoomError if nothing else is left. `workload_files` serve both. `effort` is
+    the device is refused; DeviceMemoryError if nothing else is left. `workload_files` serve both. `effort` is
     how many times as long as usual is measured. Everything else as in `run_suite`.
     """
     chosen = find_suite(suite).with_effort(effort)

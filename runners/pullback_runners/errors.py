@@ -3,7 +3,7 @@
 RunnerError
 ├── UsageError        the caller asked for something that does not exist: nothing was measured
 │   ├── LoadError     what is measured, or its workload files, raised when imported
-│   └── NoRoomError   two commits do not fit into the free memory of a device together: other comparisons go on
+│   └── DeviceMemoryError   two commits do not fit into the free memory of a device together: other comparisons go on
 ├── BuildError        a commit cannot be made ready to be measured: the other commits go on
 │   └── CacheError    nor can any other, for the folder that they are kept in cannot be written
 └── VariantError      one variant of one case cannot be measured: the case fails, the others go on

@@ -64,7 +64,7 @@ def test_every_page_is_in_the_list_of_addresses(path):
 @pytest.mark.parametrize("path", sorted(path for path in PATHS if ":path}" in path))
 def test_names_in_an_address_may_hold_slashes(path):
     assert all(isinstance(route, RawNamesRoute) for route in ROUTES if route.path == path), (
-        f"{path} has names that may hold slashes: make its router by page_router(…, route_class=WholeNames)"
+        f"{path} has names that may hold slashes: make its router by page_router(…, route_class=RawNamesRoute)"
     )
 
 

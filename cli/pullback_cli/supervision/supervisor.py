@@ -54,7 +54,7 @@ class Supervisor:
             self._started(plan.name, mark)
 
     def check(self, *, most_deaths: int = MOST_DEATHS) -> None:
-        """Start again what has died, and say so; ProcessKeepsDyingError when that does not help."""
+        """Start again what has died, and say so; CrashLoopError when that does not help."""
         for child in self._children:
             status = child.process.poll()
             if status is None:

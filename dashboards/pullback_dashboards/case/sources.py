@@ -129,7 +129,7 @@ def _pooled(told: ReportEntry, of_commit: Iterable[tuple[SeriesComparison, Readi
         for one, reading in of_commit
         if reading is not None
     )
-    return ReportEntry(told.document, pooled_entry(told.entry, readings))
+    return ReportEntry(told.document, pooled_entry(told.entry, readings), told.entry)
 
 
 def _step(project: str, case: str, neighbour: CaseReport | None, machine: str | None) -> Step | None:

@@ -223,6 +223,8 @@ class ReportEntry:
 
     document: Mapping[str, Any]
     entry: Mapping[str, Any]
+    unpooled: Mapping[str, Any] | None = None
+    """The entry without the values of other reports, where `entry` has them."""
 
 
 SeriesComparisons: TypeAlias = Mapping[tuple[str, str], SeriesComparison]
@@ -276,7 +278,7 @@ def case_view(
         equal_code=any(one.is_equal_code for one in judged.values()),
         environment=differing_facts(_environment(before.document), _environment(now.document)) if before else (),
         busy=busy_words(now.document["harness"]),
-        reproduce=reproduce_command(now.document, commit, only=now.entry),
+        reproduce=reproduce_command(now.document, commit, only=now.unpooled or now.entry),
         baseline=baseline_of(now.entry),
         incidents=incidents,
         irregularities=irregularities,

@@ -61,7 +61,7 @@ class Curve:
     """One variant; None breaks the line."""
 
     name: str
-    style: LineStyle
+    look: LineStyle
     spots: tuple[CurvePoint | None, ...]
 
 
@@ -200,7 +200,7 @@ def _grid(frame: _Frame, axes: Axes, width: int, *, inline: bool) -> Iterator[st
 
 def _curve(curve: Curve, frame: _Frame) -> Iterator[str]:
     drawn = [spot for spot in curve.spots if spot]
-    colour = curve.style.colour
+    colour = curve.look.colour
     for real, stretch in groupby(curve.spots, key=lambda spot: spot is not None):
         spots = [spot for spot in stretch if spot] if real else []
         across = [f"{x:.1f}" for x in frame.xs([spot.place for spot in spots])]
@@ -208,9 +208,9 @@ def _curve(curve: Curve, frame: _Frame) -> Iterator[str]:
         if len(banded) > 1:
             there, lows, highs = zip(*banded, strict=True)
             outline = _path([*there, *there[::-1]], frame.ys([*highs, *lows[::-1]]))
-            yield f'<path d="{outline}Z" fill="{curve.style.band}"/>'
+            yield f'<path d="{outline}Z" fill="{curve.look.band}"/>'
         if len(spots) > 1:
-            dashes = _DASHES[curve.style.dash]
+            dashes = _DASHES[curve.look.dash]
             dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
             line = _path(across, frame.ys([spot.height for spot in spots]))
             yield f'<path d="{line}" fill="none" stroke="{colour}" stroke-width="2" stroke-linejoin="round"{dashed}/>'
@@ -224,7 +224,7 @@ def _curve(curve: Curve, frame: _Frame) -> Iterator[str]:
 def _names(curves: Sequence[Curve], frame: _Frame, axes: Axes, width: int) -> Iterator[str]:
     """The names of the curves and of the baseline beside their ends, each a line or more below the one above."""
     ends = [
-        (frame.y(last.height), curve.name, f'fill="{curve.style.colour}" font-weight="600"')
+        (frame.y(last.height), curve.name, f'fill="{curve.look.colour}" font-weight="600"')
         for curve in curves
         if (last := _last(curve))
     ]

@@ -145,7 +145,11 @@ def report_view(
     stated = document.get("comparisons", [])
     first = (page - 1) * CASES_OF_A_PAGE
     visible = slice(first, first + CASES_OF_A_PAGE)
-    told = entries[visible] if of_commit is None else pooled_entries(entries[visible], of_commit)
+    told = entries[visible]
+    if of_commit is not None:
+        # A longer report is not read whole to know which cases it lacks: other reports have their own pages.
+        most_others = CASES_OF_A_PAGE if len(entries) <= CASES_OF_A_PAGE else 0
+        told = pooled_entries(told, of_commit, most_others=most_others)
     blocks = tuple(case_blocks(told, project=stored.project))
     failures = list(failures_of(entries, cases_of_a_page=CASES_OF_A_PAGE)) if report.failures else []
     commit = commit_of(document["commit"])

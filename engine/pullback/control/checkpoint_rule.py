@@ -114,4 +114,4 @@ def checkpointed_node(function: Callable[..., Any], args: Sequence[Any], keyword
 
 checkpointed = _Checkpoint("checkpointed")
 
-tested_in("control/test_checkpointing.py", "checkpointed")
+tested_in("control/test_checkpoints.py", "checkpointed")

@@ -330,4 +330,4 @@ def _present(whole: TransformedGraph, numbers: Sequence[int]) -> list[Atom]:
 
 scan = _Scan("scan")
 
-tested_in("control/test_scanning.py", "scan")
+tested_in("control/test_scans.py", "scan")

@@ -297,4 +297,4 @@ def _backward(
 
 switch = _Switch("switch")
 
-tested_in("control/test_branching.py", "switch")
+tested_in("control/test_conditionals.py", "switch")

@@ -181,4 +181,4 @@ def _reading(condition: Graph, inputs: Sequence[Var], renamed: dict[Var, Var]) -
 
 while_ = _While("while")
 
-tested_in("control/test_looping.py", "while")
+tested_in("control/test_loops.py", "while")

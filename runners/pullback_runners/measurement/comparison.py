@@ -161,7 +161,7 @@ def compare_members(
 ) -> None:
     """Examine both, then time them until the suite is satisfied, in so many seconds by default those that the suite has for it.
 
-    NoRoomError, before any is timed, if both do not fit on the device together. What is measured is in `comparison` at any moment.
+    DeviceMemoryError, before any is timed, if both do not fit on the device together. What is measured is in `comparison` at any moment.
     """
     deadline = time.monotonic() + (suite.comparison_s if most_s is None else most_s)
     if settings.device is None:
@@ -192,7 +192,7 @@ def compare_members(
 def _examine_alone(comparison: Comparison, settings: WorkerSettings, device: "MeasuredDevice") -> None:
     """Examine one after the other, each with the device to itself.
 
-    Where all do not fit there together the twin is left out; NoRoomError if the reference and the candidate do not either.
+    Where all do not fit there together the twin is left out; DeviceMemoryError if the reference and the candidate do not either.
     """
     draw = RandomDraws.of(settings.rng)
     needs: dict[str, tuple[int, int | None]] = {}

@@ -63,7 +63,7 @@ class MeasuredDevice:
         return self._library.free_bytes(self.device)
 
     def refuse_without_room(self, what: str, needs: Mapping[str, tuple[int, int | None]]) -> None:
-        """NoRoomError if processes do not fit together. `needs` has by name the bytes of each, and the peak of its plan if it has one."""
+        """DeviceMemoryError if processes do not fit together. `needs` has by name the bytes of each, and the peak of its plan if it has one."""
         needed, free = sum(each for each, _ in needs.values()), self.free_bytes()
         if needed <= free:
             return

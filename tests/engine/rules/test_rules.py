@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -66,6 +67,10 @@ def rules_of_this_folder():
 def test_every_rule_has_cases_or_no_derivative_or_says_where_it_is_tested():
     with_cases = {case.primitive.name for case in ALL}
     assert {name for name, rule in Primitive.table.items() if rule.moves} - with_cases == set(ELSEWHERE) - with_cases
+
+
+def test_the_files_that_rules_name_exist():
+    assert [file for file in sorted(set(ELSEWHERE.values())) if not (Path(__file__).parents[1] / file).is_file()] == []
 
 
 @every_case
