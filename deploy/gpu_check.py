@@ -1380,7 +1380,10 @@ STAGES: dict[str, Callable[[Check], None]] = {
 
 # --- stages, in a process of their own --------------------------------------------------------------------------------
 #: The seconds of eight minutes that each stage may take, and more where those before it took less.
-SHARES_S = {"facts": 5, "limits": 25, "right": 100, "quiet": 30, "fast": 200, "memory": 60, "product": 60}
+SHARES_S = {"facts": 5, "limits": 25, "right": 100, "quiet": 30, "fast": 200, "memory": 35, "product": 60}
+
+#: The rest of eight minutes, in which the first process starts.
+STARTS_S = 25
 
 #: Seconds after its end in which a stage that goes by the clock is over; one that is not hangs.
 GRACE_S, EMULATED_GRACE_S = 90.0, 900.0
@@ -1473,8 +1476,10 @@ class _Stages:
 
     def _read(self) -> None:
         for line in self._process.stdout or ():
-            if line.startswith(_MARK):
-                self._messages.put(json.loads(line.removeprefix(_MARK)))
+            _, mark, message = line.partition(_MARK)  # a library may have written before it, without a line's end
+            if mark:
+                with suppress(ValueError):  # or behind it
+                    self._messages.put(json.loads(message))
         self._messages.put(None)
 
     def is_ready(self) -> bool:
@@ -1520,6 +1525,7 @@ def supervise(check: Check, names: Sequence[str], minutes: float, device: str, s
     left, compiling = list(names), Compiling(check, device)
     try:
         while left:
+            started = time.monotonic()
             served = _Stages([*arguments, *(f"--only={name}" for name in left)])
             try:
                 if not served.is_ready():
@@ -1528,6 +1534,8 @@ def supervise(check: Check, names: Sequence[str], minutes: float, device: str, s
                     _leave_out(check, left, served.end())
                     save()
                     return
+                # No stage has less time because PyTorch was slow to load.
+                check.ends_at += max(0.0, time.monotonic() - started - STARTS_S * minutes / 8)
                 goes_on = True
                 while left and goes_on:
                     goes_on = _supervise_one(check, served, left, minutes, compiling)
@@ -1584,7 +1592,6 @@ class Compiling:
     def __init__(self, check: Check, device: str) -> None:
         self._check = check
         self._device = device
-        self._processes: list[subprocess.Popen[bytes]] = []
         self._futures: list[Future[None]] = []
         self._is_over = False
         self._pool: ThreadPoolExecutor | None = None
@@ -1616,11 +1623,19 @@ class Compiling:
             return
         command = [sys.executable, str(_HERE), "--compile", f"{number}:{peer}", "--device", self._device]
         quiet = subprocess.DEVNULL
-        process = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet)  # noqa: S603 - our own command
-        self._processes.append(process)
-        if self._is_over:
-            process.kill()
-        process.wait()
+        new_group = os.name == "posix"  # with the compilers that it starts
+        process = subprocess.Popen(  # noqa: S603 - our own command
+            command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=new_group
+        )
+        while process.poll() is None and not self._is_over:
+            time.sleep(0.1)
+        with suppress(ProcessLookupError):
+            if new_group:
+                os.killpg(process.pid, signal.SIGKILL)
+            else:
+                process.kill()
+        with suppress(subprocess.TimeoutExpired):  # one that waits inside of the driver is left behind
+            process.wait(_ENDING_S)
 
     def end(self, until: float = 0.0) -> None:
         """Wait for them until then, and end those that are left: nobody is to disturb what is timed."""
@@ -1628,9 +1643,8 @@ class Compiling:
             return
         wait(self._futures, timeout=max(0.0, until - time.monotonic()))
         self._is_over = True
-        for process in self._processes:
-            process.kill()
-        self._pool.shutdown(cancel_futures=True)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        wait(self._futures, timeout=2 * _ENDING_S)
 
 
 def _cached_in(folder: str) -> dict[str, str]:

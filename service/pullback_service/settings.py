@@ -101,7 +101,9 @@ class Settings(BaseSettings):
     @field_validator("public_url")
     @classmethod
     def _is_address_of_host(cls, url: str | None) -> str | None:
-        if url is not None and not re.fullmatch(r"https?://[^\s/?#@]+/?", url):
+        if not url:  # compose files give a variable that is not set as an empty one
+            return None
+        if not re.fullmatch(r"https?://[^\s/?#@]+/?", url):
             raise PydanticCustomError(
                 "address", "give the address of a host, like https://pullback.example, without a path."
             )

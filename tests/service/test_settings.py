@@ -51,13 +51,15 @@ def test_an_address_in_a_file_is_refused_by_the_name_of_the_file_and_not_shown(m
 @given(st.lists(st.sampled_from(["u", "h", "1", "5432", "٣", " ", ":", "@", "/", "?", "[", "]", "&", "=", "%"])))
 @example(["u", ":", "p", "/", ":", "@", "h", ":", "5432", "/", "db", "?", "sslmode", "=", "require"])
 @example([":", "/"])
+@example([":", "1", " "])
 def test_an_address_that_is_taken_can_be_read_by_what_connects(pieces):
     address = "postgresql://" + "".join(pieces)
     try:
         Settings(database_url=address).require_database_url()
     except SetupError:
-        with pytest.raises(ValueError, match="invalid literal"):
-            make_url(address)
+        if " " not in address:  # which SQLAlchemy takes for a part of the host or the port
+            with pytest.raises(ValueError, match="invalid literal"):
+                make_url(address)
     else:
         make_url(address)
 
@@ -79,7 +81,7 @@ def test_a_wrong_value_names_its_variable(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "url", ["pullback.example", "ftp://pullback.example", "https://pullback.example/ci", "https://a@b.example", ""]
+    "url", ["pullback.example", "ftp://pullback.example", "https://pullback.example/ci", "https://a@b.example"]
 )
 def test_a_public_address_is_that_of_a_host(monkeypatch, url):
     monkeypatch.setenv("PULLBACK_PUBLIC_URL", url)

@@ -406,7 +406,7 @@ def test_no_upload_is_lost_or_refused_while_replicas_are_upgraded_and_taken_back
     for one in uploading:
         one.result()
     print(f"{len(sent)} uploads in {took_s:.1f} s")  # noqa: T201 - to be read beside the figure
-    if a_second == 100:  # to be reached, and not only offered
+    if a_second == 100 and "PYTEST_XDIST_WORKER" not in os.environ:  # to be reached, where no other tests run
         assert len(sent) >= 0.95 * a_second * took_s
     statuses = Counter(status for _, status in sent)
     if proxy == "caddy":  # 2.6 sends no body again: what meets a process at its end is sent again by its sender

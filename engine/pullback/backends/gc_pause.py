@@ -15,8 +15,20 @@ _blocks = 0
 _collected = False
 """True if the collector was on before the first of the blocks."""
 
+_here = threading.local()
+
+
+def _leave_blocks_of_others() -> None:
+    """In a fork: the threads that were in the other blocks are not there."""
+    global _blocks
+    others, _blocks = _blocks, getattr(_here, "blocks", 0)
+    if others and not _blocks and _collected:
+        gc.enable()
+    _lock.release()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_leave_blocks_of_others)
 
 
 @contextmanager
@@ -28,10 +40,12 @@ def collecting_later() -> Iterator[None]:
             _collected = gc.isenabled()
             gc.disable()
         _blocks += 1
+        _here.blocks = getattr(_here, "blocks", 0) + 1
     try:
         yield
     finally:
         with _lock:
             _blocks -= 1
+            _here.blocks -= 1
             if not _blocks and _collected:
                 gc.enable()

@@ -74,7 +74,7 @@ def _imports(module: str) -> tuple[str, ...]:
     """The modules that a module of ours imports of the packages whose functions run, read in its text: nothing is loaded for it."""
     path = _file_of(module) if _runs(module) else None
     found: list[str] = []
-    for package, names, plain in _IMPORT.findall(path.read_text() if path else ""):
+    for package, names, plain in _IMPORT.findall(path.read_text(encoding="utf-8") if path else ""):
         inside = [f"{package}.{name}" for name in _NAME.findall(re.sub("#.*", "", names))]
         found += [name for name in (plain, package, *inside) if _runs(name) and _file_of(name)]
     return tuple(found)

@@ -7,7 +7,6 @@ numbers, whose method calls cannot be observed, are compared with their former s
 """
 
 import copy
-import gc
 import importlib
 import random
 import sys
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 
+from pullback.backends.gc_pause import collecting_later
 from pullback.compiling.code_facts import READING_FILES
 from pullback.errors import TracingError
 from pullback.traces.recorder import Watch
@@ -192,16 +192,14 @@ def noticing(
     noticed = SideEffects(obstacles, left_out)
     legacy = np.random.mtrand._rand  # noqa: SLF001 - the one behind numpy.random.normal
     states = [(generator, *_exchanged(generator)) for generator in (*generators, legacy, random)]
-    collects = gc.isenabled()
-    if collects:
-        gc.disable()  # what others do in gc.callbacks and finalizers is not done by the function
-    sys.setprofile(noticed)
     try:
-        yield noticed
+        with collecting_later():  # what others do in gc.callbacks and finalizers is not done by the function
+            sys.setprofile(noticed)
+            try:
+                yield noticed
+            finally:
+                sys.setprofile(outer)
     finally:
-        sys.setprofile(outer)
-        if collects:
-            gc.enable()
         for generator, state, fresh in states:
             if repr(_state(generator)) != fresh:
                 noticed.obstacle = noticed.obstacle or _DRAWS

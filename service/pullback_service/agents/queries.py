@@ -88,13 +88,16 @@ def _token_of(caller: Caller | None) -> TokenId | None:
 _LOCK_MACHINE: LiteralString = (
     "SELECT FROM machine WHERE id = %(machine)s FOR NO KEY UPDATE"  # of two at once one is first
 )
+GONE_AFTER_DAYS: LiteralString = "30"
+"""An agent of which no token is known, as of releases before 0.2, is gone when nothing was heard of it for so long."""
 _ENDED: LiteralString = """(
 SELECT bool_and(revoked_at IS NOT NULL OR coalesce(expires_at <= now(), false))
   FROM token WHERE agent_id = {0}.id OR id = {0}.token_id)"""  # null: it never had one
 _OF_OTHERS: LiteralString = f"""
 SELECT FROM agent there
  WHERE there.machine_id = %(machine)s AND there.project_id IS DISTINCT FROM %(project)s::bigint
-   AND there.id IS DISTINCT FROM %(own)s::bigint AND {_ENDED.format("there")} IS NOT TRUE
+   AND there.id IS DISTINCT FROM %(own)s::bigint
+   AND NOT coalesce({_ENDED.format("there")}, there.last_seen_at < now() - interval '{GONE_AFTER_DAYS} days')
 """  # noqa: S608 - our own words
 _ENROLL: LiteralString = f"""
 INSERT INTO agent (machine_id, name, project_id, labels, token_id)

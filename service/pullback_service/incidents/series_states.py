@@ -30,6 +30,8 @@ from pullback_service.incidents.trunk_changes import (
 )
 from pullback_service.regression import Watcher
 
+_MADE_BY: Final = f"{FOUND_BY}, states 2"
+"""The detector and the form of its states: one of another form, or whose levels have other names, is made anew from readings."""
 SETTLED: Final = 50
 """The number of readings after the detector's begin in which too few come before a change to judge it again."""
 
@@ -72,7 +74,7 @@ class SeriesState:
         """The stored state; None if the detector, the floor of the machine or the order of its commits has changed."""
         found_by, commits, begin, place, floor, level, watchers, *more = orjson.loads(stored)
         behind = more[0] if more else {}  # states of an earlier release never are
-        if found_by != FOUND_BY or floor != series.floor or begin not in places or commits[-1] not in places:
+        if found_by != _MADE_BY or floor != series.floor or begin not in places or commits[-1] not in places:
             return None
         now = places[commits[-1]]
         if now != place:
@@ -85,7 +87,7 @@ class SeriesState:
     def dumped(self) -> bytes:
         """The state in its stored form."""
         watchers = {key: watcher.state() for key, watcher in self.watchers.items()}
-        results = [FOUND_BY, self.commits, self.begin, self.place, self.floor, self.level, watchers, self.behind]
+        results = [_MADE_BY, self.commits, self.begin, self.place, self.floor, self.level, watchers, self.behind]
         return orjson.dumps(results, option=orjson.OPT_SORT_KEYS)
 
     def goes_on(self, touched: Collection[int], places: Places) -> bool:

@@ -1,6 +1,7 @@
 """Pauses of the garbage collector."""
 
 import gc
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -47,3 +48,24 @@ def test_it_is_as_it_was_behind_blocks_within_blocks_and_behind_an_error(enabled
         assert not gc.isenabled()
         raise ZeroDivisionError
     assert gc.isenabled() is enabled
+
+
+def test_a_fork_collects_though_another_thread_paused_it():
+    inside, leave = threading.Event(), threading.Event()
+
+    def pause():
+        with collecting_later():
+            inside.set()
+            leave.wait(60)
+
+    thread = threading.Thread(target=pause)
+    thread.start()
+    try:
+        assert inside.wait(60)
+        pid = os.fork()
+        if not pid:
+            os._exit(int(not gc.isenabled()))
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    finally:
+        leave.set()
+        thread.join()

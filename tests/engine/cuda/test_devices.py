@@ -423,3 +423,17 @@ def test_sums_of_half_precision_overflow_where_numpys_do_and_complex_arrays_have
     expected = loss(z)
     for ours, theirs in zip(computed(loss, z), expected, strict=True):
         _agree(ours, theirs)
+
+
+@pytest.mark.parametrize("tier", ["unfused", "fused", "stateful", "native"])
+def test_a_right_side_of_as_many_rows_as_systems_is_of_matrices(tier):
+    """PyTorch takes it for a vector of each system."""
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((3, 3, 3)) + 3 * np.eye(3), rng.standard_normal((3, 3))
+    loss = pb.value_and_grad(lambda a, b: np.sum(np.linalg.solve(a, b) ** 2), wrt=("a", "b"))
+    value, gradients = loss(a, b)
+    with pb.tier(tier):
+        there, found = pb.fetch(loss(*pb.put((a, b), "cpu")))
+    _agree(there, value)
+    for ours, theirs in zip(found, gradients, strict=True):
+        _agree(ours, theirs)

@@ -83,6 +83,10 @@ class Graph(Protocol):
         """A launch on that stream without Python; None where it cannot be launched so."""
 
 
+_NO_MEMORY = ("out of memory", "STATUS_ALLOC_FAILED")
+"""Words of PyTorch and the driver, and of cuBLAS and cuDNN, where memory lacks."""
+
+
 class Graphs(Protocol):
     """Captures work."""
 
@@ -640,7 +644,7 @@ class ReplayedProgram:
                     lambda graph: setattr(one, "graph", graph), lambda: self._run(there, pieces[:inputs])
                 )
         except RuntimeError as error:
-            if "out of memory" in str(error):  # PyTorch's words and the driver's: others may free some
+            if any(words in str(error) for words in _NO_MEMORY):  # others may free some
                 sets.pause = RUNS_BETWEEN_CAPTURES << sets.failures
                 sets.failures += 1
                 self._delay = (

@@ -27,12 +27,17 @@ def _refusing(function: Callable[..., Tensor], said: str) -> Callable[..., Tenso
     return run
 
 
+def _solve(a: Tensor, b: Tensor) -> Tensor:
+    """Of matrices; PyTorch takes those of fewer axes for vectors where the shapes allow it."""
+    return torch.linalg.solve(a, b.expand(*a.shape[: a.ndim - b.ndim], *b.shape) if b.ndim < a.ndim else b)
+
+
 def _pinv(a: Tensor, *, rtol: float | None, hermitian: bool) -> Tensor:
     return torch.linalg.pinv(a, rtol=1e-15 if rtol is None else rtol, hermitian=hermitian)
 
 
 row("inv")(_refusing(torch.linalg.inv, "Singular matrix"))
-row("solve")(_refusing(torch.linalg.solve, "Singular matrix"))
+row("solve")(_refusing(_solve, "Singular matrix"))
 row("pinv")(_refusing(_pinv, "SVD did not converge"))
 
 
@@ -74,4 +79,9 @@ def _rfft(_result: ArrayType, dtype: torch.dtype, x: Tensor, axis: int, norm: st
 
 @row("irfft")
 def _irfft(_result: ArrayType, dtype: torch.dtype, x: Tensor, n: int, axis: int, norm: str) -> Tensor:
-    return torch.fft.irfft(x.to(dtype.to_complex()), n, dim=axis, norm=norm)
+    x = x.to(dtype.to_complex(), copy=True)
+    # cuFFT takes part of the imaginary parts that these cannot have, and that NumPy drops (pytorch#154496).
+    for line in (0, n // 2) if n % 2 == 0 else (0,):
+        if line < x.shape[axis]:
+            x.select(axis, line).imag.zero_()
+    return torch.fft.irfft(x, n, dim=axis, norm=norm)
