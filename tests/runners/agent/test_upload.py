@@ -160,7 +160,7 @@ def test_without_names_a_delivery_stays_in_the_spool_and_is_sent_when_there_are_
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     monkeypatch.setenv("NO_PROXY", "*")
-    stamina.set_testing(True, attempts=100_000)
+    stamina.set_testing(True, attempts=1)
     with HTTPServer(("127.0.0.1", 0), _Takes) as server:
         server.keys = []
         serving = threading.Thread(target=server.serve_forever)
@@ -171,6 +171,7 @@ def test_without_names_a_delivery_stays_in_the_spool_and_is_sent_when_there_are_
             ):
                 client.claim(1, labels={}, wait_s=0)
             tried.clear()
+            stamina.set_testing(True, attempts=100_000)  # without pauses, until there are names again
             uploads = UploadLoop(client, Spool(tmp_path))
             uploads.start()
             path = uploads.put(_delivery("k"))
