@@ -259,14 +259,27 @@ def test_a_forked_child_has_threads_of_its_own(parallel_for):
         assert len(seen) == 3
 
 
-def test_a_fork_while_the_pool_is_at_work_leaves_parent_and_child_whole(parallel_for):
-    def child():
+def test_a_fork_while_the_pool_is_at_work_leaves_parent_and_child_whole(parallel_for, parallel_calls_of_c):
+    def works():
         done = []
         parallel_for(done.append, 16)
         return sorted(done) == list(range(16))
 
-    with pb.threads(3), at_work(parallel_for, callers=1):
-        assert [fork(child) for _ in range(10)] == [0] * 10
+    stop = threading.Event()
+
+    def keep_working():
+        while not stop.is_set():
+            parallel_calls_of_c(16)
+
+    with pb.threads(3):
+        worker = threading.Thread(target=keep_working)
+        worker.start()
+        try:
+            assert [fork(works) for _ in range(50)] == [0] * 50
+        finally:
+            stop.set()
+            worker.join()
+        assert works()
 
 
 def test_a_fork_that_python_does_not_know_of_is_noticed(parallel_for):
