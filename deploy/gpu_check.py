@@ -91,7 +91,7 @@ class Row:
     asked: str
     measured: str
     limit: str
-    """What bounds the figure: an error that is let pass, the time of what a call cannot do without, the bytes of another engine."""
+    """The bound of the figure: an error that is let pass, the time of what a call cannot do without, the bytes of another engine."""
     verdict: str
     """"right", "wrong", "slow" of a figure that is not reached, "refused" of what documents say is not done on a device yet, "known" of a fact, or "cut off"."""
     command: str
@@ -108,7 +108,7 @@ class Check:
     rows: list[Row] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     options: str = ""
-    """What a command of a row needs beside the stage and what is to match."""
+    """Options that the command of a row needs, besides its stage and its match."""
     tell: Callable[[dict[str, Any]], None] = lambda _: None
     """Told of each row, and of what is begun."""
 
@@ -1497,7 +1497,7 @@ class _Stages:
             self._process.stdin.flush()
 
     def next(self, until: float) -> dict[str, Any] | None:
-        """What it says next, None if it has ended; `queue.Empty` if it says nothing for so long."""
+        """The next message; None if the process has ended, `queue.Empty` if none came until then."""
         return self._messages.get(timeout=max(0.0, until - time.monotonic()))
 
     def end(self) -> str:

@@ -348,7 +348,7 @@ def _ground(folder: Path, agents: int) -> Iterator[Sequence[_Lane]]:
 
 
 def _print_errors(log: Path) -> None:
-    """What the service did not expect, with its traceback: the database and the log are gone when the run has ended."""
+    """Print the errors that the service did not expect, with their tracebacks: the database and the log are gone when the run has ended."""
     with log.open(errors="replace") as lines:
         for line in lines:
             if "unexpected_error" in line:

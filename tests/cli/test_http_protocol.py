@@ -34,7 +34,7 @@ def refused():
 
 @pytest.fixture
 def heads():
-    """What the connections of the server have together."""
+    """State that the connections of the server share."""
     return Heads()
 
 

@@ -10,9 +10,7 @@ MOST_SAMPLES = 2_000_000  # values inside one process, of which the median is ke
 MOST_JSON_VALUES = 4_000_000
 MOST_JSON_CONTAINERS = 1_000_000  # arrays and objects
 HEAVIEST_BYTES = 240 * 1024 * 1024  # of what the values of a body take at once, estimated
-HEAVIEST_CASE_BYTES = (
-    32 * 1024 * 1024
-)  # of one case of a report of ours, some half a million numbers, which are validated at once
+HEAVIEST_CASE_BYTES = 32 * 1024 * 1024  # of one case of a report of ours, half a million numbers, validated at once
 LONGEST_STRING_BYTES = 2 * 1024 * 1024
 MOST_FILES = 20_000
 MOST_LINES = 1_000_000

@@ -16,7 +16,7 @@ _OF_A_MEMBER: Final = 130
 _OF_A_VALUE: Final = 40
 _OF_A_STRING: Final = 50
 BLOCK_BYTES: Final = 1024 * 1024
-"""Of what is looked through at once, while no other thread runs."""
+"""Bytes of a text that are searched at once, while no other thread runs."""
 _LIGHT_BYTES: Final = 1024 * 1024
 """Of a text that cannot be too heavy: a byte stands for a hundred at most."""
 # What stands outside of strings, so that a long list of numbers is none.

@@ -1,4 +1,4 @@
-"""How often noise without a step is called likely: worse by the readings behind its own alarm."""
+"""The rate at which noise without a step is called likely: no reading that raised an alarm confirms it."""
 
 import pytest
 from benchmarks.detector_accuracy.noises import DEVELOPED_WITH, JUDGED_BY, correlated, series
