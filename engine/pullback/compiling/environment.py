@@ -157,7 +157,7 @@ class Environment:
         self.asks_for_types = False
         """True if some code calls `type(x)`: a number that is an input is of another type while recording, unseen."""
         self.against_numbers: str | None = None
-        """Why no argument may be a Python number: some code asks `type(x) is float`."""
+        """The reason why no argument may be a Python number: some code tests `type(x) is float`."""
         self.numbers_matter = False
         """True if the function read the text of a number that is an input in the latest recording."""
         self._root = self._look_at("the function", FixedReference(function), comparing=False)

@@ -278,7 +278,7 @@ class Recorder(Trace):
                 continue
             if mode not in ("ignore", "warn"):
                 message = f"the function sets numpy.errstate({kind}={mode!r}), which a plan runs without"
-                raise self.refusal(TracingError(f"{message}; look at the values instead, say with numpy.isfinite"))
+                raise self.refusal(TracingError(f"{message}; test the values instead, for example with numpy.isfinite"))
             if mode == "ignore":
                 self.handling.quiet.add(kind)
 

@@ -233,7 +233,7 @@ def checked_array(value: Any, function: Callable[..., Any]) -> Any:
     if not is_array_like(value) and not isinstance(value, TracedValue):
         raise DifferentiationError(
             f"{name_of(function)} returned a {type(value).__name__}, which has no derivative; "
-            "return arrays and numbers, and the rest beside them with has_aux=True"
+            "return arrays and numbers, and anything else with has_aux=True"
         )
     return value
 

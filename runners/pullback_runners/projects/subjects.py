@@ -310,5 +310,5 @@ def _harness(*, with_engine: bool) -> Path:
 def _package(name: str) -> Path:
     result = find_spec(name)
     if result is None or result.origin is None:
-        raise BuildError(f"the package {name} is not installed beside this one")
+        raise BuildError(f"the package {name} is not installed next to this one")
     return Path(result.origin).parent

@@ -194,7 +194,7 @@ def gradient_document(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _error(result: CaseResult) -> dict[str, Any] | None:
-    """Why the case gave nothing at all: its baseline failed. What another variant died of is said at the variant."""
+    """The failure of the whole case: that of its baseline. Failures of other variants are stored with the variant."""
     error = result.failures.get(result.baseline) if result.baseline else None
     return {"kind": error.kind, "message": _shortened(f"{result.baseline}: {error.message}")} if error else None
 
