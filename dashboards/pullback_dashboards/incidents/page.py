@@ -111,7 +111,7 @@ _PATH = "/projects/{project:path}/incidents"
 
 @router.get("/incidents")
 async def incidents_somewhere(request: Request, session: ReadSession) -> Response:
-    """To the project that is asked for, else the one that was uploaded to last; without any, why there is nothing."""
+    """Redirect to the requested project, or to the one with the latest upload; without projects, an empty page with the reason."""
     nothing = "This page shows which commit made which gradient slower, use more memory, wrong, or fail."
     return await redirect_to_project(request, session, links.incidents, title="Incidents", nothing=nothing)
 

@@ -611,9 +611,9 @@ class Environment:
             self._look_at_import(function, found, part)
         if code_facts.globals_assigned(code):
             part.against_inputs = f"{name} assigns a global; return the value instead"
-        asked = code_facts.type_asked_for(code)
-        if asked is not None:
-            class_, of_python = asked
+        type_test = code_facts.type_asked_for(code)
+        if type_test is not None:
+            class_, of_python = type_test
             short = class_.removeprefix("numpy.")
             reason = f"{name} asks for type(x) and {short}, which a traced value is not; ask isinstance(x, {class_})"
             if of_python:
