@@ -61,7 +61,7 @@ MOST_STATEMENTS = {
     "incidents": 4,
     "incident": 6,  # its changes, then a case of them, the reports of that and their files
 }
-MOST_AT_FIRST = {**MOST_STATEMENTS, "overview": 7}
+MOST_AT_FIRST = {**MOST_STATEMENTS, "overview": 4}
 """Where nobody has looked yet. An overview then reads the cases with the metrics that they have, the standing of all in one of
 them, and the lines of those that are shown."""
 
