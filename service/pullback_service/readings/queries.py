@@ -37,10 +37,8 @@ SELECT {MARK_COLUMNS}
 """  # noqa: S608 - our own words
 _REPORTS: LiteralString = f"""
 SELECT point.series_id, point.commit_id, point.report_id::text, {LEVEL}
-  FROM (SELECT reading.series_id, reading.commit_id
-          FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) wanted (series_id, commit_id)
-          JOIN reading ON reading.series_id = wanted.series_id AND reading.commit_id = wanted.commit_id AND reading.reports > 1
-        OFFSET 0) reading
+  FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) wanted (series_id, commit_id)
+  JOIN reading ON reading.series_id = wanted.series_id AND reading.commit_id = wanted.commit_id AND reading.reports > 1
   JOIN point ON point.series_id = reading.series_id AND point.commit_id = reading.commit_id
   JOIN report ON report.id = point.report_id
   LEFT JOIN measured ON measured.id = point.measured_id
