@@ -97,13 +97,17 @@ class QueryBatch:
     """Queries that are sent as one statement; each sees the rows `given` to all, by their names."""
 
     def __init__(self, given: Mapping[str, Query[Any]]) -> None:
-        self._given = given
+        self._given = {**given}
         self._asked: list[tuple[Query[Any], Answer[Any]]] = []
 
     def __call__(self, query: Query[T]) -> Answer[T]:
         """The answer of one more."""
         self._asked.append((query, answer := Answer[T]()))
         return answer
+
+    def give(self, **given: Query[Any]) -> None:
+        """Give the rows of more queries to all."""
+        self._given |= given
 
     async def send(self, session: AsyncSession) -> None:
         """Send them, if there are any, and keep their answers."""

@@ -141,7 +141,7 @@ async def _decided(session: AsyncSession, incident: Incident, *, is_new: bool, *
 async def _whole(session: AsyncSession, incident: Incident) -> IncidentDetail:
     await session.flush()
     await session.refresh(incident)
-    async with statements.together(session, **queries.details_given([incident])) as ask:
+    async with statements.together(session) as ask:
         details, events = queries.details_asked(ask, [incident]), ask(queries.events_of(incident.id))
     (detail,) = details()
     return IncidentDetail.whole(
