@@ -356,7 +356,8 @@ def _unusual(judged: CommitComparison, by_numbers: Flags) -> NDArray[np.intp]:
         cases = {*(case_id for case_id, *_ in inputs.stated), *(case_id for _, case_id, *_ in inputs.failures)}
         told = np.flatnonzero(np.isin(outcomes.case_id, [*cases]))
         keys = outcomes[told].named()
-        unusual[told] |= [key in inputs.stated or any(inputs.failures_of(key, *ends)) for key in keys]
+        of_told = (key in inputs.stated or any(inputs.failures_of(key, *ends)) for key in keys)
+        unusual[told] |= np.fromiter(of_told, bool, len(told))
     if inputs.software.machines:
         unusual |= outcomes.having(*CHANGED_COUNTS) & np.isin(outcomes.machine_id, list(inputs.software.machines))
     return np.flatnonzero(unusual)
