@@ -12,28 +12,29 @@ from pullback_service.series.filters import PARAM
 from pullback_service.statements import Query, Rows
 
 MOST_VALUES: Final = 200
-"""Of a dimension, those of most series: a parameter may have another value in each of 20,000 cases."""
+"""Of a dimension, those of most series, of equals those seen first: a parameter may have another value in each of 20,000 cases."""
 
-# 1 and 1.0 are equal to Postgres, and two values to whoever reads them in an address.
+# Sorted by numbers: comparing names and values takes Postgres as long again as everything else, 80 ms for 20,000 cases.
 _COUNTS: Final[LiteralString] = """
-SELECT name, value, series, values
-  FROM (SELECT name, value, series, first, place,
-               count(*) OVER of_name AS values,
-               min(first) OVER of_name AS name_first,
-               row_number() OVER (PARTITION BY name ORDER BY series DESC, value, written) AS rank
-          FROM (SELECT told.name, told.value, told.value::text AS written, sum(counted.series) AS series,
-                       min(counted.id) AS first, min(told.place) AS place
-                  FROM unnest(%(cases)s::bigint[], %(series)s::bigint[]) counted (id, series)
-                  JOIN "case" USING (id),
-                       LATERAL (VALUES ('workload', to_jsonb(workload), -3), ('device', to_jsonb(device), -2), ('dtype', to_jsonb(dtype), -1)
-                                UNION ALL
-                                SELECT %(param)s || key, each.value, place
-                                  FROM jsonb_each(params) WITH ORDINALITY each (key, value, place)) told (name, value, place)
-                 WHERE told.value IS NOT NULL
-                 GROUP BY told.name, told.value, written) grouped
-        WINDOW of_name AS (PARTITION BY name)) ranked
- WHERE rank <= %(most)s
- ORDER BY name_first, place, rank
+  WITH compared AS MATERIALIZED (
+       SELECT id, workload, device, dtype, params, series
+         FROM unnest(%(cases)s::bigint[], %(series)s::bigint[]) counted (id, series) JOIN "case" USING (id)),
+       every (name, value, series, first, place) AS (
+       SELECT 'workload', to_jsonb(workload), sum(series), min(id), -1 FROM compared GROUP BY workload
+        UNION ALL
+       SELECT 'device', to_jsonb(device), sum(series), min(id), -1 FROM compared WHERE device IS NOT NULL GROUP BY device
+        UNION ALL
+       SELECT 'dtype', to_jsonb(dtype), sum(series), min(id), -1 FROM compared WHERE dtype IS NOT NULL GROUP BY dtype
+        UNION ALL
+       SELECT %(param)s || key, value, sum(series), min(id), min(place)
+         FROM compared, jsonb_each(params) WITH ORDINALITY each (key, value, place)
+        GROUP BY key, value),
+       ranked AS (
+       SELECT *, count(*) OVER of_name AS values, min(first) OVER of_name AS seen,
+              row_number() OVER (PARTITION BY name COLLATE "C" ORDER BY series DESC, first) AS rank
+         FROM every
+       WINDOW of_name AS (PARTITION BY name COLLATE "C"))
+SELECT name, value, series::bigint, values FROM ranked WHERE rank <= %(most)s ORDER BY seen, place, name COLLATE "C", rank
 """
 
 
@@ -61,5 +62,5 @@ def _dimensions(rows: Rows) -> Mapping[str, DimensionCounts]:
     result: dict[str, DimensionCounts] = {}
     for name, value, series, values in rows:
         of_name = result.setdefault(name, DimensionCounts(values))
-        of_name.listed.append((value, int(series)))
+        of_name.listed.append((value, series))
     return result
