@@ -57,10 +57,6 @@ _RESOLUTIONS: Final[LiteralString] = """
 SELECT series_id, resolution FROM series_state WHERE series_id = ANY (%(series)s::bigint[]) AND resolution IS NOT NULL
 """
 
-_POINTS: Final[LiteralString] = (
-    "SELECT coalesce(sum(points), 0) FROM report WHERE commit_id = ANY (%(commits)s::bigint[])"
-)
-
 
 class Names(NamedTuple):
     """Cases and machines by their ids."""
@@ -125,12 +121,6 @@ class SeriesDetail:
     machine: MachineFacts
     reference: SideDetail | None
     candidate: SideDetail | None
-
-
-async def points_at(session: AsyncSession, commits: Collection[Commit]) -> int:
-    """The points of all reports of some commits. Index: ix_report_commit_id."""
-    row = await statements.row(session, _POINTS, {"commits": [commit.id for commit in commits]})
-    return 0 if row is None else int(row[0])
 
 
 async def compare(

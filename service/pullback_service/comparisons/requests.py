@@ -19,7 +19,7 @@ from pullback_service.projects.queries import project_by_name
 from pullback_service.series.filters import SeriesChoice
 
 MANY_POINTS: Final = 40_000
-"""Of two commits, whose comparison takes Postgres a second: such are made one at a time."""
+"""Of the commits that are named, whose comparison then takes Postgres half a second: such are made one at a time."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,8 @@ class ComparisonAnswer:
 
 
 async def compare_as_asked(session: AsyncSession, project: str, request: ComparisonRequest) -> ComparisonAnswer:
-    """The comparison that is asked for. Index: as `find_compared_commits`, `machines_called`, `points_at` and `queries.compare`."""
-    known = await project_by_name(session, project)
-    project_id = ProjectId(known.id)
+    """The comparison that is asked for. Index: as `find_compared_commits`, `machines_called` and `queries.compare`."""
+    project_id = ProjectId((await project_by_name(session, project)).id)
     across = await _across(session, project_id, request)
     pair = await find_compared_commits(
         session,
@@ -63,10 +62,8 @@ async def compare_as_asked(session: AsyncSession, project: str, request: Compari
     )
     machine = [request.head_machine] if request.head_machine and across is None else request.choice.machine
     choice = replace(request.choice, project=project, machine=() if across is not None else machine)
-    ends = pair.reference.commit, pair.candidate.commit
-    is_large = known.points > MANY_POINTS and await queries.points_at(session, ends) > MANY_POINTS
-    async with large_reads.after(session) if is_large else nullcontext():
-        judged = await queries.compare(session, *ends, choice, across=across)
+    async with large_reads.after(session) if pair.points > MANY_POINTS else nullcontext():
+        judged = await queries.compare(session, pair.reference.commit, pair.candidate.commit, choice, across=across)
     missing = [] if across is not None else await missing_series(session, project_id, pair, judged.outcomes)
     return ComparisonAnswer(project_id, pair, judged, [*pair.notes, *missing, *_unprojected(pair)])
 
