@@ -177,7 +177,7 @@ async def keep_steps(
     await _take_turn(session, project_id)
     await mark_graph_changes(session, project_id)
     if len(touched) > OWN_AT_ONCE:
-        ordered = _in_order(touched)
+        ordered = in_order(touched)
         touched = set(ordered[:OWN_AT_ONCE])
         await _let_wait(session, ordered[OWN_AT_ONCE:], NEW)
     state = await statements.row(session, _STATE, columns_of(touched) | {"project": project_id})
@@ -204,7 +204,7 @@ async def keep_steps(
     await _write(session, touched | later, followed, is_compared=is_compared, is_judged=is_judged)
 
 
-def _in_order(pairs: Collection[Pair]) -> list[Pair]:
+def in_order(pairs: Collection[Pair]) -> list[Pair]:
     """Pairs of a few commits, sorted, commit by commit: as numbers, for 200,000 pairs sorted at once keep every other thread waiting for 0.2 s."""
     of_commits: dict[int, list[int]] = {}
     for series, commit in pairs:
