@@ -24,7 +24,7 @@ Device: TypeAlias = tuple[int, str]
 MOST_CASES: Final = 8
 PRIORITY: Final = 50
 AFTER_NEW: Final = PRIORITY - 1
-"""The priority of measurements of suspicions in results that are older than detection: after those of new ones."""
+"""The priority of measurements of suspicions of earlier days, and in results that are older than detection: after those of new ones."""
 BEHIND: Final = -10
 """The priority of comparisons without a suspicion: after all requests of people, before the work of idle machines."""
 TIMEOUT_S: Final = 3600.0
@@ -34,7 +34,7 @@ GIVEN_UP_AFTER_DAYS: Final = 14
 """The days that a job of an incident or of the anchor waits for its machine, and a bisection for an agent."""
 NOBODY_CAME: Final = f"No agent of its machine took it within {GIVEN_UP_AFTER_DAYS} days."
 OF_OLD_RESULTS: Final = 0.5
-"""The share of a day's minutes that suspicions in old results may take: an upgrade finds hundreds at once, and leaves the rest to new ones."""
+"""The share of a day's minutes that suspicions in old results and of earlier days may take: an upgrade finds hundreds at once, and leaves the rest to new ones."""
 MINUTES_A_DAY: Final = 120.0
 """Minutes of a day (UTC) that a machine spends on jobs of incidents, unless the setting says otherwise: on one device at a time."""
 _A_COMPARISON_S: Final = 15.0
@@ -223,6 +223,7 @@ async def queue_confirmation(
     by: MeasurementMethod,
     *,
     asked_by: str | None = None,
+    of_old_results: bool = False,
 ) -> None:
     """Queue the job that compares the ends of all chosen ranges, with an unaffected case, and wake agents."""
     reference_id = min((change.reference_id for change in chosen), key=places.__getitem__)
@@ -239,7 +240,7 @@ async def queue_confirmation(
             effort=effort_for(chosen),
             origin="confirm",
             control_id=control_id,
-            priority=AFTER_NEW if incident.seen and asked_by is None else PRIORITY,
+            priority=AFTER_NEW if of_old_results else PRIORITY,
         ),
         by,
         asked_by=asked_by,
