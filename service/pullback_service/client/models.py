@@ -1013,7 +1013,8 @@ class JobSummary(Answer):
     approved_at: datetime | None
     approved_by: str | None
     not_before: datetime | None = None
-    """While it pauses because an attempt failed: when it may be given out again."""
+    """The moment before which no agent is given it: while it pauses because an attempt failed, or waits for a day that has time for it.
+    """
 
 
 class JobDetail(JobSummary):

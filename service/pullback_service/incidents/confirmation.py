@@ -1,10 +1,12 @@
 """Confirmation: suspicions are measured again, paired, on the machine and the device that showed them."""
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
 from typing import Final, LiteralString, NamedTuple, TypeAlias
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.sql.functions import now
 
 from pullback_service import statements
 from pullback_service.ids import CommitId, ProjectId
@@ -40,6 +42,7 @@ MINUTES_A_DAY: Final = 120.0
 _A_COMPARISON_S: Final = 15.0
 _A_JOB_S: Final = 60.0
 """The estimated time of a job that has not ended: this, and one of the above for each comparison."""
+_TODAY: Final = func.date_trunc("day", func.timezone("UTC", now()))
 
 _MEASURING: Final[LiteralString] = """
 SELECT DISTINCT ON (report.machine_id, told.device) report.machine_id, told.device, job.suite, job.requires
@@ -88,6 +91,7 @@ _SPENT: Final[LiteralString] = """
 SELECT job.machine_id,
        sum(greatest(coalesce(worked.seconds, 0),
                     CASE WHEN job.state IN ('queued', 'leased', 'running') AND job.priority >= %(from_priority)s
+                          AND coalesce(job.not_before < today.began + interval '1 day', true)
                          THEN %(a_job_s)s + job.effort * %(a_comparison_s)s * greatest(cardinality(job.cases), 1)
                               * greatest(cardinality(job.variants), 1)
                          ELSE 0 END))::float8 / 60
@@ -106,7 +110,7 @@ UPDATE job SET state = 'cancelled', finished_at = now(), failure_kind = 'cancell
  WHERE id IN (
        SELECT id FROM job
         WHERE state = 'queued' AND origin IN ('confirm', 'bisect', 'anchor')
-          AND created_at < now() - make_interval(days => %(days)s)
+          AND coalesce(not_before, created_at) < now() - make_interval(days => %(days)s)
           FOR UPDATE SKIP LOCKED)
 """
 
@@ -166,6 +170,11 @@ class Budget:
     def comparisons_left(self, machine_id: int) -> int:
         """The number of comparisons for which one more job has time."""
         left_s = 60 * self._left.get(machine_id, self._minutes_a_day) - _A_JOB_S
+        return max(int(left_s / _A_COMPARISON_S), 0)
+
+    def comparisons_of_a_later_day(self) -> int:
+        """The number of comparisons for which one more job has time on another day, in the share that new suspicions leave."""
+        left_s = 60 * OF_OLD_RESULTS * self._minutes_a_day - _A_JOB_S
         return max(int(left_s / _A_COMPARISON_S), 0)
 
     def take(self, machine_id: int, cases: int, variants: int, effort: int, *, of_old_results: bool = False) -> bool:
@@ -260,6 +269,8 @@ class PlannedComparison(NamedTuple):
     control_id: int | None = None
     priority: int = PRIORITY
     timeout_s: float = TIMEOUT_S
+    days_later: int = 0
+    """The number of days (UTC) from today on which it may begin."""
 
 
 async def queue_comparison(
@@ -302,6 +313,7 @@ async def queue_job(
         machine_id=by.machine_id,
         origin=planned.origin,
         asked_by=asked_by,
+        not_before=func.timezone("UTC", _TODAY + timedelta(days=planned.days_later)) if planned.days_later else None,
         trust=await trust_in(session, {CommitId(planned.reference_id), CommitId(planned.commit_id)}),
     )
     session.add(job)
