@@ -76,6 +76,21 @@ async def test_without_an_answer_it_is_measured_once_more_and_then_given_up(hist
     assert await history.told() == []
 
 
+async def test_reports_that_are_withdrawn_while_their_suspicion_is_measured_leave_nothing_to_announce(
+    history, suspected, reports
+):
+    lease = await suspected.take(kinds=KINDS)
+    for each in (await history.client.get(f"{API}/reports", params={"limit": 100})).json()["items"]:
+        if each["commit"] >= reports.sha(11):
+            await history.client.post(f"{API}/reports/{each['id']}/withdraw")
+    await history.look()
+    assert await state(history) == "refuted"
+    assert (await lease.report(compared(history, reports, "same", 0.0))).status_code == 201
+    await history.look()
+    assert await state(history) == "refuted"
+    assert await history.told() == []
+
+
 async def test_a_job_that_fails_is_asked_for_once_more(history, suspected):
     for ends in ("confirming", "suspected"):
         lease = await suspected.take(kinds=KINDS)
