@@ -317,6 +317,10 @@ class Client(Sender):
         """List incidents, newest first. Improvements are of the kind `better`."""
         return self._ask(models.PageOfIncidentSummary, "GET", "/api/v1/incidents", locals())
 
+    def read_accuracy(self, *, project: str) -> models.Accuracy:
+        """The share of a project's incidents that people called right, and how small a step would be noticed."""
+        return self._ask(models.Accuracy, "GET", "/api/v1/incidents/accuracy", locals())
+
     def read_incident(self, incident_id: int) -> models.IncidentDetail:
         """An incident with all its changes, what happened to it, and what people said."""
         return self._ask(models.IncidentDetail, "GET", "/api/v1/incidents/{incident_id}", locals())

@@ -76,6 +76,21 @@ async def test_without_an_answer_it_is_measured_once_more_and_then_given_up(hist
     assert await history.told() == []
 
 
+async def test_reports_that_are_withdrawn_while_their_suspicion_is_measured_leave_nothing_to_announce(
+    history, suspected, reports
+):
+    lease = await suspected.take(kinds=KINDS)
+    for each in (await history.client.get(f"{API}/reports", params={"limit": 100})).json()["items"]:
+        if each["commit"] >= reports.sha(11):
+            await history.client.post(f"{API}/reports/{each['id']}/withdraw")
+    await history.look()
+    assert await state(history) == "refuted"
+    assert (await lease.report(compared(history, reports, "same", 0.0))).status_code == 201
+    await history.look()
+    assert await state(history) == "refuted"
+    assert await history.told() == []
+
+
 async def test_a_job_that_fails_is_asked_for_once_more(history, suspected):
     for ends in ("confirming", "suspected"):
         lease = await suspected.take(kinds=KINDS)
@@ -282,6 +297,72 @@ async def test_what_had_no_turn_by_the_end_of_the_day_is_unconfirmed_for_want_of
     assert last == "The machine had no time left to measure it on the day it was found."
     (only,) = (await history.client.get(f"{API}/incidents")).json()["items"]
     assert only["sentence"].endswith("(not measured again: the machine had no time left).")
+
+
+async def without_turn(history, **parts):
+    """Let incidents have had no turn yesterday; those of some ids alone where they are given."""
+    values = {"days": 1, "found": 1, "id": None, "ended": False} | parts
+    async with history.database.writing.begin() as session:
+        await session.execute(
+            text(
+                "UPDATE incident SET state = 'unconfirmed', asked = 0, job_id = NULL, out_of_time_on = current_date - CAST(:days AS int),"
+                "       found_at = now() - make_interval(days => CAST(:found AS int)), ended_id = CASE WHEN :ended THEN commit_id END"
+                " WHERE id = coalesce(CAST(:id AS bigint), id)"
+            ),
+            values,
+        )
+        await session.execute(text("UPDATE job SET state = 'cancelled' WHERE origin = 'confirm' AND state = 'queued'"))
+
+
+async def test_what_had_no_turn_is_measured_on_a_later_day_that_has_time_and_once(history, suspected, reports):
+    await without_turn(history)
+    async with history.database.writing.begin() as session:
+        assert await sweep(session) == 1
+    await look_with(history, 0)
+    assert await state(history) == "unconfirmed"
+    async with history.database.writing.begin() as session:
+        assert await sweep(session) == 0  # until tomorrow
+    await without_turn(history, days=2)
+    await look_with(history, 60)
+    assert await state(history) == "confirming"
+    waiting = {"origin": "confirm", "state": "queued"}
+    (job,) = (await history.client.get(f"{API}/jobs", params=waiting)).json()["items"]
+    assert job["priority"] == 49  # after those of today
+    lease = await suspected.take(kinds=KINDS)
+    await lease.report(compared(history, reports, "slower", 0.1))
+    await look_with(history, 60)
+    assert await state(history) == "confirmed"
+    assert [event for _, event in await history.told()] == ["confirmed"]
+
+
+@pytest.mark.parametrize("why_not", [{"found": 15}, {"ended": True}])
+async def test_what_had_no_turn_and_is_over_or_weeks_old_is_not_measured(history, suspected, why_not):
+    await without_turn(history, **why_not)
+    async with history.database.writing.begin() as session:
+        assert await sweep(session) == 0
+    await look_with(history, 60)
+    assert await state(history) == "unconfirmed"
+    assert (await suspected.claim(kinds=KINDS)).status_code == 204
+
+
+@pytest.mark.long
+async def test_of_earlier_days_the_newest_has_the_first_turn_behind_those_of_today(history, slow_again):
+    async with history.database.writing.begin() as session:  # two incidents: one variant alone would be of one cause
+        await session.execute(text("UPDATE series SET variant = 'native' WHERE variant = 'fused' AND case_id = 1"))
+    await history.look()
+    older, newer = sorted(each.incident.id for each in await history.incidents())
+    await without_turn(history)
+    await look_with(history, 3)  # 90 s are left for those of earlier days
+    found = {each.incident.id: each.incident.state for each in await history.incidents()}
+    assert found == {older: "unconfirmed", newer: "confirming"}
+    await without_turn(history, id=newer)
+    async with history.database.writing.begin() as session:
+        await session.execute(
+            text("UPDATE incident SET state = 'suspected', out_of_time_on = NULL WHERE id = :id"), {"id": older}
+        )
+    await look_with(history, 3)
+    found = {each.incident.id: each.incident.state for each in await history.incidents()}
+    assert found == {older: "confirming", newer: "unconfirmed"}
 
 
 @pytest.mark.parametrize(
