@@ -6,6 +6,8 @@ import pytest
 from sqlalchemy import text
 from tests.service.jobs.conftest import enroll, expire, let_pass  # noqa: F401 - fixtures
 
+from pullback_service.incidents.changes import Change
+from pullback_service.incidents.confirmation import Budget, MeasurementMethod, chosen_to_measure, effort_for
 from pullback_service.incidents.detection import detect, sweep
 from pullback_service.incidents.triage import give_verdict
 
@@ -214,7 +216,6 @@ async def test_an_unaffected_case_that_moved_by_less_than_half_as_much_refutes_n
     assert [event for _, event in await history.told()] == ["confirmed"]
 
 
-@pytest.mark.long
 async def test_the_unaffected_case_is_the_one_that_moved_least(history, enroll, reports):  # noqa: F811
     agent = await enroll("box")
     job = {"project": "demo", "commit": {"sha": reports.sha(1)}, "suite": "standard", "timeout_s": 60}
@@ -259,7 +260,6 @@ async def slow_again(history, enroll, reports):  # noqa: F811
     return agent
 
 
-@pytest.mark.long
 async def test_a_measurement_that_nobody_takes_for_two_weeks_is_given_up(history, suspected, database):
     assert await state(history) == "confirming"
     async with database.writing.begin() as session:
@@ -541,3 +541,35 @@ async def test_a_verdict_that_is_given_while_states_are_settled_decides(history,
     await settling
     assert await state(history) == "refuted"
     assert await history.told() == []
+
+
+def suspicion(case, size, *, standing="suspected", worse=True, machine=1):
+    return Change(case, machine, case, "fused", "step", worse, "levels", standing, 10, 11, log_ratio=size)
+
+
+def test_the_largest_suspicions_of_at_most_eight_cases_on_one_device_are_measured():
+    on_cpu = MeasurementMethod(1, "cpu", "quick", {})
+    measuring = {(case, 1): on_cpu for case in range(1, 12)} | {(12, 1): on_cpu._replace(device="cuda")}
+    small = [suspicion(case, 0.01 * case) for case in range(1, 12)]
+    assert [each.case_id for each in chosen_to_measure(small, measuring)] == [11, 10, 9, 8, 7, 6, 5, 4]
+    on_gpu = suspicion(12, -0.5)
+    assert chosen_to_measure([*small, on_gpu], measuring) == [on_gpu]
+    others = [
+        suspicion(1, 0.9, standing="claimed"), suspicion(2, 0.9, standing="refuted"), suspicion(3, 0.9, worse=False),
+        suspicion(4, 0.9, machine=2),
+    ]  # fmt: skip
+    assert chosen_to_measure(others, measuring) == []
+
+
+def test_after_an_ambiguous_answer_the_effort_is_larger():
+    efforts = [effort_for([suspicion(1, 0.1), suspicion(2, 0.1, standing=each)]) for each in ("suspected", "ambiguous")]
+    assert efforts == [1, 2]
+
+
+def test_a_day_has_minutes_for_so_many_comparisons_of_each_machine():
+    budget = Budget({1: 3.0}, 10.0)
+    assert [budget.comparisons_left(machine) for machine in (1, 2)] == [8, 36]  # a minute for the job, 15 s for each
+    assert not budget.take(1, 2, 2, 1, of_old_results=True)  # half of the day is for new ones
+    assert budget.take(1, 2, 2, 2)  # three minutes
+    assert not budget.take(1, 1, 1, 1)
+    assert budget.take(2, 1, 1, 1, of_old_results=True)
