@@ -292,7 +292,7 @@ class _Writer:
         """Nodes that a run is in a graph: kernels, with those of every step of a loop."""
         self.moved_bytes = 0
         self.fallbacks = list(reasons)
-        self.there = _on_device(self.graph, on_device)
+        self.there = _on_device(self.graph, on_device, bounds.constants)
         self.found = Kernels((), Views({}))
         """The kernels of the part that is written."""
         self.read_last: dict[Atom, Kernel] = {}
@@ -373,10 +373,15 @@ class _Writer:
             parameters.append(f"{name}_")
             self.namespace[name] = tensor_of(capture.value, self.device)
             self.ordered.add(name)
+        self.name_constants()
+        return parameters
+
+    def name_constants(self) -> None:
+        """Put the arrays on the device that are read besides what the graph is given."""
         for var, value in self.bounds.constants.items():
             name = self.names[var] = f"constant{len(self.namespace)}"
-            self.namespace[name] = self.constants[var] = value
-        return parameters
+            self.namespace[name] = tensor_of(value, self.device)
+            self.ordered.add(name)
 
     def body(self) -> Body:
         """The program of a body, all of whose inputs on the device are in order."""
@@ -385,6 +390,7 @@ class _Writer:
         for position, var in enumerate(graph.inputs):
             self.names[var] = f"in{position}"
         self.ordered.update(self.names[var] for var in graph.inputs if var in self.there)
+        self.name_constants()
         for part, _ in _parts(graph):
             self.part(part)
         outputs = self.outputs()
@@ -963,8 +969,9 @@ class _Writer:
         self.lines.append(f"# of {function}")
         there = [number not in of_host for number in range(len(graph.inputs))]
         own = [True] * len(graph.outputs) if results is None else results
+        by_kernels = self.loader is not None
         writer = _Writer(
-            Bounds(graph),
+            bounds_of(graph, _on_device(graph, there), is_body=True) if by_kernels else Bounds(graph),
             there,
             self.device,
             self.loader,
@@ -1186,11 +1193,11 @@ def _separate(apply: Callable[..., Any]) -> Callable[..., Any]:
 
 
 # --- the graph ----------------------------------------------------------------------------------------------------------
-def _on_device(graph: Graph, on_device: Sequence[bool]) -> dict[Var, bool]:
+def _on_device(graph: Graph, on_device: Sequence[bool], constants: Collection[Var] = ()) -> dict[Var, bool]:
     """The values that are on the device; False for inputs that are put there."""
     inputs = zip(graph.inputs, on_device, strict=True)
     there = {var: is_given for var, is_given in inputs if is_given or var.type.shape}
-    there.update((capture.var, True) for capture in graph.captures)
+    there.update((var, True) for var in (*(capture.var for capture in graph.captures), *constants))
     for node in graph.nodes:
         if any(atom in there for atom in node.inputs):
             there.update(dict.fromkeys(node.outputs, True))
