@@ -69,6 +69,7 @@ from pullback.backends.cuda.loops import (
 from pullback.backends.cuda.state import DeviceState
 from pullback.backends.cuda.statements import WORK, Statement, Text
 from pullback.backends.interpreter import GuardFailure
+from pullback.backends.llvm.builder.lanes import DTYPES
 from pullback.backends.native import availability
 from pullback.backends.nests.data_movement import Move, is_moved, moves_of
 from pullback.backends.nests.fusion import FusedNodes, Kernel, Kernels, SingleNode, kept_values, nodes_of
@@ -94,6 +95,7 @@ from pullback.devices.cuda.values import tensor_of, torch_dtype
 from pullback.errors import DeviceError, TracingError
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.passes.pipeline import Stages
+from pullback.rules.inplace import copy
 from pullback.rules.shapes import broadcast_to, reshape
 from pullback.rules.storing import STORES, set_at
 from pullback.tiers import KEEPING
@@ -562,8 +564,26 @@ class _Writer:
                 if atom not in views:
                     self.look(atom)
                     continue
+                if self.turns(views[atom]):
+                    continue
                 self.need(views[atom].inputs, views)
                 self.step(views[atom])
+
+    def turns(self, node: Node) -> bool:
+        """True if a view that is read back to front, which PyTorch has none of, has become a copy by a kernel of ours."""
+        (view,), root = node.outputs, self.found.views.access(node.outputs[0]).root
+        if (
+            not _turns_round(node)
+            or self.loader is None
+            or view.type.dtype not in DTYPES
+            or not view.type.size
+            or root not in self.there
+        ):
+            return False
+        own = Var(view.index, view.type)
+        self.move(Node(copy, (view,), (), (own,), node.source), self.loader, is_over=False)
+        self.names[view] = self.names[own]
+        return True
 
     # --- nests ----------------------------------------------------------------------------------------------------------
     def nest(self, kernel: FusedNodes, kept: Collection[Var], loader: Loader) -> None:
