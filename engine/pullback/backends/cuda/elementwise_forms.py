@@ -72,7 +72,7 @@ def _triangle(node: Node, made: MakeNode, constant: Callable[[Any], Var]) -> Non
 # --- pooling ------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """Where the elements of a result read along an axis, and which of them read padding instead."""
+    """The places that the elements of a result read along an axis; those that are not inside are padding."""
 
     positions: Any
     is_inside: Any
@@ -111,7 +111,7 @@ class _Pooling:
         return _number(value, self.dtype)
 
     def read(self, x: Atom, lines: Sequence[_Line], fill: float) -> Var:
-        """What is read of x, and `fill` of padding."""
+        """The elements of x that are read, and `fill` for padding."""
         parts, source = [line.part for line in lines], self._node.source
         if all(part is not None for part in parts):
             return self._made(index, (x,), source, key=(_ALL, _ALL, *parts))
