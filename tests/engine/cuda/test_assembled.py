@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.engine.cuda import nests
 from tests.engine.cuda.kernels_of import accesses, check_assembled, kernels_of, ptxas
+from tests.engine.cuda.random_forms import THREE, TWO, of_types
 from tests.engine.cuda.random_nests import random_readers, random_subject
 
 from pullback.backends.cuda.kernels import grids
@@ -14,6 +15,7 @@ from pullback.backends.cuda.kernels.phases import Place
 from pullback.backends.cuda.kernels.ptx import PTX_OF
 from pullback.backends.nests.nest import Nest, NestRead, NestWrite, Reduction, Step
 from pullback.core.primitive import Primitive
+from pullback.rules.pooling import max_pool, max_select, max_spread, mean_pool, mean_spread
 
 #: One nest of so many of the sample is assembled: 0.2 s each.
 EVERY = 8 if nests.EVERY > 1 else 1
@@ -97,6 +99,13 @@ def test_kernels_are_those_of_the_golden_file(renew_golden):
         for dtype in ("f4", "f8")
     ]
     lines += [_counted(subject.name, kernels_of(subject)) for subject in map(random_subject, range(12))]
+    lines += [
+        _counted(f"{primitive.name} {name} {dtype}, {place}", kernels)
+        for name, params in (("2 x 2", TWO), ("3 x 3", THREE))
+        for primitive in (mean_pool, mean_spread, max_pool, max_select, max_spread)
+        for dtype in ("f4", "f8")
+        for place, kernels in enumerate(of_types(primitive, (8, 16, 32, 32), dtype, params).kernels())
+    ]
     text = "\n".join(lines) + "\n"
     if renew_golden:
         GOLDEN.write_text(text)

@@ -10,6 +10,7 @@ them (`scratch`).
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from pullback.backends.cuda.kernels.grids import Grid, Grids, grid_of, grid_of_rows
 from pullback.backends.cuda.kernels.passes import cut_steps, passes, with_fewest_axes, without_steps
@@ -214,16 +215,27 @@ def _extent(nest: Nest, operand: NestRead | NestWrite | Reduction) -> int:
 
 
 def _moved_bytes(nest: Nest, places: Sequence[Place]) -> int:
-    """Bytes of the elements that a nest reads, each once, and writes; what is read by positions may be one element many times."""
+    """Bytes of the elements that a nest reads, each once, and writes; what is read by positions may be one element many times.
+
+    Several reads of a piece, as of windows that overlap, are not taken for more than lies between the first and the last element of them.
+    """
     if math.prod(nest.space) == 0:
         return 0
     axes = nest.axes_of_values()
-    read = {
-        (places[one.pointer], one.strides, one.dtype, one.positions, axes[number])
-        for number, one in enumerate(nest.reads)
-        if one.total is None
-    }
-    moved = [(varying, dtype) for _, _, dtype, _, varying in read]
-    stored: list[NestWrite | Reduction] = [*nest.writes, *nest.reductions]
-    moved += [(frozenset(axis for axis, stride in enumerate(one.strides) if stride), one.dtype) for one in stored]
-    return sum(dtype.itemsize * math.prod(nest.space[axis] for axis in varying) for varying, dtype in moved)
+    moved = sum(
+        one.dtype.itemsize * math.prod(size for size, stride in zip(nest.space, one.strides, strict=True) if stride)
+        for one in (*nest.writes, *nest.reductions)
+    )
+    read: dict[int, dict[tuple[Any, ...], int]] = {}
+    ends: dict[int, list[int]] = {}
+    for number, one in enumerate(nest.reads):
+        if one.total is None:
+            place, itemsize = places[one.pointer], one.dtype.itemsize
+            points = math.prod(nest.space[axis] for axis in axes[number])
+            read.setdefault(place.parameter, {})[place, one.strides, one.dtype, one.positions] = itemsize * points
+            steps = [(size - 1) * stride for size, stride in zip(nest.space, one.strides, strict=True)]
+            steps += [(position.size - 1) * position.stride for position in one.positions]
+            first = place.offset + itemsize * sum(min(step, 0) for step in steps)
+            last = place.offset + itemsize * (1 + sum(max(step, 0) for step in steps))
+            ends.setdefault(place.parameter, []).extend((first, last))
+    return moved + sum(min(sum(own.values()), max(ends[piece]) - min(ends[piece])) for piece, own in read.items())
