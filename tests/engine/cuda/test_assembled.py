@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.engine.cuda import nests
-from tests.engine.cuda.kernels_of import accesses, check_assembled, kernels_of, ptxas
+from tests.engine.cuda.kernels_of import accesses, assembled, check_assembled, kernels_of, opcodes, ptxas, tool
 from tests.engine.cuda.random_forms import THREE, TWO, of_types
 from tests.engine.cuda.random_nests import random_readers, random_subject
 
@@ -78,6 +78,30 @@ def test_lines_that_are_aligned_are_loaded_and_stored_16_bytes_at_a_time(dtype):
     found = accesses(kernels)
     assert found["ld16"] >= 2
     assert found["st16"] >= 1
+
+
+@needs_ptxas
+@pytest.mark.skipif(tool("nvdisasm") is None, reason="NO MACHINE CODE IS READ: nvdisasm of CUDA is not installed")
+@pytest.mark.parametrize("architecture", PTX_OF)
+def test_machine_code_has_one_instruction_for_product_and_sum_unless_that_is_switched_off(
+    architecture, tmp_path, monkeypatch
+):
+    found = []
+    for switch in ("1", "0"):
+        monkeypatch.setenv("PULLBACK_FMA", switch)
+        code, _ = assembled(
+            write_kernels(_products_and_sums(), [Place(k, 0) for k in range(4)]), architecture, tmp_path
+        )
+        found.append({"FADD", "FMUL", "FFMA"} & set(opcodes(code)))
+    assert found == [{"FFMA"}, {"FADD", "FMUL"}]
+
+
+def _products_and_sums():
+    """The nest of a * b + c."""
+    table, own = Primitive.table, np.dtype("f4")
+    reads = tuple(NestRead(k, (1,), own) for k in range(3))
+    steps = (Step(table["mul"], (0, 1), (own, own), own), Step(table["add"], (3, 2), (own, own), own))
+    return Nest((4096,), reads, steps, (NestWrite(4, 3, (1,), own),), ())
 
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "kernels.txt"

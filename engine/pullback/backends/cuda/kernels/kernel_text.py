@@ -5,9 +5,13 @@
 Operands lie in *pieces* of memory that do not overlap; what is read and written of one piece goes by one pointer, so that a
 kernel's pointers are all of different memory. Behind the pieces that a nest is given come those that its kernels need between
 them (`scratch`).
+
+A product and a sum may become one instruction, which rounds once: on a GPU the assembler decides where, on a CPU LLVM. With
+`PULLBACK_FMA=0` neither does, and what is one instruction is one everywhere: a device and the emulator give the same bits.
 """
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -90,7 +94,7 @@ def write_together(nests: Sequence[tuple[Nest, Sequence[Place]]]) -> Kernels:
     grids = Grids(tuple(writer.grid for writer in writers))
     one = Kernel(kernel, (phase,), parameters, grids, 0, module.index_type)
     pieces = 1 + max(place.parameter for _, places in nests for place in places)
-    return Kernels(module.text(), (one,), pieces, (), sum(_moved_bytes(nest, places) for nest, places in nests))
+    return Kernels(_text_of(module), (one,), pieces, (), sum(_moved_bytes(nest, places) for nest, places in nests))
 
 
 class _Writer:
@@ -112,7 +116,7 @@ class _Writer:
                     self._write_pass(one)
         define_called(self.module)
         moved = _moved_bytes(self.nest, self.places[: len(self.places) - len(self.scratch)]) + 2 * sum(self.scratch)
-        return Kernels(self.module.text(), tuple(self.kernels), self.given, tuple(self.scratch), moved)
+        return Kernels(_text_of(self.module), tuple(self.kernels), self.given, tuple(self.scratch), moved)
 
     def _cut(self, nest: Nest) -> list[Nest]:
         """The nest, or several of fewer steps: what later ones need of earlier ones is stored between them."""
@@ -170,6 +174,16 @@ class _Writer:
         self.kernels.append(
             Kernel(name, tuple(phases), tuple(parameters), grid, writer.shared_bytes, self.module.index_type)
         )
+
+
+def _text_of(module: Module) -> str:
+    """The text of a module, whose rounding is that of every machine if `PULLBACK_FMA` is 0."""
+    text = module.text()
+    if os.environ.get("PULLBACK_FMA", "").strip() != "0":
+        return text
+    lines = text.replace(" contract ", " ").replace("@llvm.fmuladd.", "@llvm.fma.").splitlines()
+    declared = dict.fromkeys(line for line in lines if line.startswith("declare"))  # both names may have been
+    return "\n".join([*declared, *(line for line in lines if line not in declared)])
 
 
 def _in_parameters(place: Place, own: Mapping[int, int]) -> Place:
