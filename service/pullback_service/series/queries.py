@@ -364,13 +364,9 @@ async def _cells_of(session: AsyncSession, rows: Sequence[tuple[Any, ...]]) -> S
 
     def ids_in() -> tuple[Sequence[Reading], set[int], set[int], set[int], Sequence[tuple[int, int]]]:
         readings = [*map(Reading.of, rows)]
+        cases, machines = {row[WIDTH] for row in rows}, {row[WIDTH + 1] for row in rows}
         several = [reading[:2] for reading in readings if reading.reports > 1]
-        return (
-            readings,
-            *({row[at] for row in rows} for at in (WIDTH, WIDTH + 1)),
-            {each.commit_id for each in readings},
-            several,
-        )
+        return readings, cases, machines, {reading.commit_id for reading in readings}, several
 
     if not rows:
         return []
