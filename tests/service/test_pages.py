@@ -109,6 +109,18 @@ async def test_an_overview_that_nobody_kept_reads_the_cases_once(pages, measured
     assert sum('"case".label' in str(one) and 'ORDER BY "case".workload' in str(one) for one in statements) == 1
 
 
+@pytest.mark.parametrize("narrowed", ["", "&q=dense"])
+async def test_an_overview_shows_what_was_counted_where_nothing_was_timed(pages, reports, narrowed):
+    """Times are asked for along with the cases, before it is known which metrics these have."""
+    case = reports.case(paired=[])
+    for variant in case["variants"]:
+        del variant["metrics"]["time"]
+    assert (await pages.post("/api/v1/reports", json=reports.report(1, cases=[case]))).status_code == 201
+    heat = (await pages.get(f"/overview.json?project=demo{narrowed}")).json()["heat"]
+    assert heat["metric"]["name"] == "array_bytes"
+    assert [cell["measured"] for cell in heat["groups"][0]["rows"][0]["cells"]] == [4096, 1024]
+
+
 async def test_what_a_request_reads_is_planned_once(pages, measured, monkeypatch):
     begun = []
     execute = AsyncCursor.execute
