@@ -179,10 +179,8 @@ class BoundedHeadProtocol(H11Protocol):
         A connection that is closed while bytes of it are on their way is reset, and the other side may lose the answer.
         """
         super().on_response_complete()
-        if (self.conn.our_state, self.conn.their_state) == (
-            h11.DONE,
-            h11.SEND_BODY,
-        ) and not self.transport.is_closing():
+        states = self.conn.our_state, self.conn.their_state
+        if states == (h11.DONE, h11.SEND_BODY) and not self.transport.is_closing():
             self._left_bytes = UNREAD_BYTES
             self._unset_keepalive_if_required()
             self._end_round()
@@ -199,13 +197,16 @@ class BoundedHeadProtocol(H11Protocol):
         self.loop.call_later(LAST_REQUEST_S, self._end_idle)
 
     def _end_with_answer(self) -> None:
-        if self.cycle is not None and self.cycle.keep_alive and not self.cycle.response_complete:
+        if self._is_answering() and self.cycle.keep_alive:
             self.cycle.keep_alive = False
             self.cycle.default_headers = [*self.cycle.default_headers, CLOSE_HEADER]
 
     def _end_idle(self) -> None:
-        if self.cycle is None or self.cycle.response_complete:
+        if not self._is_answering():
             self.transport.close()
+
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete  # type: ignore[redundant-expr]  # None before the first request
 
     def _end_round(self) -> None:
         if self._round is not None:
@@ -326,5 +327,5 @@ class Server(uvicorn.Server):
             await loop.connect_accepted_socket(self._protocol, each)
 
     def _protocol(self) -> asyncio.Protocol:
-        kind = self.config.http_protocol_class
+        kind: Callable[..., asyncio.Protocol] = self.config.http_protocol_class
         return kind(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)

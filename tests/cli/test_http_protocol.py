@@ -210,9 +210,11 @@ def test_a_body_behind_an_early_answer_has_a_bound(connect, refused, monkeypatch
 
 
 def test_whoever_sends_all_before_looking_for_an_answer_has_it_and_the_connection(connect, monkeypatch):
-    monkeypatch.setattr(http_protocol, "UNREAD_S", 60)
-    connection = connect()
-    for sent in (post("/dropped", 2**23) + bytes(2**23), CHUNKED % b"/dropped" + b"0\r\n\r\n", HEAD):
+    for seconds in ("UNREAD_S", "BODY_ROUND_S"):
+        monkeypatch.setattr(http_protocol, seconds, 60)
+    connection, large = connect(), post("/dropped", 2**25) + bytes(2**25)
+    last = large.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1)
+    for sent in (large, CHUNKED % b"/dropped" + b"0\r\n\r\n", HEAD, last):
         connection.sendall(sent)
         assert connection.recv(1000).startswith(b"HTTP/1.1 204")
 

@@ -583,7 +583,7 @@ class Client(Sender):
         return self._ask(models.Health, "GET", "/healthz", locals())
 
     def report_readiness(self) -> models.Health:
-        """The database answers and has the shape this release works with; asked once a second at most."""
+        """The process goes on, and the database answers and has the shape this release works with; asked once a second at most."""
         return self._ask(models.Health, "GET", "/readyz", locals())
 
     def report_metrics(self) -> Content:
