@@ -605,13 +605,29 @@ async def test_a_trunk_that_is_renamed_and_named_as_before_is_announced_once(his
 async def test_values_that_cannot_be_are_refused_or_accuse_nobody(history, value):
     documents = [history.values(number, workloads=("dense",)) for number in range(1, 15)]
     for number in (8, 9):
-        metric = documents[number - 1]["cases"][0]["variants"][0]["metrics"]["time"]
-        metric["value"] = value
+        metrics = documents[number - 1]["cases"][0]["variants"][0]["metrics"]
+        metrics["time"]["processes"] = [value] * 3
     for document in documents:
         answer = await history.client.post(f"{API}/reports", json=document)
         assert answer.status_code in {201, 422}, answer.text
     await history.look()
     assert await history.told() == []
+    async with history.database.reading() as session:
+        assert list(await session.scalars(text("SELECT reason FROM set_aside"))) == []
+
+
+@pytest.mark.parametrize("at", [5, 20])
+async def test_a_value_of_zero_hides_no_change_and_gives_none_another_size(history, at, reports):
+    """A series with a zero was read as natural logs: a step of 300 B was one by e to the power of 300, or an error."""
+    documents = history.all_values(workloads=("dense",), slower=("dense",))
+    for number, document in enumerate(documents, 1):
+        metric = document["cases"][0]["variants"][0]["metrics"]
+        value = 0.0 if number == at else 1e9 * metric.pop("time")["processes"][1]
+        metric |= {"rss": {"unit": "B", "value": value, "method": "ps", "kind": "noisy"}}
+    await history.upload(*documents)
+    (only,) = await history.incidents()
+    assert only.commit.sha == reports.sha(17)
+    assert [round(each.change.log_ratio, 1) for each in only.changes] == [0.2]
     async with history.database.reading() as session:
         assert list(await session.scalars(text("SELECT reason FROM set_aside"))) == []
 
