@@ -115,7 +115,7 @@ class _Pooling:
         parts, source = [line.part for line in lines], self._node.source
         if all(part is not None for part in parts):
             return self._made(index, (x,), source, key=(_ALL, _ALL, *parts))
-        behind = len(lines) - np.arange(1, 1 + len(lines))
+        behind = range(len(lines) - 1, -1, -1)
         sizes = zip(x.type.shape[2:], lines, behind, strict=True)
         positions = [
             self._along(_narrow(np.clip(line.positions, 0, size - 1), size), axes) for size, line, axes in sizes
@@ -128,9 +128,9 @@ class _Pooling:
 
     def _along(self, values: Any, behind: int) -> Var:
         """Constants along an axis with so many axes behind it."""
-        key = int(behind), values.tobytes()
+        key = behind, values.tobytes()
         if key not in self._known:
-            self._known[key] = self._constant(values.reshape(-1, *[1] * int(behind)))
+            self._known[key] = self._constant(values.reshape(-1, *[1] * behind))
         return self._known[key]
 
     def is_maximum(self, met: Atom, y: Atom) -> Var:
