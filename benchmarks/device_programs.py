@@ -1,6 +1,6 @@
 """Time that programs for a GPU take until their kernels are PTX, without a GPU: process CPU seconds, cold and with PTX from disk.
 
-Kernels are made for sm_90 and go nowhere; the driver, which makes machine code of PTX and keeps it on disk itself, has no part in it. What
+Kernels are made for sm_90 and go nowhere; the driver, which makes machine code of PTX, has no part in it. What
 should be reached: 0.2 s for a kernel, 2 s for a program of 20 kernels, and 0.1 s for its kernels where their PTX is on disk. A program is the
 first call of value and gradient in the tier `native`: recording, passes, nests, their text, PTX. Needs PyTorch (`make test-torch`
 makes an environment with it for the CPU).

@@ -47,7 +47,6 @@ EVALS = {
 
 DERIVATIVES = {"jacobian", "gradient", "dir", "double"}
 LACKING = {"particle", "saddle"}
-REPEATED_INPUTS = {"min_runs", "min_seconds"}
 
 
 @dataclass

@@ -4,20 +4,19 @@ For each case: process CPU time of value and pullback on the tape, and of value 
 alone, the three taking turns. The cases are small, so these are costs of calls, not of arithmetic; a rule far above the
 others does work that it should not. Shown are the dearest; `--all` shows all, `--only NAME` one rule.
 
-    python benchmarks/rule_costs.py
-    python benchmarks/rule_costs.py --only matmul
+    python -m benchmarks.rule_costs
+    python -m benchmarks.rule_costs --only matmul
 """
 
 import argparse
 import os
 import statistics
-import time
-from collections.abc import Callable
 from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+from benchmarks.turns import Call, ratio, take_turns
 
 import pullback as pb
 from pullback import control, nn, rules
@@ -25,11 +24,10 @@ from pullback.core.cases import ALL, Case
 
 assert all((control, nn, rules))  # importing them fills the table  # noqa: S101
 
-ROUNDS = 15
-CALLS = 10
+CASE_S = 0.05
 
 
-def programs(case: Case) -> tuple[Callable[[], Any], Callable[[], Any], Callable[[], Any]]:
+def programs(case: Case) -> dict[str, Call]:
     """The value of a case, its value and pullback, its value and tangent; whole numbers are constants."""
     operands, params = case.operands(), dict(case.params)
     moving = [x for x in operands if x.dtype.kind in "fc"]
@@ -47,23 +45,14 @@ def programs(case: Case) -> tuple[Callable[[], Any], Callable[[], Any], Callable
     def forward() -> Any:
         return pb.jvp(function, moving, moving)
 
-    return lambda: function(*moving), reverse, forward
+    return {"value": lambda: function(*moving), "reverse": reverse, "forward": forward}
 
 
 def costs(case: Case) -> tuple[float, float, float]:
     """Microseconds of the value, and the ratios of reverse and forward mode to it."""
-    times: list[list[float]] = [[], [], []]
-    turns = programs(case)
-    for program in turns:
-        program()
-    for _ in range(ROUNDS):
-        for program, taken in zip(turns, times, strict=True):
-            start = time.process_time()
-            for _ in range(CALLS):
-                program()
-            taken.append((time.process_time() - start) / CALLS)
-    value, reverse, forward = map(statistics.median, times)
-    return value * 1e6, reverse / value, forward / value
+    times = take_turns(programs(case), budget_s=CASE_S)
+    value, reverse, forward = times["value"], times["reverse"], times["forward"]
+    return statistics.median(value) * 1e6, ratio(reverse, value).middle, ratio(forward, value).middle
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ what is cut off by --minutes matters least; the files are written after each:
     limits    rates of copying, reading and products of matrices, and what one call of one kernel takes: what other figures are compared with
     right     every case of every rule, value and gradient, every workload of the suite quick, and loops and branches, in the four tiers,
               against NumPy, twice with the same bits, in the tier stateful with dead memory made useless, in the tier native by a CUDA graph
-              where it can be; NaN, infinities and the smallest numbers through our kernels
+              where it can be; NaN, infinities and the smallest numbers through our kernels; programs of kernels alone in the bits of the emulator, with PULLBACK_FMA=0
     quiet     warm calls of plans of these workloads and of loops: nothing waits for the device but looks at positions, nothing is copied to it or from it;
               in the tier stateful nothing is asked of PyTorch's pool but for steps that the summary names, and in the tier
               native nothing is asked of PyTorch where the summary names no reason
@@ -293,6 +293,56 @@ def right(check: Check) -> None:
             _hold(check, kind, chosen, tier)
     if check.match in _PRECISE:
         _precisions(check)
+    for subject in _of_kernels():
+        if check.match in subject.name:
+            _in_bits(check, subject)
+
+
+def _of_kernels() -> Iterator[Subject]:
+    """Programs of our kernels alone: PyTorch's functions have other bits on a CPU."""
+
+    def polynomial(x: Any, y: Any) -> Any:
+        total = x * 0
+        for k in range(9):
+            total = total * x + (k - 4) * y
+        return np.sum(total)
+
+    def elementary(x: Any, y: Any) -> Any:
+        return np.sum(np.tanh(x * y + 0.5) * np.exp(-x * x) + np.sin(y) * np.log1p(x * x) - y / np.sqrt(1 + x * x))
+
+    def softmax_of_rows(x: Any, y: Any) -> Any:
+        return np.sum(pb.nn.softmax(x * y, axis=1) * y * y)
+
+    rng = np.random.default_rng(4)
+    for dtype in ("f4", "f8"):
+        inputs = tuple(rng.normal(size=(300, 200)).astype(dtype) for _ in range(2))
+        for loss in (polynomial, elementary, softmax_of_rows):
+            name = f"{loss.__name__.replace('_', ' ')} of {dtype} in the bits of the emulator"
+            yield Subject("bits", name, pb.value_and_grad(loss, wrt=(0, 1)), inputs, dtype)
+
+
+def _in_bits(check: Check, subject: Subject) -> None:
+    """A program on the device and by the emulator, where products and sums are rounded one by one."""
+    check.begin(subject.name)
+    before = os.environ.get("PULLBACK_FMA")
+    os.environ["PULLBACK_FMA"] = "0"
+    try:
+        ours, theirs = (
+            trees.flatten(pb.fetch(pb.compile(subject.function, tier="stateful")(*pb.put(subject.args, device))))[0]
+            for device in (check.device, "cpu")
+        )
+        differ = [np.count_nonzero(np.not_equal(*map(np.asarray, pair))) for pair in zip(ours, theirs, strict=True)]
+        measured = f"{sum(differ)} elements differ"
+    except Exception as error:  # noqa: BLE001 - whatever is raised is what is wrong
+        measured = _said(error)
+    finally:
+        os.environ.pop("PULLBACK_FMA")
+        if before is not None:
+            os.environ["PULLBACK_FMA"] = before
+    verdict = "right" if measured == "0 elements differ" else "wrong"
+    check.add("right", subject.name, "the same bits", measured, verdict, subject.name)
+    if _UNUSABLE in measured:
+        raise LostDeviceError(f"after {subject.name}: {measured}")
 
 
 #: The name of the row of what precision products have.

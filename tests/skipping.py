@@ -12,6 +12,7 @@ ALLOWED = (
     # Peers and devices: optional, large, and measured elsewhere.
     r"NO TESTS OF DEVICE ARRAYS: PyTorch is not installed",
     r"NO KERNELS ARE ASSEMBLED: ptxas of CUDA is not installed",
+    r"NO MACHINE CODE IS READ: nvdisasm of CUDA is not installed",
     r"(autograd|jax|mygrad|numba|torch)\S*: .+",
     r"PyTorch itself is loaded in this process",
     r"there is a device",

@@ -12,8 +12,7 @@ rounds on 2048 numbers, which stay in the first cache.
 """
 
 import argparse
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,12 +20,13 @@ import scipy.special
 from benchmarks.elementary.errors import in_units
 from benchmarks.elementary.programs import Program
 from benchmarks.elementary.references import MEASURED, MEASURED_PAIRS, edges, reference
+from benchmarks.turns import take_turns
 
 from pullback.backends.native.linking import host_target
 
 SINGLE, DOUBLE = np.dtype("f4"), np.dtype("f8")
 CHUNK = 1 << 15  # fits a second cache with all that is made of it
-ROUNDS, REPEATS, SIZE = 40, 20, 2048
+SIZE = 2048
 
 Worst = tuple[float, tuple[float, ...]]
 """The largest error, and where."""
@@ -123,27 +123,15 @@ def _largest(operands: tuple[Any, ...], result: Any, wide: Any) -> Worst:
     return float(error[place]), tuple(float(x[place]) for x in operands)
 
 
-def nanoseconds(*functions: Callable[[], object]) -> list[float]:
-    """Least time of each for a number, run in turns."""
-    least = [float("inf")] * len(functions)
-    for _ in range(ROUNDS):
-        for k, function in enumerate(functions):
-            start = time.process_time_ns()
-            for _ in range(REPEATS):
-                function()
-            least[k] = min(least[k], (time.process_time_ns() - start) / (REPEATS * SIZE))
-    return least
-
-
 def times(program: Program, name: str, dtype: np.dtype[Any]) -> tuple[float, float]:
-    """Times of our functions and of NumPy's, or of SciPy's where NumPy has none."""
+    """Nanoseconds a number of our function and of NumPy's, or of SciPy's where NumPy has none: the least of all turns."""
     low, high = MEASURED[name]
     x = np.random.default_rng(0).uniform(max(low, -8.0), min(high, 8.0), SIZE).astype(dtype)
     out = np.empty_like(x)
     theirs = getattr(np, name, None) or getattr(scipy.special, {"softplus": "exprel"}.get(name, name))
     with np.errstate(all="ignore"):
-        ours_ns, theirs_ns = nanoseconds(program.into(name, out, x), lambda: theirs(x, out=out))
-    return ours_ns, theirs_ns
+        seconds = take_turns({"ours": program.into(name, out, x), "theirs": lambda: theirs(x, out=out)}, budget_s=0.2)
+    return min(seconds["ours"]) * 1e9 / SIZE, min(seconds["theirs"]) * 1e9 / SIZE
 
 
 def main() -> None:

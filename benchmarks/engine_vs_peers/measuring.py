@@ -3,7 +3,7 @@
 import contextlib
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -190,9 +190,3 @@ def _counted(row: Row, settings: Settings) -> dict[str, Any] | None:
             return None
         finally:
             member.end()
-
-
-def rounds_of(record: dict[str, Any]) -> int:
-    """Rounds that our engine took part in."""
-    own: Sequence[float] = record["participants"].get(OURS, {}).get("seconds", [])
-    return len(own)

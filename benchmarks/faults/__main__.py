@@ -223,7 +223,7 @@ class _Lane:
         while (found := self._ask("GET", f"/api/v1/jobs/{job}"))["state"] not in _FINAL:
             if time.monotonic() > deadline:
                 return [f"fault {number}: job {job} is {found['state']} after {_RETRY_S:g} s"]
-            time.sleep(0.1)
+            time.sleep(1)  # a lease is waited for, and each fork costs as much as a fault
             self._order(data, None, job, "none", 0, 0)
         results = Counter(status for (status,) in self._rows("SELECT status FROM report WHERE job_id = %s", job))
         counts["late results"] += results["late"]

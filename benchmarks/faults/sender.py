@@ -126,6 +126,10 @@ def main() -> None:
     os.dup2(2, 1)  # the agent logs to standard output
     library = ctypes.CDLL(os.environ["LD_PRELOAD"])
     library.faulting_calls.restype = ctypes.c_long
+    import prometheus_client  # noqa: F401, PLC0415 - with the client, what each fork would import anew
+
+    with ServiceClient("http://127.0.0.1", token=""):
+        pass
     for line in sys.stdin:
         order = json.loads(line)
         read, write = os.pipe()

@@ -25,11 +25,11 @@ import numpy as np
 from benchmarks.engine_vs_peers.page import put_into
 from benchmarks.engine_vs_peers.ratios import Interval, median_interval, paired_ratio
 from benchmarks.programs.rows import CHOSEN, CHOSEN_MEAN, ROWS, Row
+from benchmarks.turns import take_turns
 
 import pullback as pb
 
 PAGE = Path(__file__).parents[2] / "docs" / "performance.md"
-BATCH_S = 0.003
 TOLERANCE = {"f8": 1e-8, "f4": 2e-3}
 
 EXAMPLES = """examples:
@@ -51,7 +51,6 @@ def main(arguments: list[str] | None = None) -> int:
         "--only", action="append", default=[], metavar="TEXT", help="programs whose name has this in it"
     )
     parser.add_argument("--tiers", default="stateful,native", metavar="LIST", help="tiers with commas, or all")
-    parser.add_argument("--rounds", type=int, default=30, metavar="N", help="rounds of a program at most (30)")
     parser.add_argument("--seconds", type=float, default=8.0, metavar="S", help="time for the rounds of a program (8)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep results here; programs measured before stay")
     parser.add_argument("--write-docs", action="store_true", help="put the table into docs/performance.md")
@@ -68,7 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     kept = json.loads(options.json.read_text()) if options.json and options.json.exists() else {}
     for row in rows:
-        kept[row.name] = measure(row, tiers, options.rounds, options.seconds)
+        kept[row.name] = measure(row, tiers, options.seconds)
         print(_line(row, kept[row.name]), flush=True)
         if options.json:
             options.json.write_text(json.dumps(kept, indent=1) + "\n")
@@ -82,7 +81,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 0 if all(_met(row, kept[row.name]) for row in rows) and (means is None or means >= CHOSEN_MEAN) else 1
 
 
-def measure(row: Row, tiers: Sequence[str], rounds: int, seconds: float) -> dict[str, Any]:
+def measure(row: Row, tiers: Sequence[str], seconds: float) -> dict[str, Any]:
     """Times by participant and round, seconds of the first call, the largest error against JAX, and what fell back."""
     program, arguments = row.program, row.arguments()
     calls: dict[str, Callable[[], Any]] = {}
@@ -112,7 +111,7 @@ def measure(row: Row, tiers: Sequence[str], rounds: int, seconds: float) -> dict
     if "native" in calls:
         record["fallbacks"] = plans["native"].summary()["fallbacks"]
     record["error"] = _error(answers, row.sizes.get("dtype", "f8"))
-    record["seconds"] = _take_turns(calls, rounds, seconds)
+    record["seconds"] = take_turns(calls, budget_s=seconds)
     return record
 
 
@@ -153,38 +152,6 @@ def _error(answers: dict[str, list[Any]], dtype: str) -> dict[str, float]:
     if wrong:
         raise SystemExit(f"gradients differ: {wrong}; nothing was measured")
     return errors
-
-
-def _take_turns(calls: dict[str, Callable[[], Any]], rounds: int, seconds: float) -> dict[str, list[float]]:
-    """CPU seconds a call by participant and round, in batches of at least three milliseconds in rotating order."""
-    counts = {name: _calls_per_batch(call) for name, call in calls.items()}
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    order, clock = list(calls), time.process_time
-    end = clock() + seconds
-    for round_ in range(rounds):
-        if round_ >= 5 and clock() > end:
-            break
-        for name in order:
-            call, count = calls[name], counts[name]
-            start = clock()
-            for _ in range(count):
-                call()
-            times[name].append((clock() - start) / count)
-        order.append(order.pop(0))
-    return times
-
-
-def _calls_per_batch(call: Callable[[], Any]) -> int:
-    call()
-    count = 1
-    while True:
-        start = time.process_time()
-        for _ in range(count):
-            call()
-        spent = time.process_time() - start
-        if spent > BATCH_S:
-            return count
-        count *= 2
 
 
 def _ratio(record: dict[str, Any], tier: str = "native") -> Interval | None:

@@ -212,12 +212,25 @@ SELECT incidents.project_id, incidents.id, of_case.id, machine_of.id, series_of.
  WHERE of_case.place IN (incidents.id %% 20, (incidents.id + 7) %% 20)
 """
 
+# Every second one was judged.
+_JUDGED = """
+WITH made AS (SELECT incident.* FROM incident JOIN project ON project.id = project_id WHERE name = %s),
+     judged AS (
+     INSERT INTO verdict (incident_id, actor, verdict)
+     SELECT id, 'ada', CASE WHEN id %% 5 = 0 THEN 'noise' ELSE 'real' END FROM made WHERE id %% 2 = 0)
+INSERT INTO incident_event (incident_id, event, told)
+SELECT id, unnest(CASE state WHEN 'refuted' THEN ARRAY['found', 'confirmed', 'withdrawn']
+                             WHEN 'resolved' THEN ARRAY['found', 'confirmed', 'resolved'] ELSE ARRAY['found', state] END), true
+  FROM made
+"""
+
 
 def _many_incidents(service: Service, database: "psycopg.Connection[Any]") -> Iterator[Figure]:
     """A list of incidents and one of them, over the API and as pages."""
     name = f"incidents-{time.time_ns()}"
     database.execute(_INCIDENTS, {"name": name, "incidents": INCIDENTS, "rule": RULE})
-    database.execute("ANALYZE incident, change")
+    database.execute(_JUDGED, [name])
+    database.execute("ANALYZE incident, change, incident_event, verdict")
     ids = [
         row[0]
         for row in database.execute(
@@ -231,6 +244,7 @@ def _many_incidents(service: Service, database: "psycopg.Connection[Any]") -> It
         {
             f"list of {len(ids):,} incidents": lambda chance: f"{api}&state={chance.choice(states)}&limit=100",
             "one incident": lambda chance: f"/api/v1/incidents/{chance.choice(ids)}",
+            "accuracy of a project": lambda _: f"/api/v1/incidents/accuracy?project={name}",
         },
         most_ms=50,
     )

@@ -56,12 +56,13 @@ def serve(
     import uvicorn
 
     from pullback_cli.app import create_app
-    from pullback_cli.http_protocol import BoundedHeadProtocol, Heads
+    from pullback_cli.http_protocol import BoundedHeadProtocol, DropUnreadBody, Heads, Server
     from pullback_service.access.bootstrap import warn_of_short_token
     from pullback_service.application import let_go
     from pullback_service.logs import configure_logs
     from pullback_service.metrics import Metrics
     from pullback_service.migrations import warn_unless_fit
+    from pullback_service.readiness import Readiness
     from pullback_service.runtime import runtime_of
 
     configure_logs(settings)
@@ -72,28 +73,28 @@ def serve(
     def count_refusal(kind: str) -> None:
         runtime_of(application).get(Metrics).refusals.labels(kind).inc()
 
-    class Server(uvicorn.Server):
-        """Lets everybody go who waits before it waits for its connections to close: a stream may last ten minutes."""
+    def say_not_ready() -> None:
+        runtime_of(application).get(Readiness).stops = True
 
-        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            await let_go(application)
-            await super().shutdown(sockets)
-
+    heads = Heads()
     most = min(MOST_CONNECTIONS, raise_open_files() * 3 // 4)
     config = uvicorn.Config(
-        application,
+        DropUnreadBody(application),
         log_config=None,  # the application logs its requests itself
         access_log=False,
         timeout_graceful_shutdown=SHUTDOWN_S,
         # Agents and CI jobs keep their connections between requests; at the usual 5 s they would find them just closed.
         timeout_keep_alive=75,
         h11_max_incomplete_event_size=LONGEST_HEAD,
-        http=partial(BoundedHeadProtocol, most=most, heads=Heads(), refused=count_refusal),  # type: ignore[arg-type]  # called as the class is
+        http=partial(BoundedHeadProtocol, most=most, heads=heads, refused=count_refusal),  # type: ignore[arg-type]  # called as the class is
     )
     collect_seldom()
     keep_no_large_buffers()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    Server(config).run(sockets=[listening])
+    server = Server(
+        config, heads=heads, warn=say_not_ready, let_go=partial(let_go, application), drain_s=settings.drain_s
+    )
+    server.run(sockets=[listening])
 
 
 def raise_open_files() -> int:

@@ -7,12 +7,14 @@ event loop has to wait for each of them before it may go on (`SWITCH_INTERVAL_S`
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from contextvars import copy_context
 from functools import partial
 from threading import BoundedSemaphore, Lock
 from typing import Final, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -94,6 +96,38 @@ class BackgroundThreads:
                     del self._of_callers[payer]
 
 
+class ReadTurns:
+    """Turns of those who read so much that two of them at once are done no sooner: Postgres would take all processors for them."""
+
+    def __init__(self, most_waiting: int) -> None:
+        self._most_waiting = most_waiting
+        self._waiting = 0
+        self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+
+    @asynccontextmanager
+    async def after(self, session: AsyncSession) -> AsyncIterator[None]:
+        """A block that one runs at a time, its session's connection given back meanwhile; BusyError where too many wait, or it waits too long."""
+        await session.commit()
+        lock = self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+        if self._waiting >= self._most_waiting:
+            raise _busy()
+        request, came = current(), time.monotonic()
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(MOST_WAIT_S - (0 if request is None else request.waited_s)):
+                await lock.acquire()
+        except TimeoutError:
+            raise _busy() from None
+        finally:
+            self._waiting -= 1
+            if request is not None:
+                request.waited_s += time.monotonic() - came
+        try:
+            yield
+        finally:
+            lock.release()
+
+
 def _busy() -> BusyError:
     return BusyError(
         f"All page workers are busy: wait {COME_AGAIN_S} s, then ask again.",
@@ -106,3 +140,5 @@ in_background: Final = BackgroundThreads(MOST_AT_ONCE, MOST_WAITING)
 """Those of this process."""
 large_in_background: Final = BackgroundThreads(1, MOST_LARGE_WAITING)
 """One for what takes much memory and seconds: a second one of it would take as much again, and is no sooner done."""
+large_reads: Final = ReadTurns(MOST_LARGE_WAITING)
+"""Those of this process."""

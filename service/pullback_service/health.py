@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 
 from pullback_service.metrics import Metrics
 from pullback_service.models.jobs import JOB_STATES, Job
-from pullback_service.problems import not_migrated
+from pullback_service.problems import not_migrated, problem
 from pullback_service.readiness import Readiness
 from pullback_service.routers import api_router
 from pullback_service.runtime import instance_of
@@ -32,7 +32,9 @@ async def report_liveness() -> Health:
 
 @router.get("/readyz", response_model=Health)
 async def report_readiness(readiness: Annotated[Readiness, instance_of(Readiness)]) -> Health | Response:
-    """The database answers and has the shape this release works with; asked once a second at most."""
+    """The process goes on, and the database answers and has the shape this release works with; asked once a second at most."""
+    if readiness.stops:
+        return problem(503, "stopping", "Stopping", "This process is about to end: ask another one.")
     result = await readiness.ask()
     if not result.serves:
         return not_migrated(result.remedy)

@@ -18,6 +18,8 @@ class Readiness:
         self._now = now
         self._asked_at = 0.0
         self._answer: asyncio.Task[Revisions] | None = None
+        self.stops = False
+        """True when the process was asked to end: it still answers, and should be sent nothing more."""
 
     async def ask(self) -> Revisions:
         """The revision of the database, or the error with which it did not answer."""

@@ -344,7 +344,6 @@ def test_what_was_not_measured_in_turns_is_asked_for_waited_for_and_answers(pull
     assert (again.returncode, "job" in again.stderr) == (0, False)
 
 
-@pytest.mark.long
 def test_what_was_measured_on_a_gpu_is_asked_for_there(pullback, upload, clone, service):
     gpu = Agent(service, labels={"device": "cuda"})
     case = make_case()

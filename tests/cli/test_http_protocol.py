@@ -6,12 +6,21 @@ import threading
 import time
 from contextlib import suppress
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import uvicorn
 
 from pullback_cli import http_protocol
-from pullback_cli.http_protocol import BODY_ROUND_BYTES, HEADS_AT_ONCE, SHARE, BoundedHeadProtocol, Heads
+from pullback_cli.http_protocol import (
+    BODY_ROUND_BYTES,
+    HEADS_AT_ONCE,
+    SHARE,
+    BoundedHeadProtocol,
+    DropUnreadBody,
+    Heads,
+    Server,
+)
 
 MOST = 100
 HEAD = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
@@ -20,10 +29,14 @@ HEAD = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
 async def answer(scope, receive, send):
     if scope["path"] == "/later":
         await asyncio.sleep(1)
-    while scope["path"] != "/" and (await receive()).get("more_body"):
+    while scope["path"] not in {"/", "/dropped"} and (await receive()).get("more_body"):
         pass
     await send({"type": "http.response.start", "status": 204, "headers": []})
     await send({"type": "http.response.body"})
+
+
+async def drop_some(scope, receive, send):
+    await (DropUnreadBody(answer) if scope["path"] == "/dropped" else answer)(scope, receive, send)
 
 
 @pytest.fixture
@@ -39,29 +52,56 @@ def heads():
 
 
 @pytest.fixture
-def connect(monkeypatch, refused, heads):
+def listening():
+    with socket.create_server(("127.0.0.1", 0)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def address(listening):
+    """Where the server listens, also when it has ended."""
+    return listening.getsockname()
+
+
+@pytest.fixture
+def end_events():
+    """What the server called at its end; a function in `let_go` is called by its event loop."""
+    return SimpleNamespace(warned=threading.Event(), let_go=lambda: None)
+
+
+@pytest.fixture
+def server(monkeypatch, refused, heads, listening, end_events):
     monkeypatch.setattr(http_protocol, "HEAD_WITHIN_S", 0.3)
     monkeypatch.setattr(http_protocol, "BODY_ROUND_S", 0.3)
+    monkeypatch.setattr(http_protocol, "UNREAD_S", 0.3)
     protocol = partial(BoundedHeadProtocol, most=MOST, heads=heads, refused=refused.append)
     config = uvicorn.Config(
-        answer, port=0, lifespan="off", log_config=None, http=protocol, h11_max_incomplete_event_size=2**18
+        drop_some, port=0, lifespan="off", log_config=None, http=protocol, h11_max_incomplete_event_size=2**18
     )
-    listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(config)
+
+    async def let_go():
+        end_events.let_go()
+
+    server = Server(config, heads=heads, warn=end_events.warned.set, let_go=let_go, drain_s=0)
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
+    yield server
+    server.should_exit = True
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+@pytest.fixture
+def connect(server, address):
     opened = []
 
-    def open_one(address="127.0.0.1"):
-        opened.append(socket.create_connection(listening.getsockname(), timeout=10, source_address=(address, 0)))
+    def open_one(source="127.0.0.1"):
+        opened.append(socket.create_connection(address, timeout=10, source_address=(source, 0)))
         return opened[-1]
 
     yield open_one
     for connection in opened:
         connection.close()
-    server.should_exit = True
-    thread.join(10)
-    listening.close()
 
 
 @pytest.mark.parametrize(("sent", "kind"), [(b"", "nothing-sent"), (HEAD[:-2], "head-cut")])
@@ -109,6 +149,8 @@ def test_half_a_body_is_cut_off_and_counted(connect, refused, path, before):
     connection.sendall(before + post(path, 9) + b"x")
     answered = b"".join(iter(partial(connection.recv, 1000), b""))
     assert answered.count(b"HTTP/1.1 204") == (before != b"") + (path == "/")
+    while not refused:
+        time.sleep(0.01)
     assert refused == ["body-cut"]
 
 
@@ -142,6 +184,102 @@ def test_whoever_waits_for_us_to_read_a_body_is_waited_for(connect, refused):
     connection.sendall(post("/later", 2**25) + bytes(2**25))
     assert connection.recv(100).startswith(b"HTTP/1.1 204")
     assert refused == []
+
+
+CHUNKED = b"POST %s HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n"
+
+
+def test_what_follows_an_early_answer_is_never_read_as_a_request(connect, heads):
+    connection = connect()
+    connection.sendall(CHUNKED % b"/")
+    assert connection.recv(1000).startswith(b"HTTP/1.1 204")
+    connection.sendall(b"0\r\n\r\n" + HEAD)
+    assert connection.recv(1000) == b""
+    assert heads.held_bytes == 0
+
+
+def test_a_body_behind_an_early_answer_has_a_bound(connect, refused, monkeypatch):
+    monkeypatch.setattr(http_protocol, "UNREAD_S", 60)
+    monkeypatch.setattr(http_protocol, "UNREAD_BYTES", 2**16)
+    connection = connect()
+    connection.sendall(post("/", 2**30))
+    assert connection.recv(1000).startswith(b"HTTP/1.1 204")
+    with pytest.raises(ConnectionError):
+        connection.sendall(bytes(2**28))  # more than the system keeps
+    assert refused == ["body-cut"]
+
+
+def test_whoever_sends_all_before_looking_for_an_answer_has_it_and_the_connection(connect, monkeypatch):
+    for seconds in ("UNREAD_S", "BODY_ROUND_S"):
+        monkeypatch.setattr(http_protocol, seconds, 60)
+    connection, large = connect(), post("/dropped", 2**25) + bytes(2**25)
+    last = large.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1)
+    for sent in (large, CHUNKED % b"/dropped" + b"0\r\n\r\n", HEAD, last):
+        connection.sendall(sent)
+        assert connection.recv(1000).startswith(b"HTTP/1.1 204")
+
+
+def test_whoever_waits_to_be_asked_for_a_body_is_answered_without_it(connect, monkeypatch):
+    monkeypatch.setattr(http_protocol, "UNREAD_S", 60)
+    connection = connect()
+    connection.sendall(post("/dropped", 9).replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n"))
+    assert connection.recv(1000).startswith(b"HTTP/1.1 204")
+
+
+def test_a_body_that_is_dropped_has_bounds(connect, monkeypatch):
+    monkeypatch.setattr(http_protocol, "BODY_ROUND_S", 60)
+    connection = connect()
+    connection.sendall(post("/dropped", 9))  # and nothing more: answered after UNREAD_S
+    assert connection.recv(1000).startswith(b"HTTP/1.1 204")
+    monkeypatch.setattr(http_protocol, "UNREAD_S", 60)
+    monkeypatch.setattr(http_protocol, "UNREAD_BYTES", 2**16)
+    connection = connect()
+    connection.sendall(post("/dropped", 2**30) + bytes(2**17))
+    assert connection.recv(1000).startswith(b"HTTP/1.1 204")
+
+
+def test_a_request_on_its_way_by_a_kept_connection_is_answered_when_the_server_ends(
+    connect, server, heads, monkeypatch
+):
+    monkeypatch.setattr(http_protocol, "LAST_REQUEST_S", 5)
+    connection = connect()
+    connection.sendall(HEAD)
+    assert b"connection: close" not in connection.recv(1000)
+    server.should_exit = True
+    while not heads.are_last:
+        time.sleep(0.001)
+    connection.sendall(HEAD)
+    answered = b"".join(iter(partial(connection.recv, 1000), b""))
+    assert answered.startswith(b"HTTP/1.1 204")
+    assert b"connection: close" in answered
+
+
+def test_whoever_is_connected_when_the_server_stops_to_listen_is_answered(server, address, end_events):
+    late = []
+
+    def come():
+        """Connect while the event loop cannot accept."""
+        late.append(socket.create_connection(address, timeout=10))
+        late[-1].sendall(HEAD)
+
+    end_events.let_go = come
+    server.should_exit = True
+    assert end_events.warned.wait(10)
+    while not late:
+        time.sleep(0.001)
+    with late[0]:
+        assert late[0].recv(1000).startswith(b"HTTP/1.1 204")
+
+
+def test_a_server_that_is_asked_to_end_goes_on_until_it_is_drained(connect, server, end_events):
+    server._drain_s = 60
+    server.should_exit = True
+    assert end_events.warned.wait(10)
+    connection = connect()
+    for _ in range(2):
+        connection.sendall(HEAD)
+        assert b"connection: close" not in connection.recv(1000)
+    server.force_exit = True  # as a second Ctrl-C does
 
 
 def test_the_next_request_of_a_connection_has_its_own_time(connect):

@@ -16,7 +16,7 @@ from pullback.traces.tape import Tape
 from pullback_runners.allocations.arrays import ArrayCounter
 
 if not availability.is_available():  # tests/engine/native/test_availability.py says why
-    collect_ignore = ["llvm", "nests"]
+    collect_ignore = ["backends/llvm", "nests"]
 
 
 @pytest.fixture

@@ -136,6 +136,13 @@ async def test_it_lives_and_is_ready(client):
     assert (await client.get("/readyz")).json() == {"status": "ready"}
 
 
+async def test_a_process_that_is_asked_to_end_lives_and_is_not_ready(client):
+    runtime_of(client._transport.app).get(readiness.Readiness).stops = True
+    assert (await client.get("/healthz")).status_code == 200
+    assert assert_problem(await client.get("/readyz"), 503)["type"] == "urn:pullback:problem:stopping"
+    assert (await client.get("/api/v1/projects")).status_code == 200
+
+
 async def test_nothing_is_ready_before_the_migrations(start_service, database_url, report):
     migrations.downgrade(database_url, "base")
     async with start_service() as client:

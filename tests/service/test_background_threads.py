@@ -7,12 +7,13 @@ import threading
 
 import httpx
 import pytest
+from sqlalchemy import text
 
 from pullback_cli.app import create_app
 from pullback_dashboards import markdown_pages, rendering
 from pullback_dashboards.report.page import CASES_OF_A_PAGE
 from pullback_service import background_threads as asides
-from pullback_service.background_threads import BackgroundThreads
+from pullback_service.background_threads import BackgroundThreads, ReadTurns
 from pullback_service.errors import BusyError
 from pullback_service.request_work import RequestWork, serve
 from pullback_service.settings import Settings
@@ -191,3 +192,37 @@ async def test_a_report_of_many_cases_comes_in_pages_and_its_csv_as_a_whole(page
     commit = (await pages.get(f"/projects/demo/commits/{reports.sha(1)}")).text
     assert commit.count('<section class="of-many') == CASES_OF_A_PAGE
     assert f'href="{address}?page=2"' in commit
+
+
+async def test_large_reads_come_one_at_a_time_and_hold_no_connection_while_they_wait(database):
+    turns, under_way, most = ReadTurns(most_waiting=2), 0, 0
+    go_on = asyncio.Event()
+
+    async def read():
+        nonlocal under_way, most
+        async with database.reading() as session:
+            await session.execute(text("SELECT 1"))
+            async with turns.after(session):
+                assert not session.in_transaction()
+                under_way += 1
+                most = max(most, under_way)
+                await go_on.wait()
+                under_way -= 1
+
+    reading = [asyncio.create_task(read()) for _ in range(4)]
+    with pytest.raises(BusyError):  # the fourth: two wait
+        await next(asyncio.as_completed(reading))
+    go_on.set()
+    assert [type(each) for each in await asyncio.gather(*reading, return_exceptions=True)].count(BusyError) == 1
+    assert most == 1
+
+
+async def test_who_waits_too_long_for_a_large_read_is_told_to_come_again(database, monkeypatch):
+    monkeypatch.setattr(asides, "MOST_WAIT_S", 0.01)
+    turns = ReadTurns(most_waiting=2)
+    async with database.reading() as first, database.reading() as second, turns.after(first):
+        with pytest.raises(BusyError):
+            async with turns.after(second):
+                pass
+    async with database.reading() as third, turns.after(third):  # the turn was given back
+        pass

@@ -1,12 +1,21 @@
 """The pages of the dashboard over the service: how often they ask the database, and what they say while readings are made."""
 
+import time
+from asyncio import Handle
+from contextlib import contextmanager
+from dataclasses import dataclass
+
 import httpx
 import pytest
 from psycopg import AsyncCursor
 from sqlalchemy import text
 
 from pullback_cli.app import create_app
+from pullback_service import background_threads
+from pullback_service.background_threads import large_reads
+from pullback_service.endpoints import matrix
 from pullback_service.incidents.detection import detect
+from pullback_service.models.readings import StoredReading
 from pullback_service.readings.projection import project_everything
 from pullback_service.settings import Settings
 
@@ -48,7 +57,7 @@ PAGES = {
 }
 
 
-# The count of a page, of commits that an upload compares too. What changed is one of them; the others are of things that lie
+# The count of a page, also where nobody has looked yet, of commits that an upload compares too. What changed is one of them; the others are of things that lie
 # apart: machines, uploads, jobs, files, the failures and the parents of commits.
 MOST_STATEMENTS = {
     "overview": 4,
@@ -61,9 +70,6 @@ MOST_STATEMENTS = {
     "incidents": 4,
     "incident": 6,  # its changes, then a case of them, the reports of that and their files
 }
-MOST_AT_FIRST = {**MOST_STATEMENTS, "overview": 7}
-"""Where nobody has looked yet. An overview then reads the cases with the metrics that they have, the standing of all in one of
-them, and the lines of those that are shown."""
 
 
 @pytest.fixture
@@ -88,17 +94,31 @@ async def incident(pages, measured, reports, database):
 async def test_a_page_makes_few_statements(pages, incident, reports, count_statements, page):
     """Also where nobody has looked yet."""
     address = PAGES[page].format(sha=reports.sha(12), before=reports.sha(11), incident=incident)
-    for most in (MOST_AT_FIRST[page], MOST_STATEMENTS[page]):
+    for _ in range(2):
         async with count_statements() as statements:
             answer = await pages.get(address)
         assert answer.status_code == 200, answer.text
-        assert len(statements) <= most, "\n".join(" ".join(str(one).split())[:200] for one in statements)
+        assert len(statements) <= MOST_STATEMENTS[page], "\n".join(
+            " ".join(str(one).split())[:200] for one in statements
+        )
 
 
 async def test_an_overview_that_nobody_kept_reads_the_cases_once(pages, measured, count_statements):
     async with count_statements() as statements:
         assert (await pages.get("/?project=demo")).status_code == 200
     assert sum('"case".label' in str(one) and 'ORDER BY "case".workload' in str(one) for one in statements) == 1
+
+
+@pytest.mark.parametrize("narrowed", ["", "&q=dense"])
+async def test_an_overview_shows_what_was_counted_where_nothing_was_timed(pages, reports, narrowed):
+    """Times are asked for along with the cases, before it is known which metrics these have."""
+    case = reports.case(paired=[])
+    for variant in case["variants"]:
+        del variant["metrics"]["time"]
+    assert (await pages.post("/api/v1/reports", json=reports.report(1, cases=[case]))).status_code == 201
+    heat = (await pages.get(f"/overview.json?project=demo{narrowed}")).json()["heat"]
+    assert heat["metric"]["name"] == "array_bytes"
+    assert [cell["measured"] for cell in heat["groups"][0]["rows"][0]["cells"]] == [4096, 1024]
 
 
 async def test_what_a_request_reads_is_planned_once(pages, measured, monkeypatch):
@@ -176,3 +196,115 @@ async def test_pages_say_at_how_many_commits_what_changed_is_still_being_compute
     async with database.writing.begin() as session:
         await session.execute(text("UPDATE commit SET judged_by = 0"))
     assert "What changed at 12 commits is still being computed" in (await pages.get(address)).text
+
+
+MOST_STEP_S = 0.12
+"""Processor time that the event loop may be held at a time by an answer of 20,000 cases: a generous bound, 10 to 40 ms are usual."""
+MANY_CASES = """
+WITH added AS (
+     INSERT INTO "case" (project_id, identity, workload, params, dtype, device, label)
+     SELECT project_id, decode(md5(n::text), 'hex'), 'work' || n / 200, jsonb_build_object('n', n, 'act', 'tanh'), dtype, device,
+            'work' || n / 200 || '[n=' || n || ']'
+       FROM "case", generate_series(1, {cases}) n
+      WHERE workload = 'dense_bias_act'
+     RETURNING id)
+INSERT INTO series (project_id, case_id, machine_id, variant, variant_kind, metric, unit, direction, exact)
+SELECT project_id, added.id, machine_id, variant, variant_kind, metric, unit, direction, exact
+  FROM series, added
+ WHERE metric = 'time' AND variant = 'fused'
+"""
+MANY_READINGS = """
+INSERT INTO reading (series_id, {columns})
+SELECT series.id, {columns}
+  FROM reading, series
+ WHERE reading.series_id = (SELECT min(id) FROM series WHERE metric = 'time' AND variant = 'fused')
+   AND series.metric = 'time' AND series.variant = 'fused' AND series.id <> reading.series_id
+"""
+
+
+@pytest.fixture
+async def many_cases(pages, reports, database, request):
+    """Two commits of so many cases, all of which are slower at the second."""
+    for number, log_ratio in ((1, -0.5), (2, -0.2)):
+        broken = reports.case("broken", error={"kind": "crash", "message": "it ended early"}, variants=[], paired=[])
+        report = reports.report(number, cases=[reports.case(log_ratio=log_ratio), broken])
+        assert (await pages.post("/api/v1/reports", json=report)).status_code == 201
+    names = [column.name for column in StoredReading.__table__.columns if column.name != "series_id"]
+    async with database.writing.begin() as session:
+        await session.execute(text(MANY_CASES.format(cases=request.param)))
+        await session.execute(text(MANY_READINGS.format(columns=", ".join(names))))
+
+
+@pytest.fixture
+def watch_event_loop(monkeypatch):
+    """The longest processor time of the event loop without a break, and the number of values that the driver made, inside the block."""
+
+    @contextmanager
+    def watching():
+        seen = Watched()
+        run, fetched = Handle._run, {name: getattr(AsyncCursor, name) for name in ("fetchall", "fetchmany")}
+
+        def timed(handle):
+            began = time.thread_time()
+            try:
+                run(handle)
+            finally:
+                seen.step_s = max(seen.step_s, time.thread_time() - began)
+
+        def counted(fetch):
+            async def fetch_and_count(cursor, *rest):
+                rows = await fetch(cursor, *rest)
+                seen.values += sum(len(value) if isinstance(value, list) else 1 for row in rows for value in row)
+                return rows
+
+            return fetch_and_count
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Handle, "_run", timed)
+            for name, fetch in fetched.items():
+                patched.setattr(AsyncCursor, name, counted(fetch))
+            yield seen
+
+    return watching
+
+
+@dataclass
+class Watched:
+    step_s: float = 0.0
+    values: int = 0
+
+
+LARGE = {
+    "compare": "/projects/demo/compare?base={before}&head={sha}",
+    "comparisons": "/api/v1/comparisons?project=demo&base={before}&head={sha}",
+    "matrix": "/api/v1/matrix?project=demo&limit=20",
+}
+MOST_VALUES = 9_000
+"""That a comparison reads of whatever number of cases, of which it shows a hundred rows and some values of each filter."""
+
+
+@pytest.mark.parametrize("many_cases", [2_000, pytest.param(20_000, marks=pytest.mark.long)], indirect=True)
+async def test_no_answer_of_many_cases_holds_the_event_loop(pages, many_cases, reports, watch_event_loop):
+    seen = {}
+    for page, address in LARGE.items():
+        asked = address.format(sha=reports.sha(2), before=reports.sha(1))
+        assert (await pages.get(asked)).status_code == 200  # code and statements are warm
+        with watch_event_loop() as watched:
+            assert (await pages.get(asked)).status_code == 200
+        seen[page] = watched
+    assert {page: watched for page, watched in seen.items() if watched.step_s > MOST_STEP_S} == {}
+    assert max(seen["compare"].values, seen["comparisons"].values) <= MOST_VALUES, seen
+
+
+async def test_of_many_results_one_answer_is_made_at_a_time(pages, measured, reports, database, monkeypatch):
+    ends = {"sha": reports.sha(2), "before": reports.sha(1)}
+    async with database.reading() as session, large_reads.after(session):
+        for address in LARGE.values():  # nobody waits for what is small
+            assert (await pages.get(address.format(**ends))).status_code == 200
+        async with database.writing.begin() as writing:
+            await writing.execute(text("UPDATE report SET points = 20001"))
+        monkeypatch.setattr(matrix, "MANY_CASES", 0)
+        monkeypatch.setattr(background_threads, "MOST_WAIT_S", 0.01)
+        for address in LARGE.values():
+            answer = await pages.get(address.format(**ends))
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")

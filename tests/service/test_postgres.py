@@ -1,6 +1,8 @@
 """The embedded Postgres: started, adopted, stopped; foreign folders refused in one sentence."""
 
+import fcntl
 import os
+import pwd
 import signal
 import stat
 import tempfile
@@ -15,7 +17,16 @@ import pytest
 
 from pullback_service import migrations
 from pullback_service.errors import PostgresError
-from pullback_service.postgres import MAJOR_VERSION, START_TIMEOUT_S, EmbeddedPostgres
+from pullback_service.postgres import (
+    LONGEST_SOCKET_FOLDER,
+    MAJOR_VERSION,
+    START_TIMEOUT_S,
+    EmbeddedPostgres,
+    _buffers,
+    _can_reach,
+    _fatal_lines,
+    _socket_folder,
+)
 from pullback_service.roles import SERVICE_ROLE
 
 FAST = {"fsync": "off"}
@@ -36,16 +47,27 @@ def server(folder):
     server.destroy()
 
 
+@pytest.fixture(scope="module")
+def running():
+    """A server that works on its folder, for tests that leave it as it is."""
+    with tempfile.TemporaryDirectory(prefix="pullback-postgres-") as name:
+        Path(name).chmod(0o755)
+        server = EmbeddedPostgres(Path(name) / "postgres", settings=FAST)
+        server.start()
+        yield server
+        server.destroy()
+
+
 def _version(url):
     with psycopg.connect(url) as connection:
         return connection.info.server_version // 10000
 
 
-def test_it_starts_answers_and_stops(server):
+def test_it_starts_answers_and_is_stopped_by_whoever_asks(server, folder):
     assert not server.is_running()
     assert _version(server.start()) == MAJOR_VERSION
     assert server.is_running()
-    assert server.stop()
+    assert EmbeddedPostgres(folder).stop()
     assert not server.is_running()
     assert not server.stop()
 
@@ -82,19 +104,25 @@ def test_a_new_database_has_memory_as_its_machine_has_it_until_its_owner_changes
     assert buffers() * 8192 == 77 * MIB
 
 
-def test_only_the_owner_may_enter_the_data_folder(server, folder):
-    server.start()
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+@pytest.mark.parametrize(("memory", "buffers"), [(64, 128), (2048, 512), (65536, 1024)])
+def test_a_new_database_has_a_quarter_of_the_memory_within_bounds(memory, buffers):
+    assert _buffers(memory * MIB) == buffers * MIB
 
 
-@pytest.mark.long
-def test_a_running_server_is_adopted_by_the_next_start(server, folder):
-    url = server.start()
-    pid = server.pid
-    assert EmbeddedPostgres(folder).start() == url
-    assert EmbeddedPostgres(folder).pid == pid
-    assert EmbeddedPostgres(folder).stop()
-    assert not server.is_running()
+def test_only_the_owner_may_enter_the_data_folder(running):
+    assert stat.S_IMODE(running.data_folder.stat().st_mode) == 0o700
+
+
+def test_a_running_server_is_adopted_by_the_next_start(running):
+    url, pid = running.url(), running.pid
+    assert EmbeddedPostgres(running.data_folder).start() == url
+    assert running.pid == pid
+
+
+def test_starts_and_stops_of_one_folder_take_turns(folder):
+    server = EmbeddedPostgres(folder)
+    with server._alone(), server._lock_file.open() as other, pytest.raises(BlockingIOError):
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @pytest.mark.long
@@ -184,8 +212,16 @@ def test_a_killed_server_leaves_no_shared_memory_behind(server, again):
     assert {path for path in shared if path.exists()} == set()
 
 
+@pytest.mark.parametrize("lines", [8, 4], ids=["whole", "being written"])
+def test_a_pid_file_of_another_process_is_no_server(folder, lines):
+    folder.mkdir()
+    whole = [str(os.getpid()), str(folder), "0", "5432", str(folder), "", "0 0", "ready"]
+    (folder / "postmaster.pid").write_text("\n".join(whole[:lines]) + "\n")
+    assert not EmbeddedPostgres(folder).is_running()
+
+
 @pytest.mark.long
-def test_a_pid_file_whose_number_belongs_to_somebody_else_is_no_server(server, folder):
+def test_a_server_starts_where_the_number_in_the_pid_file_belongs_to_somebody_else(server, folder):
     server.start()
     lines = (folder / "postmaster.pid").read_text().splitlines()
     server.stop()
@@ -194,14 +230,30 @@ def test_a_pid_file_whose_number_belongs_to_somebody_else_is_no_server(server, f
     assert _version(server.start()) == MAJOR_VERSION
 
 
-@pytest.mark.long
-def test_a_pid_file_that_does_not_name_the_socket_yet_is_of_a_server_that_starts(server, folder):
-    server.start()
-    file = folder / "postmaster.pid"
+def test_a_pid_file_that_does_not_name_the_socket_yet_is_of_a_server_that_starts(running):
+    file = running.data_folder.resolve() / "postmaster.pid"
     whole = file.read_text()
     file.write_text("\n".join([*whole.splitlines()[:4], "", ""]))  # as Postgres writes it first
-    assert f"host={folder}&" in server.url()
-    file.write_text(whole)
+    try:
+        assert f"host={running.data_folder}&" in running.url()
+    finally:
+        file.write_text(whole)
+
+
+def test_the_folder_of_a_socket_is_short_and_of_the_same_owner():
+    with tempfile.TemporaryDirectory() as name:
+        assert _socket_folder(Path(name)) == Path(name)
+    with tempfile.TemporaryDirectory(prefix="pullback-" + "long" * 25) as name:
+        short = _socket_folder(Path(name))
+        try:
+            assert len(str(short)) <= LONGEST_SOCKET_FOLDER < len(name)
+            assert (stat.S_IMODE(short.stat().st_mode), short.stat().st_uid) == (0o700, Path(name).stat().st_uid)
+            assert _socket_folder(Path(name)) == short
+            short.chmod(0o755)
+            with pytest.raises(PostgresError, match="belongs to another user"):
+                _socket_folder(Path(name))
+        finally:
+            short.rmdir()
 
 
 @pytest.mark.long
@@ -232,6 +284,16 @@ def test_a_folder_with_other_files_is_refused_and_left_alone(folder):
     assert [path.name for path in folder.iterdir()] == ["thesis.tex"]
 
 
+def test_the_reasons_in_a_log_are_those_of_this_start(tmp_path):
+    log = tmp_path / "server.log"
+    assert _fatal_lines(log, 0) == []
+    log.write_text("2026-01-01 UTC [7] FATAL:  the old reason\n")
+    start = log.stat().st_size
+    with log.open("a") as file:
+        file.write('2026-01-01 UTC [8] LOG:  begins\n2026-01-01 UTC [8] FATAL:  invalid value for "shared_buffers"\n')
+    assert _fatal_lines(log, start) == ['invalid value for "shared_buffers"']
+
+
 @pytest.mark.long
 def test_a_setting_postgres_refuses_is_told_with_its_own_reason(folder):
     server = EmbeddedPostgres(folder, settings={"shared_buffers": "a lot"})
@@ -251,6 +313,15 @@ def test_destroying_leaves_nothing(folder):
     assert list(folder.parent.iterdir()) == []
     while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
         time.sleep(0.05)
+
+
+@pytest.mark.parametrize(("mode", "reached"), [(0o700, False), (0o710, False), (0o701, True), (0o755, True)])
+def test_another_account_reaches_a_folder_if_it_may_walk_there(folder, mode, reached):
+    stranger = pwd.struct_passwd(("stranger", "x", 2**30, 2**30, "", "/", ""))
+    folder.mkdir()
+    (folder / "inside").mkdir(mode=0o755)
+    folder.chmod(mode)
+    assert _can_reach(folder / "inside", stranger) is reached
 
 
 @pytest.mark.long

@@ -1,10 +1,12 @@
 """What goes to the driver as one piece of text comes out of Postgres as it was, and queries sent together answer as they do alone."""
 
+import asyncio
 from datetime import UTC, datetime
 from math import inf, isnan, nan
 from uuid import UUID
 
 import pytest
+from psycopg import AsyncCursor
 from sqlalchemy import literal_column
 
 from pullback_service import statements
@@ -98,3 +100,23 @@ def test_an_expression_has_its_values_beside_it():
     text, values = statements.text_of(literal_column("a").in_(["x", "y"]))
     assert sorted(values.values()) == ["x", "y"]
     assert all(f"%({name})s" in text for name in values)
+
+
+@pytest.mark.parametrize("number", [0, 1, statements.ROWS_AT_ONCE, 2 * statements.ROWS_AT_ONCE + 1])
+async def test_others_are_served_between_pieces_of_many_rows(session, number, monkeypatch):
+    served, fetch = [], AsyncCursor.fetchmany
+
+    async def noting(cursor, *rest):
+        asyncio.get_running_loop().call_soon(served.append, None)
+        before = len(served)
+        rows = await fetch(cursor, *rest)
+        assert len(rows) <= statements.ROWS_AT_ONCE
+        pieces.append(before)
+        return rows
+
+    pieces = []
+    monkeypatch.setattr(AsyncCursor, "fetchmany", noting)
+    values = {"number": number}
+    found = await statements.rows(session, "SELECT n FROM generate_series(1, %(number)s::int) n", values)
+    assert found == [(n,) for n in range(1, number + 1)]
+    assert pieces == [*range(number // statements.ROWS_AT_ONCE + 1)]  # what waited was served before each but the first

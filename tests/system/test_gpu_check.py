@@ -21,6 +21,7 @@ import torch
 
 import pullback
 from pullback.backends.cuda import loops, program
+from pullback.backends.cuda.kernels import kernel_text
 from pullback.backends.cuda.kernels.phases import PhaseWriter
 
 TIERS = ("unfused", "fused", "stateful", "native")
@@ -130,6 +131,26 @@ def test_products_in_the_precision_of_pytorchs_switch_are_found(check, monkeypat
     assert status == 1
     assert "products of float32 where PyTorch's switch is on: asked full precision" in said
     assert not torch.backends.cuda.matmul.allow_tf32
+
+
+def test_a_device_whose_assembler_contracts_has_other_bits_than_the_emulator(check, monkeypatch):
+    asked = ("--emulated", "--only", "right", "--match", "in the bits")
+    status, document, said = check(*asked)
+    assert status == 0, said
+    assert [row["measured"] for row in document["rows"]] == ["0 elements differ"] * 6
+    assert "PULLBACK_FMA" not in os.environ
+    own, on_the_device = kernel_text._text_of, {}
+
+    def contracting(module):
+        text = module.text()
+        is_first = text not in on_the_device
+        return on_the_device.setdefault(text, text) if is_first else own(module)
+
+    monkeypatch.setattr(kernel_text, "_text_of", contracting)
+    status, document, said = check(*asked[:-1], "polynomial of f4 in the bits")
+    assert status == 1
+    assert {row["verdict"] for row in document["rows"]} == {"wrong"}
+    assert "polynomial of f4 in the bits of the emulator: asked the same bits" in said
 
 
 def test_a_wrong_kernel_is_found_and_named(check, monkeypatch):

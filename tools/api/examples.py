@@ -241,6 +241,7 @@ STORY = (
         query={"project": "demo", "dry_run": True},
         body={"rules": [{"at_least": 0.02}, {"metric": "time", "variant": "native", "budget": 0.5}], "commit": SHA},
     ),
+    Step("read_accuracy", query={"project": "demo"}),
     Step("read_rules", query={"project": "demo"}),
     Step("withdraw_report", path={"report_id": "{report}"}),
     Step(

@@ -2,21 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
+from typing import Self
 
 from pullback_dashboards import links
 from pullback_dashboards.history import metric_label
 from pullback_dashboards.wording import factors
-from pullback_service.incidents.accuracy import JudgedIncidents, NoticeableStep
+from pullback_service.incidents.accuracy import NONE_JUDGED, JudgedIncidents, NoticeableStep
 
-_Z = 1.96
 _PARTS = {"evidence": "How it was known", "machine": "By machine", "workload": "By workload"}
 _EVIDENCE = {"confirmed": "confirmed", "likely": "likely: later uploads"}
 
 
 @dataclass(frozen=True)
 class Precision:
-    """The share of judged incidents that people called right; `low` to `high` is its 95 % interval (Wilson)."""
+    """The share of judged incidents that people called right, with its interval, and how many were confirmed or likely."""
 
     part: str
     name: str
@@ -24,26 +23,16 @@ class Precision:
     right: int
     noise: int
     withdrawn: int
+    judged: int
+    share: float | None
+    interval: tuple[float, float] | None
 
-    @property
-    def judged(self) -> int:
-        """The number of those that people judged."""
-        return self.right + self.noise
-
-    @property
-    def share(self) -> float | None:
-        """The share; None while nobody judged."""
-        return self.right / self.judged if self.judged else None
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """The interval of the share."""
-        if self.share is None:
-            return None
-        n, z = self.judged, _Z
-        middle = (self.share + z * z / (2 * n)) / (1 + z * z / n)
-        half = z / (1 + z * z / n) * sqrt(self.share * (1 - self.share) / n + z * z / (4 * n * n))
-        return max(0.0, middle - half), min(1.0, middle + half)
+    @classmethod
+    def of(cls, incidents: JudgedIncidents) -> Self:
+        """That of some incidents."""
+        name = _EVIDENCE.get(incidents.name, incidents.name) if incidents.part == "evidence" else incidents.name
+        counts = incidents.said, incidents.right, incidents.noise, incidents.withdrawn, incidents.judged
+        return cls(incidents.part, name, *counts, incidents.precision, incidents.interval)
 
     @property
     def words(self) -> str:
@@ -99,11 +88,8 @@ class AccuracyView:
 
 def accuracy_view(project: str, judged: Sequence[JudgedIncidents], noticed: Sequence[NoticeableStep]) -> AccuracyView:
     """The view."""
-    rows = [
-        Precision(one.part, _EVIDENCE.get(one.name, one.name) if one.part == "evidence" else one.name, *one[2:])
-        for one in judged
-    ]
-    whole = next((row for row in rows if row.part == "all"), Precision("all", "", 0, 0, 0, 0))
+    rows = [Precision.of(one) for one in judged]
+    whole = next((row for row in rows if row.part == "all"), Precision.of(NONE_JUDGED))
     return AccuracyView(
         project=project,
         incidents_href=links.incidents(project, show="all"),

@@ -1,9 +1,9 @@
 """`/projects/{project}/commits/{sha}`: what was measured at a commit."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Depends, Query, Request, Response
 
@@ -14,7 +14,7 @@ from pullback_dashboards.compare.parameters import commit_as_named
 from pullback_dashboards.fleet.view import failure_in_words
 from pullback_dashboards.history import Commit, short_of
 from pullback_dashboards.incident_marks import MOST_MARKS, IncidentMark, marks_of
-from pullback_dashboards.news.sources import LOOKED_AT, changes_at, changes_given
+from pullback_dashboards.news.sources import LOOKED_AT, changes_at
 from pullback_dashboards.projection_notice import note_unprojected
 from pullback_dashboards.rendering import csv_response, page, page_at
 from pullback_dashboards.report.page import view_of
@@ -132,12 +132,11 @@ async def _read(project: str, sha: str, session: ReadSession, machine: Machine =
     chosen = _chosen(machines, machine, commit)
     shown = [each for each in stored if chosen is None or each.report.machine_id == chosen.id]
     fullest = _fullest(shown) if shown else None
-    given: Mapping[str, statements.Query[Any]] = {}
-    if chosen is not None:
-        recent = measured_last(project_id, chosen.id, limit=LOOKED_AT, until=facts)
-        given = changes_given(project_id, chosen.id, recent)
-    async with statements.together(session, **given) as ask:
-        history = None if chosen is None else changes_at(ask, project_id, chosen.id, recent)
+    async with statements.together(session) as ask:
+        history = None
+        if chosen is not None:
+            recent = measured_last(project_id, chosen.id, limit=LOOKED_AT, until=facts)
+            history = changes_at(ask, project_id, chosen.id, recent)
         files = ask(outlines_of([] if fullest is None else [fullest.report.id]))
         # Readings of one report are what it says.
         pooled = ask(readings_of_commit(found.id, chosen.id)) if chosen is not None and len(shown) > 1 else None

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, get_args
 
+import numpy as np
 from fastapi import Depends, Query, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -19,6 +20,7 @@ from pullback_dashboards.compare.row_details import ExpandedRow, expanded
 from pullback_dashboards.compare.view import (
     SHOWN,
     CompareView,
+    Dimension,
     Show,
     columns_of,
     dimensions_of,
@@ -41,9 +43,11 @@ from pullback_dashboards.rendering import csv_response, json_response, markdown_
 from pullback_dashboards.routers import page_router
 from pullback_dashboards.routing import RawNamesRoute
 from pullback_service import statements
+from pullback_service.background_threads import in_background
 from pullback_service.commits.ref_names import names_to_choose
 from pullback_service.comparisons import queries
 from pullback_service.comparisons import requests as comparing
+from pullback_service.comparisons.dimension_counts import case_dimensions
 from pullback_service.comparisons.judgements import Outcomes, summarize
 from pullback_service.errors import NotFoundError
 from pullback_service.fields import Name
@@ -53,7 +57,7 @@ from pullback_service.incidents.queries import incidents_between
 from pullback_service.projects.queries import project_by_name
 from pullback_service.readings.queries import processes_behind
 from pullback_service.series.filters import PARAM
-from pullback_service.series.queries import machines_of
+from pullback_service.series.queries import machines_called, machines_of
 from pullback_service.series.query_parameters import ChosenSeries
 from pullback_service.series.windows import Window, marks_in
 from pullback_service.sessions import ReadSession
@@ -150,9 +154,25 @@ async def _read(
             ends = pair.reference.commit.id, pair.candidate.commit.id
             between = ask(incidents_between(project_id, *ends, limit=MOST_MARKS))
             judged, selected = comparison.answered.judged, _wanted(state, comparison)
-            details = queries.in_full(ask, judged, selected[state.start : state.start + ROWS], judged.outcomes)
+            details = queries.in_full(ask, judged, selected[state.start : state.start + ROWS])
+            of_cases = ask(case_dimensions(judged.outcomes.case_id))
+            machines = ask(machines_called(np.unique(judged.outcomes.machine_id).tolist()))
     if comparison is not None:
-        view = await _view(session, project, state, address, comparison, *details())
+        listed = details()
+        opened = next((each for each in listed if state.open and each.compared.series_id == state.open), None)
+        detail = await _opened(session, comparison, opened) if opened is not None else None
+        view = await in_background.after(
+            session,
+            lambda: _view(
+                project,
+                state,
+                address,
+                comparison,
+                listed,
+                (opened, detail),
+                dimensions_of(judged.outcomes, of_cases.value, machines.value),
+            ),
+        )
         view = replace(view, incidents=marks_of(project, between.value))
     elif measuring.value:
         newest = await _newest_neighbours(session, project, project_id, measuring.value[0].id)
@@ -237,19 +257,18 @@ def _wanted(state: State, comparison: Comparison) -> Outcomes:
     return outcomes[shown_by(outcomes, state.show)]
 
 
-async def _view(
-    session: AsyncSession,
+def _view(
     project: str,
     state: State,
     address: Address,
     comparison: Comparison,
     details: Sequence[queries.SeriesDetail],
-    names: queries.Names,
+    opened: tuple[queries.SeriesDetail | None, ExpandedRow | None],
+    dimensions: Mapping[str, Dimension],
 ) -> CompareView:
     outcomes, selected = comparison.answered.judged.outcomes, _wanted(state, comparison)
     reference, candidate = comparison.reference, comparison.candidate
-    opened = next((each for each in details if state.open and each.compared.series_id == state.open), None)
-    detail = await _opened(session, comparison, opened) if opened is not None else None
+    open_series, detail = opened
     following = state.start + ROWS
     return CompareView(
         project=project,
@@ -263,7 +282,9 @@ async def _view(
             details,
             project=project,
             candidate=candidate,
-            opened=None if opened is None or opened.compared.series_id is None else (opened.compared.series_id, detail),
+            opened=None
+            if open_series is None or open_series.compared.series_id is None
+            else (open_series.compared.series_id, detail),
             opening=address.replaced("open", ""),
             closing=address.replaced("open", None),
         ),
@@ -277,7 +298,7 @@ async def _view(
         turned_href=_turned(address, state, comparison),
         commands=compare_command(reference.sha, candidate.sha) if is_measured_here(outcomes) else None,
         questions=(question("show", _shows(outcomes, state, address)),),
-        menus=tuple(_menus(dimensions_of(outcomes, names), address)),
+        menus=tuple(_menus(dimensions, address)),
         pin_href=links.pin(address.less("start", "open")),
     )
 
@@ -343,10 +364,11 @@ def _shows(outcomes: Outcomes, state: State, address: Address) -> Iterator[tuple
             yield f"{SHOWN[show]} {count}", href, show == state.show
 
 
-def _menus(counts: Mapping[str, Counter[str]], address: Address) -> Iterator[Menu]:
+def _menus(dimensions: Mapping[str, Dimension], address: Address) -> Iterator[Menu]:
     """Every dimension in which the compared series differ, or by which they were chosen, with the counts of its values."""
-    for name in [*counts, *(name for name in address.names if name.startswith(PARAM) and name not in counts)]:
-        values, chosen = counts.get(name, Counter()), address.chosen(name)
+    for name in [*dimensions, *(name for name in address.names if name.startswith(PARAM) and name not in dimensions)]:
+        dimension, chosen = dimensions.get(name, Dimension()), address.chosen(name)
+        values = dimension.counts
         if len(values) < 2 and not chosen:
             continue
         listed = sorted(values.items(), key=lambda item: (-item[1], case_order(item[0])))
@@ -364,5 +386,5 @@ def _menus(counts: Mapping[str, Counter[str]], address: Address) -> Iterator[Men
                 )
                 for value, count in remaining
             ),
-            more=max(0, len(listed) - _LISTED),
+            more=max(0, len(listed) - _LISTED) + dimension.unlisted,
         )

@@ -6,7 +6,7 @@ in the same groups is never called better or worse, but likely so at most.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
 
@@ -24,13 +24,14 @@ from pullback_dashboards.rerun_commands import EXTERNAL
 from pullback_dashboards.wording import factors, units
 from pullback_dashboards.wording.markdown import markdown_text
 from pullback_dashboards.wording.plurals import counted
+from pullback_service.comparisons.dimension_counts import DimensionCounts
 from pullback_service.comparisons.judgements import MetricSummary, Outcomes, Span
 from pullback_service.comparisons.judging import UNCHANGED, UNPAIRED, Evidence, Outcome, Trend
-from pullback_service.comparisons.queries import Names, SeriesDetail, SideDetail
+from pullback_service.comparisons.queries import SeriesDetail, SideDetail
 from pullback_service.comparisons.vectorized_judging import OUTCOMES, UNPAIRED_CODES, Flags
 from pullback_service.incidents.commands import compare_command
 from pullback_service.ratio import Ratio, value_before
-from pullback_service.series.filters import PARAM
+from pullback_service.series.queries import MachineFacts
 from pullback_service.uploaded_claims import COUNTED_IN_ONE_SESSION
 
 RELEVANT: tuple[Outcome, ...] = ("failed", "slower", "more", "likely_slower", "likely_faster", "faster", "less")
@@ -97,6 +98,14 @@ class Row(factors.RatioNumbers):
     def told(self) -> str:
         """The outcome in words; programs get the word of the API."""
         return self.outcome.replace("_", " ")
+
+
+@dataclass(slots=True)
+class Dimension:
+    """The values of a dimension with the number of their series, and how many more values there are, of fewer series each."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    unlisted: int = 0
 
 
 @dataclass(frozen=True)
@@ -202,25 +211,25 @@ def shown_by(outcomes: Outcomes, show: Show) -> Flags:
             return outcomes.having(show)
 
 
-def dimensions_of(outcomes: Outcomes, names: Names) -> Mapping[str, Counter[str]]:
-    """Counts of series of each value of every dimension, by the names that addresses use."""
-    counts: dict[str, Counter[str]] = {name: Counter() for name in _DIMENSIONS}
-    for case_id, count in _counted(outcomes.case_id):
-        case = names.cases[case_id]
-        counts["workload"][case.workload] += count
-        told = (("device", case.device), ("dtype", case.dtype))
-        for name, value in (*told, *((f"{PARAM}{name}", written(value)) for name, value in case.params.items())):
-            if value is not None:
-                counts.setdefault(name, Counter())[value] += count
+def dimensions_of(
+    outcomes: Outcomes, of_cases: Mapping[str, DimensionCounts], machines: Mapping[int, MachineFacts]
+) -> Mapping[str, Dimension]:
+    """Every dimension of the compared series, by the names that addresses use."""
+    result = {name: Dimension() for name in _DIMENSIONS}
+    for name, counted_values in of_cases.items():
+        dimension = result.setdefault(name, Dimension())
+        for value, count in counted_values.listed:
+            dimension.counts[written(value)] += count
+        dimension.unlisted = counted_values.values - len(counted_values.listed)
     for place, count in _counted(outcomes.shape):
         shape = outcomes.shapes[place]
-        counts["variant"][shape.variant] += count
-        counts["metric"][shape.metric] += count
+        result["variant"].counts[shape.variant] += count
+        result["metric"].counts[shape.metric] += count
         if shape.kind is not None:
-            counts["kind"][shape.kind] += count
+            result["kind"].counts[shape.kind] += count
     for machine_id, count in _counted(outcomes.machine_id):
-        counts["machine"][names.machines[machine_id].name] += count
-    return counts
+        result["machine"].counts[machines[machine_id].name] += count
+    return result
 
 
 def _counted(column: NDArray[Any]) -> Iterator[tuple[int, int]]:

@@ -44,7 +44,6 @@ from pullback_service.incidents.queries import (
     NamedChange,
     bisection_of,
     details_asked,
-    details_given,
     events_of,
     incident_by_id,
 )
@@ -68,7 +67,7 @@ COLUMNS = (
 async def _read(project: str, incident_id: KnownId, session: ReadSession, caller: KnownCaller) -> IncidentView:
     known = await project_by_name(session, project)
     incident = incident_of(known, await incident_by_id(session, incident_id))
-    async with statements.together(session, **details_given([incident])) as ask:
+    async with statements.together(session) as ask:
         details, events = details_asked(ask, [incident]), ask(events_of(incident.id))
         is_ours, bisection = ask(is_measured_here(ProjectId(known.id))), ask(bisection_of(incident.id))
     (detail,) = details()

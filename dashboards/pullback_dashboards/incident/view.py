@@ -14,6 +14,7 @@ from pullback_dashboards.incidents.triage import Triage
 from pullback_dashboards.incidents.view import IncidentLine
 from pullback_dashboards.wording import factors
 from pullback_dashboards.wording.plurals import counted
+from pullback_service.incidents.confirmation import GIVEN_UP_AFTER_DAYS
 from pullback_service.incidents.evidence import Message
 from pullback_service.incidents.lifecycle import AFTER_NOISE
 from pullback_service.incidents.queries import Detail, NamedBisection
@@ -130,8 +131,8 @@ class IncidentView:
         """The meaning of its state, empty if its cause alone decided that."""
         if self.is_out_of_time:
             return (
-                "The machine had no time left for it on the day it was found. It is measured again only on request: "
-                f"pullback incident confirm {self.line.id}."
+                "The machine had no time left for it on the day it was found. It is measured once a later day has time for it, "
+                f"up to {GIVEN_UP_AFTER_DAYS} days after it was found, or on request: pullback incident confirm {self.line.id}."
             )
         return "" if self.is_cause_enough else _MEANINGS[self.line.state]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, LiteralString
+from typing import Final, LiteralString
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -33,30 +33,24 @@ _AROUND: Final[LiteralString] = (
 async def lately(session: AsyncSession, project_id: ProjectId, machine_id: MachineId) -> History:
     """The changes at the newest commits of a project that a machine measured."""
     recent = overview_data.measured_last(project_id, machine_id, limit=LOOKED_AT)
-    async with statements.together(session, **changes_given(project_id, machine_id, recent)) as ask:
+    async with statements.together(session) as ask:
         changes = changes_at(ask, project_id, machine_id, recent)
     return changes()
-
-
-def changes_given(
-    project_id: ProjectId, machine_id: MachineId, recent: Query[Sequence[CommitFacts]]
-) -> Mapping[str, Query[Any]]:
-    """Rows that `changes_at` asks about: recent commits, ways from them to those that they were made from, and what steps refer to."""
-    return {
-        "recent": recent,
-        "walked": followed_on(project_id, machine_id, ()).where(commits=_RECENT),
-        "referred": commits_referred_to(machine_id, ()).where(commits=_RECENT),
-        "speaking": overview_data.speaking_series(machine_id, _AROUND),
-    }
 
 
 def changes_at(
     ask: QueryBatch, project_id: ProjectId, machine_id: MachineId, recent: Query[Sequence[CommitFacts]]
 ) -> Callable[[], History]:
-    """Recent commits, which follow each other, with the series that changed at them and what incidents say of these, given `changes_given`.
+    """Recent commits, which follow each other, with the series that changed at them and what incidents say of these.
 
     Before them may stand others that some of them were made from, or are judged against.
     """
+    ask.give(
+        recent=recent,
+        walked=followed_on(project_id, machine_id, ()).where(commits=_RECENT),
+        referred=commits_referred_to(machine_id, ()).where(commits=_RECENT),
+        speaking=overview_data.speaking_series(machine_id, _AROUND),
+    )
     newest = ask(recent.given_as("recent"))
     followed = ask(followed_on(project_id, machine_id, ()).given_as("walked"))
     before = ask(commits_called(()).where(ids="ARRAY (SELECT id FROM walked WHERE counts)"))

@@ -1,6 +1,6 @@
 """`/`: the overview of a project, named by the address or the only one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any
@@ -18,7 +18,7 @@ from pullback_dashboards.incidents.view import IncidentLine
 from pullback_dashboards.news.view import RECENTLY, News, collect_news, moves
 from pullback_dashboards.overview.cache import TimedCache
 from pullback_dashboards.overview.cells import cells
-from pullback_dashboards.overview.incidents import COUNTED, lines_of
+from pullback_dashboards.overview.incidents import COUNTED, IncidentLines
 from pullback_dashboards.overview.parameters import SORTS, State, asked
 from pullback_dashboards.overview.sources import (
     CASES_OF_A_WORKLOAD,
@@ -26,7 +26,7 @@ from pullback_dashboards.overview.sources import (
     OverviewData,
     WorkloadPages,
     find,
-    present_of,
+    present_asked,
 )
 from pullback_dashboards.overview.view import Cell, HeatMap, Row, heat_map
 from pullback_dashboards.projection_notice import note_unprojected_of_listed, notice_of
@@ -42,8 +42,8 @@ from pullback_service.current_settings import base_of
 from pullback_service.ids import ProjectId
 from pullback_service.incidents.queries import open_incidents
 from pullback_service.projects.queries import list_projects, project_by_name
-from pullback_service.series.queries import machines_of
 from pullback_service.sessions import ReadSession
+from pullback_service.statements import QueryBatch
 
 router = page_router(note_unprojected_of_listed)
 named = page_router(route_class=RawNamesRoute)
@@ -125,20 +125,19 @@ async def _read(request: Request, session: ReadSession, state: RequestedState) -
         return OverviewView(fleet, empty=_nothing_yet(fleet, base))
     project_id = ProjectId(project.id)
     async with statements.together(session) as ask:
-        measuring, counts = ask(machines_of(project_id)), ask(count_fleet())
-        incidents = ask(open_incidents(project_id, limit=COUNTED))
-    machines, fleet = measuring.value, await fleet_of(session, counts.value)
-    if not machines:
+        measuring = present_asked(ask, project_id, state.machine, notice=notice_of(request))
+        counts, incidents = ask(count_fleet()), ask(open_incidents(project_id, limit=COUNTED))
+    fleet = await fleet_of(session, counts.value)
+    if (measured := measuring()) is None:
         which = _which_project(project.name, names)
         return OverviewView(fleet, project=project.name, questions=questions(which), empty=_nothing_yet(fleet, base))
-    machine = sources.chosen(machines, state.machine)
-    present = await present_of(session, project_id, machine.id, notice=notice_of(request))
-    places = _Places(project.name, names, machine.name, tuple(each.name for each in machines))
-    view = await _SHOWN.get((present.key, places, state), lambda: _shown(session, present, places, state))
+    present, lines = measured.present, IncidentLines(incidents.value[:MOST_INCIDENTS])
+    places = _Places(project.name, names, measured.machine.name, tuple(each.name for each in measured.machines))
+    view = await _SHOWN.get((present.key, places, state), lambda: _shown(session, present, places, state, lines.asked))
     return replace(
         view,
         fleet=fleet,
-        incidents=await lines_of(session, incidents.value[:MOST_INCIDENTS]),
+        incidents=await lines.read(session),
         incidents_left_out=max(0, len(incidents.value) - MOST_INCIDENTS),
     )
 
@@ -153,9 +152,15 @@ class _Places:
     machines: tuple[str, ...]
 
 
-async def _shown(session: AsyncSession, present: NewestMeasurements, places: _Places, state: State) -> OverviewView:
-    """All of the view but the fleet and incidents."""
-    data = await find(session, present, state)
+async def _shown(
+    session: AsyncSession,
+    present: NewestMeasurements,
+    places: _Places,
+    state: State,
+    beside: Callable[[QueryBatch], None],
+) -> OverviewView:
+    """All of the view but the fleet and incidents, which are asked for `beside` it."""
+    data = await find(session, present, state, beside)
     news = collect_news(data.lately, RECENTLY, project=places.project, machine=state.machine)
     return OverviewView(
         Fleet(),

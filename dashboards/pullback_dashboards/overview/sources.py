@@ -5,10 +5,10 @@ sparklines are read for the cases on the page, of closed workloads for the worst
 """
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, TypeAlias
+from typing import Final, LiteralString, TypeAlias
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -23,7 +23,7 @@ from pullback_dashboards.history import (
     outcome_against,
     variant_of_failures,
 )
-from pullback_dashboards.news.sources import changes_at, changes_given
+from pullback_dashboards.news.sources import changes_at
 from pullback_dashboards.news.view import RECENTLY, changed_cases
 from pullback_dashboards.overview.cache import TimedCache
 from pullback_dashboards.overview.parameters import State
@@ -47,7 +47,15 @@ from pullback_service.readings.queries import marks_since, readings_at
 from pullback_service.readings.reading import Mark, Place
 from pullback_service.series import overview_data
 from pullback_service.series.overview_data import CaseChoice, KnownCase, NewestReading
-from pullback_service.series.queries import CommitFacts, FailedCase, commits_called, is_measured_here
+from pullback_service.series.queries import (
+    CommitFacts,
+    FailedCase,
+    MeasuringMachine,
+    commits_called,
+    is_measured_here,
+    machines_of,
+)
+from pullback_service.statements import Answer, Query, QueryBatch
 from pullback_service.uploaded_claims import BASELINE
 
 _Standings: TypeAlias = dict[tuple[str, str], tuple[Place, VariantResult]]
@@ -56,6 +64,7 @@ _Standings: TypeAlias = dict[tuple[str, str], tuple[Place, VariantResult]]
 CELLS_ON_A_PAGE = 100  # what keeps a page under 150 kB: with five variants twenty workloads
 MOST_WORKLOADS = 25
 OPEN_BY_THEMSELVES = 30  # cases; so few are all shown, and workloads need not be opened
+_FIRST_METRIC = "time"  # where it is measured (`in_metric_order`)
 MOST_MARKS = 200_000  # of all sparklines
 CASES_OF_A_WORKLOAD = 40  # shown of one that is open; words in the filter find the others
 
@@ -99,6 +108,10 @@ class OverviewData:
 
 
 _RECENT: Final = f"ARRAY (SELECT id FROM newest ORDER BY ordered_at DESC, id DESC LIMIT {RECENTLY.commits + 1})"  # noqa: S608 - a number of ours
+_MACHINE: Final = "(SELECT id FROM machine_shown)"
+_MACHINE_SHOWN: Final = """
+SELECT id FROM machines WHERE name = coalesce(%(name)s, name) ORDER BY newest DESC, id LIMIT 1
+"""
 _LATELY: TimedCache[History] = TimedCache(16)
 _STOOD: TimedCache[tuple[tuple[str, VariantResult], ...]] = TimedCache(8)
 """Thousands of standings each: some megabytes."""
@@ -126,38 +139,60 @@ class NewestMeasurements:
         return self.project_id, self.machine_id, self.upload, self.notice, ids, self.said
 
 
-async def present_of(
-    session: AsyncSession, project_id: ProjectId, machine_id: MachineId, *, notice: str = ""
-) -> NewestMeasurements:
-    """The newest commits and upload of a machine, with the notice about commits that wait for their readings.
+@dataclass(frozen=True)
+class MeasuredProject:
+    """The machines that measured a project, the one that is shown, and what is newest there."""
 
-    Index: as `newest_commits`, `incident_changes_at`.
+    machines: Sequence[MeasuringMachine]
+    machine: MeasuringMachine
+    present: NewestMeasurements
+
+
+def present_asked(
+    ask: QueryBatch, project_id: ProjectId, machine: str | None, *, notice: str = ""
+) -> Callable[[], MeasuredProject | None]:
+    """The machines of a project, with the newest commits and upload of the one that is named, else of the one with the newest commit.
+
+    The notice is about commits that wait for their readings. None where nothing was measured.
+    Index: as `machines_of`, `newest_commits`, `incident_changes_at`.
     """
-    commits = overview_data.newest_commits(project_id, machine_id, limit=SPARK_COMMITS)
-    async with statements.together(session, newest=commits) as ask:
-        newest = ask(commits.given_as("newest"))
-        incident_changes = ask(incident_changes_at(project_id, machine_id, ()).where(commits=_RECENT))
-    found = newest.value
-    return NewestMeasurements(
-        project_id, machine_id, tuple(found.commits), found.upload, notice, tuple(incident_changes.value)
-    )
+    known = machines_of(project_id)
+    newest = overview_data.newest_commits(project_id, MachineId(0), limit=SPARK_COMMITS).where(machine=_MACHINE)
+    ask.give(machines=known, machine_shown=Query(_MACHINE_SHOWN, {"name": machine}, list), newest=newest)
+    machines, commits = ask(known.given_as("machines")), ask(newest.given_as("newest"))
+    incident_changes = ask(incident_changes_at(project_id, MachineId(0), ()).where(machine=_MACHINE, commits=_RECENT))
+
+    def read() -> MeasuredProject | None:
+        if not machines.value:
+            return None
+        shown, found = sources.chosen(machines.value, machine), commits.value
+        said = tuple(incident_changes.value)
+        present = NewestMeasurements(project_id, shown.id, tuple(found.commits), found.upload, notice, said)
+        return MeasuredProject(machines.value, shown, present)
+
+    return read
 
 
-async def find(session: AsyncSession, present: NewestMeasurements, state: State) -> OverviewData:
-    """Everything for one state of the page."""
+async def find(
+    session: AsyncSession, present: NewestMeasurements, state: State, beside: Callable[[QueryBatch], None]
+) -> OverviewData:
+    """Everything for one state of the page; `beside` asks what else the page shows along with it."""
     project_id, machine_id, commits, now = present.project_id, present.machine_id, present.commits, present.key
-    choice = CaseChoice(state.q, state.suite, state.device)
+    choice, metric_name = CaseChoice(state.q, state.suite, state.device), state.metric or _FIRST_METRIC
     chosen_cases = overview_data.cases_of(project_id, machine_id, choice)
     kept = _LATELY.kept(now)
     recent = commits_called([commit.id for commit in commits[-RECENTLY.commits - 1 :]])
-    given = changes_given(project_id, machine_id, recent) if kept is None else {}
-    async with statements.together(session, chosen=chosen_cases, **given) as ask:
+    async with statements.together(session, chosen=chosen_cases) as ask:
+        beside(ask)
         changes = changes_at(ask, project_id, machine_id, recent) if kept is None else lambda: kept
         known_cases = ask(chosen_cases.given_as("chosen"))
         measured = ask(overview_data.metrics_of(machine_id, ()).where(cases="ARRAY (SELECT id FROM chosen)"))
         failing = ask(overview_data.failures_at(machine_id, [commit.id for commit in commits]))
         suites = ask(overview_data.suites_of(project_id, machine_id))
         devices, is_ours = ask(overview_data.devices_of(project_id)), ask(is_measured_here(project_id))
+        everything = _STOOD.kept((now, metric_name))
+        if everything is None:
+            newest = _newest_asked(ask, present, metric_name, known_cases if choice == CaseChoice() else None)
     failures = failing.value
     lately = changes()
     if kept is None:
@@ -170,8 +205,13 @@ async def find(session: AsyncSession, present: NewestMeasurements, state: State)
         of_cases = await statements.answer(session, overview_data.metrics_of(machine_id, [case.id for case in cases]))
     metrics = in_metric_order(Metric(one.name, one.unit, one.exact, one.direction == "bigger") for one in of_cases)
     metric = _chosen(metrics, state)
-    every = known if choice == CaseChoice() else None
-    everything = await _STOOD.get((now, metric), lambda: _standings(session, present, every, metric, failures))
+    if metric.name != metric_name:  # none that comes before it was measured
+        everything = _STOOD.kept((now, metric.name))
+        if everything is None:
+            async with statements.together(session) as ask:
+                newest = _newest_asked(ask, present, metric.name)
+    if everything is None:
+        everything = _STOOD.keep((now, metric.name), await _standings(session, *newest(), metric, failures))
     chosen = {case.label for case in cases}
     stood = tuple(result for label, result in everything if label in chosen)
     by_workload: dict[str, list[str]] = {}
@@ -259,21 +299,30 @@ def _chosen(metrics: Sequence[Metric], state: State) -> Metric:
     return Metric(state.metric or "time", "s", exact=False)  # of which the chosen cases have nothing
 
 
+def _newest_asked(
+    ask: QueryBatch, present: NewestMeasurements, metric: str, known: Answer[Sequence[KnownCase]] | None = None
+) -> Callable[[], tuple[Sequence[KnownCase], Sequence[NewestReading]]]:
+    """All cases, which are asked for if they are not those that are `chosen`, and the newest reading of every series of a metric."""
+    cases: LiteralString = "ARRAY (SELECT id FROM chosen)"
+    if known is None:
+        every = overview_data.cases_of(present.project_id, present.machine_id, CaseChoice())
+        ask.give(every=every)
+        known, cases = ask(every.given_as("every")), "ARRAY (SELECT id FROM every)"
+    newest = ask(overview_data.standings(present.machine_id, (), metric).where(cases=cases))
+    return lambda: (known.value, newest.value)
+
+
 async def _standings(
     session: AsyncSession,
-    present: NewestMeasurements,
-    cases: Sequence[KnownCase] | None,
+    cases: Sequence[KnownCase],
+    points: Sequence[NewestReading],
     metric: Metric,
     failures: Sequence[FailedCase],
 ) -> tuple[tuple[str, VariantResult], ...]:
-    """The newest of every variant of all `cases`, which are read if not given, by the case: a number, or a failure at that commit or since."""
-    machine_id = present.machine_id
-    if cases is None:
-        cases = await statements.answer(session, overview_data.cases_of(present.project_id, machine_id, CaseChoice()))
+    """The newest of every variant of all `cases`, by the case: a number, or a failure at that commit or since."""
     labels = {case.id: case.label for case in cases}
     found: _Standings = {}
     variants: dict[str, list[str]] = {}
-    points = await overview_data.standings(session, machine_id, list(labels), metric.name)
     baselines = {case_id: reading.baseline for case_id, _, reading in sorted(points, key=_place) if reading.baseline}
     earlier = await _earlier_baselines(session, points, baselines) if metric.exact else {}
     for case_id, variant, newest in points:

@@ -8,15 +8,15 @@ from typing import Annotated, Any
 from fastapi import Depends, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_dashboards import links, sources
+from pullback_dashboards import links
 from pullback_dashboards.choices import FIRST_REPORT, FIRST_STEPS
 from pullback_dashboards.history import History
 from pullback_dashboards.incidents.view import IncidentLine
 from pullback_dashboards.news.sources import lately
 from pullback_dashboards.news.view import News, NewsLimits, collect_news
 from pullback_dashboards.overview.cache import TimedCache
-from pullback_dashboards.overview.incidents import COUNTED, lines_of
-from pullback_dashboards.overview.sources import present_of
+from pullback_dashboards.overview.incidents import COUNTED, IncidentLines
+from pullback_dashboards.overview.sources import present_asked
 from pullback_dashboards.projection_notice import note_unprojected, notice_of
 from pullback_dashboards.rendering import csv_response, page, page_at
 from pullback_dashboards.routers import page_router
@@ -84,17 +84,17 @@ def _by_news(project: Project) -> tuple[float, str]:
 
 async def _row(session: AsyncSession, project: Project, notice: str) -> ProjectRow:
     project_id = ProjectId(project.id)
-    machines = await sources.machines_of(session, project_id)
-    if not machines:
+    async with statements.together(session) as ask:
+        measuring = present_asked(ask, project_id, None, notice=notice)
+        incidents = ask(open_incidents(project_id, limit=COUNTED))
+    if (measured := measuring()) is None:
         return _plain(project)
-    machine = machines[0]
-    present = await present_of(session, project_id, machine.id, notice=notice)
-    history = await _LATELY.get(present.key, lambda: lately(session, project_id, machine.id))
+    history = await _LATELY.get(measured.present.key, lambda: lately(session, project_id, measured.machine.id))
     news = collect_news(history, TOLD, project=project.name, machine=None)
-    listed = await statements.answer(session, open_incidents(project_id, limit=COUNTED))
+    listed = incidents.value
     return replace(
         _plain(project, news.news, news.left_out),
-        incidents=await lines_of(session, listed[: TOLD.items]),
+        incidents=await IncidentLines(listed[: TOLD.items]).read(session),
         incidents_left_out=max(0, len(listed) - TOLD.items),
     )
 

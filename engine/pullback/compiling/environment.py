@@ -14,7 +14,7 @@ import itertools
 import sys
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING
 from enum import EnumMeta
 from functools import cached_property, partial
 from pathlib import Path
@@ -61,7 +61,6 @@ from pullback.compiling.constancy import (
     is_made_by_dataclass,
     is_plain_class,
     is_plain_member,
-    is_same,
     is_suspicious,
     of_constant_package,
     package,
@@ -86,6 +85,7 @@ from pullback.compiling.substitution import (
     Substitution,
     WrappedPart,
 )
+from pullback.compiling.watched_values import ArrayContents, Identities, changes_of, is_as_it_was, is_exactly
 from pullback.core.types import ArrayType, type_of
 from pullback.custom import CustomPrimitive
 from pullback.rule import StatefulRule
@@ -189,7 +189,7 @@ class Environment:
     @property
     def compares_contents(self) -> bool:
         """True if arrays are compared element by element."""
-        return any(isinstance(value, _Contents) for _, value, _ in self._remembered)
+        return any(isinstance(value, ArrayContents) for _, value, _ in self._remembered)
 
     def read(self) -> list[Any]:
         """The hidden inputs as they are now."""
@@ -201,13 +201,13 @@ class Environment:
 
     def is_for(self, args: tuple[Any, ...]) -> bool:
         """True if arguments with an equal structure have what these had: 1 equals True, and a class says what is equal."""
-        return not self._has_equals or all(map(_is_exactly, trees.beside(args), self.beside))
+        return not self._has_equals or all(map(is_exactly, trees.beside(args), self.beside))
 
     def unchanged(self) -> bool:
         """True if everything but the contents of the inputs is still what it was."""
         for getter, value, _ in self._remembered:
             now = getter()
-            if now is not value and not _is_as_it_was(now, value):
+            if now is not value and not is_as_it_was(now, value):
                 return False
         return True
 
@@ -216,8 +216,8 @@ class Environment:
         return [
             change
             for getter, value, name in self._remembered
-            if (now := getter()) is not value and not _is_as_it_was(now, value)
-            for change in _changes_of(name, getter, now, value)
+            if (now := getter()) is not value and not is_as_it_was(now, value)
+            for change in changes_of(name, getter, now, value)
         ]
 
     def substituted(self, inputs: Sequence[Any]) -> tuple[Callable[..., Any], Substitution]:
@@ -412,7 +412,7 @@ class Environment:
                 value,
                 f"{name} is an array that a class reads, too large to be compared on each call; make it an attribute",
             )
-        self._watch(getter, _Contents(value), name)
+        self._watch(getter, ArrayContents(value), name)
         return Part(value)
 
     def _look_inside(self, name: str, value: Any, *, comparing: bool) -> Part:  # noqa: PLR0911 - as above
@@ -700,7 +700,7 @@ class Environment:
         if first is not getter:
             # Reached by two names, it is watched by its identity under both: either may be given another one.
             for name_of_it in (first, getter):
-                self._watch(ObjectIdentity(name_of_it), _Identity(value), name)
+                self._watch(ObjectIdentity(name_of_it), Identities(value), name)
         known = self._walked.get((id(value), comparing))
         if known is not None:
             return known
@@ -727,10 +727,10 @@ class Environment:
         part = InstancePart(value, name, self._look_at(kind.__name__, FixedReference(kind), comparing=True))
         self._walked[id(value), comparing] = part
         if hasattr(value, "__dict__"):
-            self._watch(Attributes(value), _Identity(kind, attributes), f"the class of {name}")
+            self._watch(Attributes(value), Identities(kind, attributes), f"the class of {name}")
             self._watch(Names(attributes), tuple(attributes), f"the attributes of {name}")
         else:
-            self._watch(Kind(value), _Identity(kind), f"the class of {name}")
+            self._watch(Kind(value), Identities(kind), f"the class of {name}")
         places: dict[str, Place] = {attribute: NamespaceEntry(attributes, attribute) for attribute in attributes}
         places |= {slot: Slot(value, slot) for slot in slots_of(kind)}
         for attribute, getter in places.items():
@@ -760,7 +760,7 @@ class Environment:
                 ]
             inputs = self._inputs_of_class(base)
             members = Members(base, inputs)
-            self._watch(members, _Identity(*members()), f"the members of {base.__name__}")
+            self._watch(members, Identities(*members()), f"the members of {base.__name__}")
             for key, member in vars(base).items():
                 if key in CLASS_LABELS or key in inputs:
                     continue
@@ -797,68 +797,9 @@ class Environment:
         return self._looked_at[class_]
 
 
-class _Contents:
-    """The contents of an array when it was recorded."""
-
-    __slots__ = ("_bytes", "_dtype", "_shape")
-
-    def __init__(self, array: np.ndarray[Any, Any]) -> None:
-        self._shape, self._dtype, self._bytes = array.shape, array.dtype, array.tobytes()
-
-    def matches(self, value: Any) -> bool:
-        """True if an array holds the same, bit for bit."""
-        return (
-            type(value) is np.ndarray
-            and value.shape == self._shape
-            and value.dtype == self._dtype
-            and value.tobytes() == self._bytes
-        )
-
-
-class _Identity:
-    """The identities of some objects."""
-
-    __slots__ = ("objects",)
-
-    def __init__(self, *objects: Any) -> None:
-        self.objects = objects
-
-    def matches(self, value: Any) -> bool:
-        """True if these, in a tuple, are the same objects."""
-        return len(value) == len(self.objects) and all(a is b for a, b in zip(value, self.objects, strict=True))
-
-
-def _is_exactly(now: Any, then: Any) -> bool:
-    """True if two parts of equal structures are the same; where nothing else tells, that they are equal is enough."""
-    if is_same(now, then):
-        return True
-    if type(now) is not type(then) or is_fixed(now):
-        return False
-    if is_dataclass(now):
-        return all(_is_exactly(getattr(now, field.name), getattr(then, field.name)) for field in fields(now))
-    if isinstance(now, dict):
-        now, then = [*now, *now.values()], [*then, *then.values()]
-    if isinstance(now, list | tuple):
-        return len(now) == len(then) and all(map(_is_exactly, now, then))
-    return bool(np.all(now == then))
-
-
 def _owner(method: str) -> str:
     """The name of the object that a method is of."""
     return "self" if method == "the function" else f"{method}.__self__"
-
-
-def _changes_of(name: str, place: Place, now: Any, then: Any) -> list[tuple[str, Place, Any]]:
-    """The changes in one place; of a class with the same attributes those that are other ones."""
-    if not isinstance(place, Members) or len(now) != len(then.objects):
-        return [(name, place, then)]
-    triples = zip(place.names(), now, then.objects, strict=True)
-    owner = place.class_.__name__
-    return [(f"{owner}.{key}", place.member(key), before) for key, after, before in triples if after is not before]
-
-
-def _is_as_it_was(now: Any, then: Any) -> bool:
-    return then.matches(now) if isinstance(then, _Contents | _Identity) else is_same(now, then)
 
 
 def _is_of_another_package(function: types.FunctionType) -> bool:

@@ -23,7 +23,7 @@ _RUN_BY_CALLS = (
     *("backends/native/entry", "backends/native/linking", "backends/native/threads", "backends/interpreter.py"),
     *("backends/poison.py", "backends/state.py", "compiling/captured_references.py", "compiling/compiled_graph.py"),
     *("compiling/constancy.py", "compiling/environment.py", "compiling/plan.py", "compiling/signatures.py"),
-    *("compiling/specialization.py", "dataclass.py", "devices/__init__.py", "planning"),
+    *("compiling/specialization.py", "compiling/watched_values.py", "dataclass.py", "devices/__init__.py", "planning"),
 )
 _RUN_ON_DEVICES = ("backends/cuda", "backends/nests", "devices/cuda")
 

@@ -64,4 +64,4 @@ imag = _Part("imag", lambda x: _copied(np.imag(x)), lambda v: v * -1j, real_dtyp
 conj = _Part("conj", np.conjugate, np.conj, lambda dtype: dtype)
 
 for _part in (real, imag, conj):
-    cases(_part, normal(3, 4), because="complex numbers are tried in tests/engine/numpy_api/test_complex.py")
+    cases(_part, normal(3, 4), because="complex numbers are tried in tests/engine/numpy_api/test_complex_numbers.py")

@@ -28,9 +28,26 @@ def filled(key: Any, positions: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _gathered_type(type_: ArrayType, *positions: ArrayType, key: Any) -> ArrayType:
+    shape = _selected_shape(type_.shape, [position.shape for position in positions], key) if type_.size else None
+    if shape is not None:
+        return ArrayType(shape, type_.dtype)
     probe = np.broadcast_to(np.zeros((), type_.dtype), type_.shape)
     zeros = [np.zeros(position.shape, np.int64) for position in positions]
     return ArrayType(probe[filled(key, zeros)].shape, type_.dtype)
+
+
+def _selected_shape(shape: Shape, positions: Sequence[Shape], key: Any) -> Shape | None:
+    """The shape by a key of arrays and slices, for which NumPy would read all elements; None for others, and what NumPy refuses."""
+    if len(key) > len(shape) or not all(isinstance(part, str | slice) for part in key):
+        return None
+    try:
+        together = np.broadcast_shapes(*positions)
+    except ValueError:
+        return None
+    sizes = zip([*key, *[slice(None)] * (len(shape) - len(key))], shape, strict=True)
+    kept = [len(range(*part.indices(size))) for part, size in sizes if isinstance(part, slice)]
+    begin = places_of(key)[0] if are_adjacent(places_of(key)) else 0
+    return (*kept[:begin], *together, *kept[begin:])
 
 
 def _scatter_add(v: Any, *positions: Any, key: Any, shape: Shape, dtype: np.dtype[Any]) -> Any:

@@ -67,6 +67,7 @@ ENDPOINTS: Mapping[str, Need] = {
     f"GET {API}/checks": READ,
     f"GET {API}/matrix": READ,
     f"GET {API}/incidents": READ,
+    f"GET {API}/incidents/accuracy": READ,
     f"GET {API}/incidents/{{incident_id}}": READ,
     f"POST {API}/incidents/{{incident_id}}/verdict": UPLOAD,
     f"DELETE {API}/incidents/{{incident_id}}/verdict": UPLOAD,

@@ -317,6 +317,10 @@ class Client(Sender):
         """List incidents, newest first. Improvements are of the kind `better`."""
         return self._ask(models.PageOfIncidentSummary, "GET", "/api/v1/incidents", locals())
 
+    def read_accuracy(self, *, project: str) -> models.Accuracy:
+        """The share of a project's incidents that people called right, and how small a step would be noticed."""
+        return self._ask(models.Accuracy, "GET", "/api/v1/incidents/accuracy", locals())
+
     def read_incident(self, incident_id: int) -> models.IncidentDetail:
         """An incident with all its changes, what happened to it, and what people said."""
         return self._ask(models.IncidentDetail, "GET", "/api/v1/incidents/{incident_id}", locals())
@@ -579,7 +583,7 @@ class Client(Sender):
         return self._ask(models.Health, "GET", "/healthz", locals())
 
     def report_readiness(self) -> models.Health:
-        """The database answers and has the shape this release works with; asked once a second at most."""
+        """The process goes on, and the database answers and has the shape this release works with; asked once a second at most."""
         return self._ask(models.Health, "GET", "/readyz", locals())
 
     def report_metrics(self) -> Content:

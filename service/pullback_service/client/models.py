@@ -24,6 +24,49 @@ Outcome = Literal[
 ]
 
 
+class AccuracyPart(Answer):
+    """Announced incidents of one `part`: `all`, or those of an `evidence` (`confirmed` or `likely`), a `machine` or a `workload`."""
+
+    part: Literal["all", "evidence", "machine", "workload"]
+    name: str
+    """The evidence, machine or workload; empty of `all`."""
+    said: int
+    """Incidents that were confirmed or likely, improvements left out."""
+    right: int
+    """Those that people called real, expected or fixed."""
+    noise: int
+    """Those that people called noise."""
+    withdrawn: int
+    """Those whose announcement was withdrawn."""
+    precision: float | None
+    """The share of right ones among those that people judged; null while nobody judged."""
+    low: float | None
+    """The lower end of its 95 % interval."""
+    high: float | None
+    """The upper end of its 95 % interval."""
+
+
+class NoticedStep(Answer):
+    """The smallest step that would be noticed within three commits in the series of a machine and metric, as natural log."""
+
+    machine: str
+    metric: str
+    series: int
+    half: float
+    """In half of the series."""
+    most: float
+    """In 90 % of the series."""
+
+
+class Accuracy(Answer):
+    """The accuracy of incidents of a project, as people judged them, and the smallest steps that would be noticed."""
+
+    project: str
+    whole: AccuracyPart
+    parts: list[AccuracyPart]
+    noticed: list[NoticedStep]
+
+
 class SpoolStatement(Statement):
     """Results that an agent has measured and not yet delivered."""
 
@@ -1013,7 +1056,8 @@ class JobSummary(Answer):
     approved_at: datetime | None
     approved_by: str | None
     not_before: datetime | None = None
-    """While it pauses because an attempt failed: when it may be given out again."""
+    """The moment before which no agent is given it: while it pauses because an attempt failed, or waits for a day that has time for it.
+    """
 
 
 class JobDetail(JobSummary):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final, LiteralString
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -19,15 +20,19 @@ from pullback_service.commits.ref_names import (
 from pullback_service.comparisons.judgements import Outcomes
 from pullback_service.errors import InvalidInputError, refuse
 from pullback_service.ids import ProjectId
+from pullback_service.statements import Query
+
+_POINTS: Final[LiteralString] = "SELECT points::bigint FROM report WHERE commit_id IN (SELECT id FROM named)"
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedCommits:
-    """The two commits of a comparison, and what to know about how they were found."""
+    """The two commits of a comparison, and what to know about how they were found; `points` are those of the commits that were named."""
 
     reference: NamedCommit
     candidate: NamedCommit
     notes: Sequence[str]
+    points: int = 0
 
 
 async def find_compared_commits(
@@ -43,7 +48,7 @@ async def find_compared_commits(
 
     Two machines may be compared with each other at one commit, and are where no `base` is named.
 
-    Index: as `named_commits` and `commit_before`, and for a merge base as `find_merge_base`.
+    Index: as `named_commits` and `commit_before`, ix_report_commit_id, and for a merge base as `find_merge_base`.
     """
     if base is None and merge_base:
         refuse("merge_base", "A merge base needs two commits: give `base` too.")
@@ -51,6 +56,7 @@ async def find_compared_commits(
     query = named_commits(project_id, names)
     async with statements.together(session, named=query) as ask:
         named = ask(query.given_as("named"))
+        points = ask(Query(_POINTS, {}, lambda rows: sum(counted for (counted,) in rows), width=1))
         before = (
             ask(commit_before(project_id, 0).where(commit=FIRST_NAMED)) if base is None and not two_machines else None
         )
@@ -78,7 +84,7 @@ async def find_compared_commits(
         for named in dict.fromkeys((reference, candidate))
         if not named.newest
     ]
-    return ComparedCommits(reference, candidate, notes)
+    return ComparedCommits(reference, candidate, notes, points.value)
 
 
 def uncertainty(merge_base: MergeBase) -> Sequence[str]:

@@ -12,6 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
+from pullback_service.background_threads import in_background
 from pullback_service.comparisons.aligned_readings import align_readings, lay_out
 from pullback_service.comparisons.columns import (
     NOTHING,
@@ -150,41 +151,39 @@ async def compare(
         stated = None if about is None else ask(about)
         failures, software = ask(failures_at(ids)), software_at(ask, ids, machines)
     inputs = JudgementInputs({} if stated is None else stated.value, failures.value, measured=measured.value)
-    described = series.value
-    older, newer = [readings.value.get(id_, NOTHING) for id_ in ids]
-    pairs = align_readings(described, older, newer, inputs.measured, across)
-    outcomes = lay_out(described, pairs, inputs, across)
-    if pairs.unusual.any() or outcomes.having(*CHANGED_COUNTS).any():
-        inputs = replace(inputs, software=software())
-    judged = CommitComparison(reference.id, candidate.id, across, inputs, outcomes, int(pairs.equal_code.sum()))
-    unusual = _unusual(judged, pairs.unusual)
-    await _judge_one_by_one(session, judged, unusual, {*np.flatnonzero(pairs.equal_code).tolist()})
+
+    def by_numbers() -> tuple[CommitComparison, NDArray[np.intp], Collection[int]]:
+        described, (older, newer) = series.value, [readings.value.get(id_, NOTHING) for id_ in ids]
+        pairs = align_readings(described, older, newer, inputs.measured, across)
+        outcomes = lay_out(described, pairs, inputs, across)
+        moved = pairs.unusual.any() or outcomes.having(*CHANGED_COUNTS).any()
+        known = replace(inputs, software=software()) if moved else inputs
+        judged = CommitComparison(*ids, across, known, outcomes, int(pairs.equal_code.sum()))
+        return judged, _unusual(judged, pairs.unusual), {*np.flatnonzero(pairs.equal_code).tolist()}
+
+    judged, unusual, equal_code = await in_background(by_numbers)
+    await _judge_one_by_one(session, judged, unusual, equal_code)
     if across is None:
         judged = await _as_resolved(session, judged)
-    return replace(judged, outcomes=judged.outcomes.sorted())
+    return replace(judged, outcomes=await in_background(judged.outcomes.sorted))
 
 
 async def show(session: AsyncSession, judged: CommitComparison, page: Outcomes) -> Sequence[SeriesDetail]:
     """A page of compared series in full. Index: as `in_full`."""
     async with statements.together(session) as ask:
-        result = in_full(ask, judged, page, page)
-    return result()[0]
+        result = in_full(ask, judged, page)
+    return result()
 
 
-def in_full(
-    ask: QueryBatch, judged: CommitComparison, page: Outcomes, named: Outcomes
-) -> Callable[[], tuple[Sequence[SeriesDetail], Names]]:
-    """A page of compared series in full, and the names of these and others.
-
-    Index: as `names_by_id`, `readings_of_pairs` and `several_reports`.
-    """
-    names = names_by_id(ask, np.unique(named.case_id).tolist(), np.unique(named.machine_id).tolist())
+def in_full(ask: QueryBatch, judged: CommitComparison, page: Outcomes) -> Callable[[], Sequence[SeriesDetail]]:
+    """A page of compared series in full. Index: as `names_by_id`, `readings_of_pairs` and `several_reports`."""
+    names = names_by_id(ask, np.unique(page.case_id).tolist(), np.unique(page.machine_id).tolist())
     rows = list(_rows(page))
     pairs = _pairs_of(judged, rows)
     readings, several = ask(readings_of_pairs(pairs)), ask(several_reports(pairs))
 
-    def read() -> tuple[Sequence[SeriesDetail], Names]:
-        cases, machines = named = names()
+    def read() -> Sequence[SeriesDetail]:
+        cases, machines = names()
         result = readings.value
         sides = {
             pair: SideDetail(
@@ -192,7 +191,7 @@ def in_full(
             )
             for pair, reading in result.items()
         }
-        details = [
+        return [
             SeriesDetail(
                 _compared(judged, each, result),
                 cases[each.case_id],
@@ -201,7 +200,6 @@ def in_full(
             )
             for each in rows
         ]
-        return details, named
 
     return read
 
@@ -355,7 +353,11 @@ def _unusual(judged: CommitComparison, by_numbers: Flags) -> NDArray[np.intp]:
     unusual[: len(by_numbers)] = by_numbers
     if inputs.stated or inputs.failures:
         ends = judged.reference_id, judged.candidate_id, judged.across
-        unusual |= [key in inputs.stated or any(inputs.failures_of(key, *ends)) for key in outcomes.named()]
+        cases = {*(case_id for case_id, *_ in inputs.stated), *(case_id for _, case_id, *_ in inputs.failures)}
+        told = np.flatnonzero(np.isin(outcomes.case_id, [*cases]))
+        keys = outcomes[told].named()
+        of_told = (key in inputs.stated or any(inputs.failures_of(key, *ends)) for key in keys)
+        unusual[told] |= np.fromiter(of_told, bool, len(told))
     if inputs.software.machines:
         unusual |= outcomes.having(*CHANGED_COUNTS) & np.isin(outcomes.machine_id, list(inputs.software.machines))
     return np.flatnonzero(unusual)
@@ -377,10 +379,14 @@ async def _judge_one_by_one(
         if each.shape.exact or place in equal_code or each.key not in uploaded or not uploaded[each.key].is_decisive
     ]
     readings = await readings_at(session, _pairs_of(judged, needed))
-    judgements = [_compared(judged, each, readings).judgement for each in rows]
-    outcomes.outcome[unusual] = [CODE_OF[judgement.outcome] for judgement in judgements]
-    outcomes.evidence[unusual] = [EVIDENCE_CODE_OF[judgement.evidence] for judgement in judgements]
-    outcomes.log_ratio[unusual] = [nan if (ratio := each.ratio.log_ratio) is None else ratio for each in judgements]
+
+    def by_the_rule() -> None:
+        judgements = [_compared(judged, each, readings).judgement for each in rows]
+        outcomes.outcome[unusual] = [CODE_OF[judgement.outcome] for judgement in judgements]
+        outcomes.evidence[unusual] = [EVIDENCE_CODE_OF[judgement.evidence] for judgement in judgements]
+        outcomes.log_ratio[unusual] = [nan if (ratio := each.ratio.log_ratio) is None else ratio for each in judgements]
+
+    await in_background(by_the_rule)
 
 
 async def _as_resolved(session: AsyncSession, judged: CommitComparison) -> CommitComparison:

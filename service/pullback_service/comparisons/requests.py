@@ -1,10 +1,13 @@
 """A requested comparison, by the names that people give, and its result: two commits, or two machines."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from pullback_service.background_threads import large_reads
 from pullback_service.comparisons import queries
 from pullback_service.comparisons.compared_commits import ComparedCommits, find_compared_commits, missing_series
 from pullback_service.comparisons.judgement_inputs import MachinePair
@@ -14,6 +17,9 @@ from pullback_service.ids import MachineId, ProjectId
 from pullback_service.machines.queries import machines_called
 from pullback_service.projects.queries import project_by_name
 from pullback_service.series.filters import SeriesChoice
+
+MANY_POINTS: Final = 40_000
+"""Of the commits that are named, whose comparison then takes Postgres half a second: such are made one at a time."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,8 @@ async def compare_as_asked(session: AsyncSession, project: str, request: Compari
     )
     machine = [request.head_machine] if request.head_machine and across is None else request.choice.machine
     choice = replace(request.choice, project=project, machine=() if across is not None else machine)
-    judged = await queries.compare(session, pair.reference.commit, pair.candidate.commit, choice, across=across)
+    async with large_reads.after(session) if pair.points > MANY_POINTS else nullcontext():
+        judged = await queries.compare(session, pair.reference.commit, pair.candidate.commit, choice, across=across)
     missing = [] if across is not None else await missing_series(session, project_id, pair, judged.outcomes)
     return ComparisonAnswer(project_id, pair, judged, [*pair.notes, *missing, *_unprojected(pair)])
 

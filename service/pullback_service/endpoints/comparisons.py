@@ -8,6 +8,7 @@ from pydantic import TypeAdapter
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.addresses import API
+from pullback_service.background_threads import in_background
 from pullback_service.comparisons import queries
 from pullback_service.comparisons.judgements import Outcomes, summarize
 from pullback_service.comparisons.judging import Outcome
@@ -116,19 +117,22 @@ async def compare_commits(
         return await send(form, COMPARISONS, in_batches(session, opened, read), name=name, headers=answer.headers)
     page = selected[:limit]
     details = await queries.show(session, judged, page)
-    return answer.plain(
-        {
-            "items": [*map(plain_compared, details)],
-            "next": write_cursor(page.order(len(page) - 1)) if len(selected) > limit else None,
-            "reference": ComparedCommit.of(
-                pair.reference, older, series=int(outcomes.has_reference.sum())
-            ).model_dump(),
-            "candidate": ComparedCommit.of(
-                pair.candidate, newer, series=int(outcomes.has_candidate.sum())
-            ).model_dump(),
-            "summary": _summary(outcomes).model_dump(),
-            "notes": answered.notes,
-        }
+    return await in_background.after(
+        session,
+        lambda: answer.plain(
+            {
+                "items": [*map(plain_compared, details)],
+                "next": write_cursor(page.order(len(page) - 1)) if len(selected) > limit else None,
+                "reference": ComparedCommit.of(
+                    pair.reference, older, series=int(outcomes.has_reference.sum())
+                ).model_dump(),
+                "candidate": ComparedCommit.of(
+                    pair.candidate, newer, series=int(outcomes.has_candidate.sum())
+                ).model_dump(),
+                "summary": _summary(outcomes).model_dump(),
+                "notes": answered.notes,
+            }
+        ),
     )
 
 

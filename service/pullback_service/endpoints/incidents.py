@@ -13,9 +13,12 @@ from pullback_service.audit.trail import note
 from pullback_service.endpoints.tables import INCIDENTS
 from pullback_service.errors import ConflictError, InvalidInputError, NotFoundError
 from pullback_service.fields import KnownId, Name, Time
+from pullback_service.ids import ProjectId
 from pullback_service.incidents import queries, triage
+from pullback_service.incidents.accuracy import judged_incidents, noticed_steps
 from pullback_service.incidents.queries import IncidentChoice
 from pullback_service.incidents.schemas import (
+    Accuracy,
     AssigneeRequest,
     IncidentDetail,
     IncidentKind,
@@ -75,6 +78,15 @@ async def list_incidents(listing: KnownListing, chosen: ChosenIncidents) -> Resp
         return page_of(rows, limit, item=IncidentSummary.of, key=lambda row: (row.incident.id,))
 
     return await listing.give(read, INCIDENTS, name=chosen.project)
+
+
+@router.get("/accuracy", responses=documented(NotFoundError))
+async def read_accuracy(session: ReadSession, project: Name) -> Accuracy:
+    """The share of a project's incidents that people called right, and how small a step would be noticed."""
+    project_id = ProjectId((await project_by_name(session, project)).id)
+    async with statements.together(session) as ask:
+        judged, noticed = ask(judged_incidents(project_id)), ask(noticed_steps(project_id))
+    return Accuracy.of(project, judged.value, noticed.value)
 
 
 @router.get("/{incident_id}", responses=documented(NotFoundError))
@@ -141,7 +153,7 @@ async def _decided(session: AsyncSession, incident: Incident, *, is_new: bool, *
 async def _whole(session: AsyncSession, incident: Incident) -> IncidentDetail:
     await session.flush()
     await session.refresh(incident)
-    async with statements.together(session, **queries.details_given([incident])) as ask:
+    async with statements.together(session) as ask:
         details, events = queries.details_asked(ask, [incident]), ask(queries.events_of(incident.id))
     (detail,) = details()
     return IncidentDetail.whole(

@@ -96,7 +96,8 @@ def json_lines(body: bytes, name: str | None = None) -> Iterator[LocatedValue]:
             try:
                 yield LocatedValue(_loads(line), f"{where} {number}: $")
             except ValueError as error:
-                message = f"is not JSON: {error}"
+                why = f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else error
+                message = f"is not JSON: {why}"
                 raise UnreadableBodyError(
                     f"{where} {number} {message}.", errors=[FieldError(path=f"{where} {number}", message=message)]
                 ) from error

@@ -1,39 +1,63 @@
 """Accuracy of detection: how many incidents were right by people's verdicts, and the smallest step that a series would show."""
 
+from math import sqrt
 from typing import Any, Final, LiteralString, NamedTuple
 
 from pullback_service.ids import MachineId, ProjectId
+from pullback_service.regression.changes import NORMAL_95
 from pullback_service.statements import Query, Rows
 
+# Events and verdicts are read once, not looked up for each incident: a fortieth of the buffers. Each incident counts once for each machine and
+# workload, whatever of it changed there, by ids, to which names are joined in the end.
 _JUDGED: Final[LiteralString] = """
-  WITH said AS (
-       SELECT incident.id, first.event, verdict.verdict,
-              EXISTS (SELECT FROM incident_event taken
-                       WHERE taken.incident_id = incident.id AND taken.event = 'withdrawn') AS withdrawn
+  WITH told AS (
+       SELECT incident.id, min(event.id) FILTER (WHERE event.event = 'confirmed') AS confirmed,
+              min(event.id) FILTER (WHERE event.event = 'likely') AS likely, bool_or(event.event = 'withdrawn') AS withdrawn
          FROM incident
-         JOIN LATERAL (
-              SELECT event FROM incident_event
-               WHERE incident_id = incident.id AND event IN ('confirmed', 'likely')
-               ORDER BY id LIMIT 1) first ON true
-         LEFT JOIN LATERAL (
-              SELECT verdict FROM verdict
-               WHERE incident_id = incident.id AND revoked_at IS NULL
-               ORDER BY id DESC LIMIT 1) verdict ON true
-        WHERE incident.project_id = %(project)s AND incident.kind <> 'better' AND incident.state <> 'merged'),
-       named AS (
-       SELECT said.*, 'all' AS part, '' AS name FROM said
+         JOIN incident_event event ON event.incident_id = incident.id AND event.event IN ('confirmed', 'likely', 'withdrawn')
+        WHERE incident.project_id = %(project)s AND incident.kind <> 'better' AND incident.state <> 'merged'
+        GROUP BY incident.id),
+       given AS (
+       SELECT DISTINCT ON (verdict.incident_id) verdict.incident_id, verdict.verdict
+         FROM incident
+         JOIN verdict ON verdict.incident_id = incident.id AND verdict.revoked_at IS NULL
+        WHERE incident.project_id = %(project)s
+        ORDER BY verdict.incident_id, verdict.id DESC),
+       said AS MATERIALIZED (
+       SELECT told.id, coalesce(told.confirmed < told.likely, told.likely IS NULL) AS is_confirmed, (given.verdict <> 'noise')::int AS is_right,
+              (given.verdict = 'noise')::int AS is_noise, told.withdrawn::int AS withdrawn
+         FROM told
+         LEFT JOIN given ON given.incident_id = told.id
+        WHERE told.confirmed IS NOT NULL OR told.likely IS NOT NULL),
+       changed AS MATERIALIZED (
+       SELECT DISTINCT change.incident_id, change.machine_id, workload.id AS workload_id
+         FROM change
+         JOIN (SELECT id AS case_id, min(id) OVER (PARTITION BY workload) AS id FROM "case" WHERE project_id = %(project)s) workload
+              USING (case_id)
+        WHERE change.project_id = %(project)s),
+       counted AS (
+       SELECT is_confirmed, NULL::bigint AS machine_id, NULL::bigint AS workload_id, count(*) AS said, sum(is_right) AS is_right,
+              sum(is_noise) AS is_noise, sum(withdrawn) AS withdrawn
+         FROM said
+        GROUP BY GROUPING SETS ((), (is_confirmed))
         UNION ALL
-       SELECT said.*, 'evidence', event FROM said
-        UNION
-       SELECT said.*, 'machine', machine.name
-         FROM said JOIN change ON change.incident_id = said.id JOIN machine ON machine.id = change.machine_id
-        UNION
-       SELECT said.*, 'workload', "case".workload
-         FROM said JOIN change ON change.incident_id = said.id JOIN "case" ON "case".id = change.case_id)
-SELECT part, name, count(*)::int, count(*) FILTER (WHERE verdict IN ('real', 'expected', 'fixed'))::int,
-       count(*) FILTER (WHERE verdict = 'noise')::int, count(*) FILTER (WHERE withdrawn)::int
-  FROM named
- GROUP BY part, name
+       SELECT NULL, machine_id, NULL, count(*), sum(is_right), sum(is_noise), sum(withdrawn)
+         FROM (SELECT DISTINCT incident_id, machine_id FROM changed) there
+         JOIN said ON said.id = incident_id
+        GROUP BY machine_id
+        UNION ALL
+       SELECT NULL, NULL, workload_id, count(*), sum(is_right), sum(is_noise), sum(withdrawn)
+         FROM (SELECT DISTINCT incident_id, workload_id FROM changed) there
+         JOIN said ON said.id = incident_id
+        GROUP BY workload_id)
+SELECT CASE WHEN machine.id IS NOT NULL THEN 'machine' WHEN "case".id IS NOT NULL THEN 'workload'
+            WHEN is_confirmed IS NOT NULL THEN 'evidence' ELSE 'all' END AS part,
+       coalesce(machine.name, "case".workload, CASE WHEN is_confirmed THEN 'confirmed' WHEN NOT is_confirmed THEN 'likely' ELSE '' END) AS name,
+       said::int, coalesce(is_right, 0)::int, coalesce(is_noise, 0)::int, coalesce(counted.withdrawn, 0)::int
+  FROM counted
+  LEFT JOIN machine ON machine.id = counted.machine_id
+  LEFT JOIN "case" ON "case".id = counted.workload_id
+ WHERE said > 0
  ORDER BY part, name
 """
 _NOTICED: Final[LiteralString] = """
@@ -67,6 +91,29 @@ class JudgedIncidents(NamedTuple):
     right: int
     noise: int
     withdrawn: int
+
+    @property
+    def judged(self) -> int:
+        """The number of those that people judged."""
+        return self.right + self.noise
+
+    @property
+    def precision(self) -> float | None:
+        """The share of judged incidents that people called right; None while nobody judged."""
+        return self.right / self.judged if self.judged else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of that share (Wilson)."""
+        if self.precision is None:
+            return None
+        n, z = self.judged, NORMAL_95
+        middle = (self.precision + z * z / (2 * n)) / (1 + z * z / n)
+        half = z / (1 + z * z / n) * sqrt(self.precision * (1 - self.precision) / n + z * z / (4 * n * n))
+        return max(0.0, middle - half), min(1.0, middle + half)
+
+
+NONE_JUDGED: Final = JudgedIncidents("all", "", 0, 0, 0, 0)
 
 
 class NoticeableStep(NamedTuple):

@@ -1,10 +1,12 @@
 """Confirmation: suspicions are measured again, paired, on the machine and the device that showed them."""
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
 from typing import Final, LiteralString, NamedTuple, TypeAlias
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.sql.functions import now
 
 from pullback_service import statements
 from pullback_service.ids import CommitId, ProjectId
@@ -24,7 +26,7 @@ Device: TypeAlias = tuple[int, str]
 MOST_CASES: Final = 8
 PRIORITY: Final = 50
 AFTER_NEW: Final = PRIORITY - 1
-"""The priority of measurements of suspicions in results that are older than detection: after those of new ones."""
+"""The priority of measurements of suspicions of earlier days, and in results that are older than detection: after those of new ones."""
 BEHIND: Final = -10
 """The priority of comparisons without a suspicion: after all requests of people, before the work of idle machines."""
 TIMEOUT_S: Final = 3600.0
@@ -34,12 +36,13 @@ GIVEN_UP_AFTER_DAYS: Final = 14
 """The days that a job of an incident or of the anchor waits for its machine, and a bisection for an agent."""
 NOBODY_CAME: Final = f"No agent of its machine took it within {GIVEN_UP_AFTER_DAYS} days."
 OF_OLD_RESULTS: Final = 0.5
-"""The share of a day's minutes that suspicions in old results may take: an upgrade finds hundreds at once, and leaves the rest to new ones."""
+"""The share of a day's minutes that suspicions in old results and of earlier days may take: an upgrade finds hundreds at once, and leaves the rest to new ones."""
 MINUTES_A_DAY: Final = 120.0
 """Minutes of a day (UTC) that a machine spends on jobs of incidents, unless the setting says otherwise: on one device at a time."""
 _A_COMPARISON_S: Final = 15.0
 _A_JOB_S: Final = 60.0
 """The estimated time of a job that has not ended: this, and one of the above for each comparison."""
+_TODAY: Final = func.date_trunc("day", func.timezone("UTC", now()))
 
 _MEASURING: Final[LiteralString] = """
 SELECT DISTINCT ON (report.machine_id, told.device) report.machine_id, told.device, job.suite, job.requires
@@ -88,6 +91,7 @@ _SPENT: Final[LiteralString] = """
 SELECT job.machine_id,
        sum(greatest(coalesce(worked.seconds, 0),
                     CASE WHEN job.state IN ('queued', 'leased', 'running') AND job.priority >= %(from_priority)s
+                          AND coalesce(job.not_before < today.began + interval '1 day', true)
                          THEN %(a_job_s)s + job.effort * %(a_comparison_s)s * greatest(cardinality(job.cases), 1)
                               * greatest(cardinality(job.variants), 1)
                          ELSE 0 END))::float8 / 60
@@ -106,7 +110,7 @@ UPDATE job SET state = 'cancelled', finished_at = now(), failure_kind = 'cancell
  WHERE id IN (
        SELECT id FROM job
         WHERE state = 'queued' AND origin IN ('confirm', 'bisect', 'anchor')
-          AND created_at < now() - make_interval(days => %(days)s)
+          AND coalesce(not_before, created_at) < now() - make_interval(days => %(days)s)
           FOR UPDATE SKIP LOCKED)
 """
 
@@ -168,6 +172,11 @@ class Budget:
         left_s = 60 * self._left.get(machine_id, self._minutes_a_day) - _A_JOB_S
         return max(int(left_s / _A_COMPARISON_S), 0)
 
+    def comparisons_of_a_later_day(self) -> int:
+        """The number of comparisons for which one more job has time on another day, in the share that new suspicions leave."""
+        left_s = 60 * OF_OLD_RESULTS * self._minutes_a_day - _A_JOB_S
+        return max(int(left_s / _A_COMPARISON_S), 0)
+
     def take(self, machine_id: int, cases: int, variants: int, effort: int, *, of_old_results: bool = False) -> bool:
         """Take the estimated time of a job if any time is left for it; false if none is."""
         left = self._left.get(machine_id, self._minutes_a_day)
@@ -223,6 +232,7 @@ async def queue_confirmation(
     by: MeasurementMethod,
     *,
     asked_by: str | None = None,
+    of_old_results: bool = False,
 ) -> None:
     """Queue the job that compares the ends of all chosen ranges, with an unaffected case, and wake agents."""
     reference_id = min((change.reference_id for change in chosen), key=places.__getitem__)
@@ -239,7 +249,7 @@ async def queue_confirmation(
             effort=effort_for(chosen),
             origin="confirm",
             control_id=control_id,
-            priority=AFTER_NEW if incident.seen and asked_by is None else PRIORITY,
+            priority=AFTER_NEW if of_old_results else PRIORITY,
         ),
         by,
         asked_by=asked_by,
@@ -259,6 +269,8 @@ class PlannedComparison(NamedTuple):
     control_id: int | None = None
     priority: int = PRIORITY
     timeout_s: float = TIMEOUT_S
+    days_later: int = 0
+    """The number of days (UTC) from today on which it may begin."""
 
 
 async def queue_comparison(
@@ -301,6 +313,7 @@ async def queue_job(
         machine_id=by.machine_id,
         origin=planned.origin,
         asked_by=asked_by,
+        not_before=func.timezone("UTC", _TODAY + timedelta(days=planned.days_later)) if planned.days_later else None,
         trust=await trust_in(session, {CommitId(planned.reference_id), CommitId(planned.commit_id)}),
     )
     session.add(job)

@@ -19,7 +19,7 @@ from pullback_service.incidents.budget_inputs import budget_changes, missing_cha
 from pullback_service.incidents.cause_inputs import store_causes
 from pullback_service.incidents.change_search import NoiseSize, search_changes
 from pullback_service.incidents.changes import Change, Places
-from pullback_service.incidents.confirmation import MINUTES_A_DAY, give_up_waiting
+from pullback_service.incidents.confirmation import GIVEN_UP_AFTER_DAYS, MINUTES_A_DAY, give_up_waiting
 from pullback_service.incidents.detection_inputs import (
     Pair,
     Trunk,
@@ -100,7 +100,9 @@ SELECT DISTINCT incident.project_id
  UNION
 SELECT project_id
   FROM incident
- WHERE state = 'suspected' AND out_of_time_on < (now() AT TIME ZONE 'UTC')::date
+ WHERE out_of_time_on < (now() AT TIME ZONE 'UTC')::date
+   AND (state = 'suspected'
+        OR state = 'unconfirmed' AND ended_id IS NULL AND found_at > now() - make_interval(days => %(late_days)s))
  UNION
 SELECT incident.project_id
   FROM bisection
@@ -379,7 +381,9 @@ async def sweep(session: AsyncSession, *, missed_after_s: float = MISSED_AFTER_S
     Index: ix_job_state, ix_report_undetected, ix_incident_waiting, ix_bisection_running, pk_job.
     """
     await give_up_waiting(session)
-    rows = await statements.rows(session, _MISSED, {"age": missed_after_s, "most": MOST_SWEPT_AT_ONCE})
+    rows = await statements.rows(
+        session, _MISSED, {"age": missed_after_s, "most": MOST_SWEPT_AT_ONCE, "late_days": GIVEN_UP_AFTER_DAYS}
+    )
     return sum([await defer_detection(session, ProjectId(project_id)) for (project_id,) in rows])
 
 

@@ -465,7 +465,7 @@ async def _observed(
     statement: LiteralString,
     known: Mapping[str, Any],
 ) -> Mapping[int, Sequence[TrunkReading]]:
-    """Readings as the detector takes them. Index: pk_measured, pk_machine, ix_facts_change_machine_id."""
+    """Readings as the detector takes them, by the factors between them. Index: pk_measured, pk_machine, ix_facts_change_machine_id."""
     values = {"most": MOST_READINGS, **known, "branch": trunk.branch_id}
     found = await statements.rows(session, statement, values, binary=True)
     rows = [
@@ -483,6 +483,8 @@ async def _observed(
         readings = []
         for _, _, commit_id, value, baseline, ratio, low, high, method, measured_id, received_at, reports in of_one:
             has_ratio = baseline is not None and ratio is not None
+            if not has_ratio and value <= 0:
+                continue  # no factor leads to it
             workload, harness, subject = measured_of.get(measured_id, ("", "", ""))
             level = (
                 baseline if has_ratio else None, without_counts(method), workload, harness, states.at(received_at)

@@ -16,6 +16,7 @@ from pullback_service.ids import JobId, ProjectId
 from pullback_service.incidents.anchor_comparisons import TIMEOUT_S
 from pullback_service.incidents.confirmation import (
     BEHIND,
+    GIVEN_UP_AFTER_DAYS,
     MINUTES_A_DAY,
     MOST_CASES,
     Device,
@@ -26,6 +27,7 @@ from pullback_service.incidents.confirmation import (
 )
 from pullback_service.incidents.detection_inputs import MachineFacts, Trunk, UploadContent, read_facts
 from pullback_service.incidents.trunk_changes import MOST_READINGS
+from pullback_service.logs import logger
 from pullback_service.measuring_methods import differ
 
 # A level that was left and reached again continues, so an edge is only where no other reading of the series has the level. What both commits share in
@@ -82,6 +84,14 @@ SELECT series.machine_id, told.device, older.commit_id, newer.commit_id, series.
           AND (job.cases = '{{}}' OR "case".label = ANY (job.cases)))
  ORDER BY newer.ordered_at, newer.commit_id, older.commit_id, series.case_id, series.variant
 """  # noqa: S608 - our own words
+# A day of a machine is booked up to the last one for which cases of an earlier edge wait.
+_BOOKED: Final[LiteralString] = """
+SELECT machine_id, max((not_before AT TIME ZONE 'UTC')::date - (now() AT TIME ZONE 'UTC')::date)
+  FROM job
+ WHERE machine_id = ANY (%(machines)s::bigint[]) AND origin = 'confirm' AND priority = %(behind)s AND state = 'queued'
+   AND not_before > now()
+ GROUP BY machine_id
+"""
 
 
 class _Edge(NamedTuple):
@@ -113,11 +123,12 @@ async def compare_across_edges(
     *,
     minutes_a_day: float = MINUTES_A_DAY,
 ) -> list[JobId]:
-    """Queue a comparison for each device of a machine at its first commit of a new level, if an agent can measure it; returns the new jobs.
+    """Queue comparisons of the first commits of new levels on each device of a machine, if an agent can measure it; returns the new jobs.
 
-    A job has as many of the cases as the machine has time for today, those that moved most, and a few at least.
+    A job has as many of the cases as the machine has time for today, those that moved most, and a few at least. The others wait in
+    jobs for the next days, each of half of the minutes of a day.
     Index: as `measuring_devices` and `budget_of`; pk_reading, pk_series, pk_case, pk_measured, pk_report, ix_reading_series_history,
-    uq_branch_commit_branch_id_commit_id, ix_facts_change_machine_id, ix_job_commit.
+    uq_branch_commit_branch_id_commit_id, ix_facts_change_machine_id, ix_job_commit, ix_job_of_incidents.
     """
     measuring = await measuring_devices(session, project_id, upload.commits)
     machines = sorted({machine for machine, _ in measuring})
@@ -136,18 +147,37 @@ async def compare_across_edges(
         return []
     facts = await read_facts(session, {edge.machine_id for edge in edges})
     budget = await budget_of(session, machines, minutes_a_day, behind=True)
+    waiting = {"machines": statements.array_of(machines), "behind": BEHIND}
+    booked: dict[int, int] = defaultdict(int, await statements.rows(session, _BOOKED, waiting))
     jobs = []
-    for (device, reference_id, commit_id), of_both in _first_of_devices(
+    for (device, reference_id, commit_id), of_both in _first_of_series(
         edge for edge in edges if _is_edge(edge, facts)
     ).items():
         machine_id, _ = device
         variants = {edge.variant for edge in of_both}
-        cases = _moved_most(of_both, max(budget.comparisons_left(machine_id) // len(variants), MOST_CASES))
-        planned = PlannedComparison(
-            reference_id, commit_id, "confirm", cases, variants, priority=BEHIND, timeout_s=TIMEOUT_S
-        )
-        budget.take(machine_id, len(cases), len(variants), planned.effort)
-        jobs.append(JobId(await queue_job(session, project_id, planned, measuring[device])))
+        cases = _moved_most(of_both)
+        at_once = max(budget.comparisons_left(machine_id) // len(variants), MOST_CASES)
+        a_day = max(budget.comparisons_of_a_later_day() // len(variants), MOST_CASES)
+        budget.take(machine_id, len(cases[:at_once]), len(variants), 1)
+        parts = [(0, cases[:at_once])]
+        for begin in range(at_once, len(cases), a_day):
+            booked[machine_id] += 1
+            parts.append((booked[machine_id], cases[begin : begin + a_day]))
+        for days_later, part in parts:
+            if days_later > GIVEN_UP_AFTER_DAYS:
+                logger.warning("edge_not_compared", commit=commit_id, machine=machine_id, cases=len(part))
+                continue
+            planned = PlannedComparison(
+                reference_id,
+                commit_id,
+                "confirm",
+                part,
+                variants,
+                priority=BEHIND,
+                timeout_s=TIMEOUT_S,
+                days_later=days_later,
+            )
+            jobs.append(JobId(await queue_job(session, project_id, planned, measuring[device])))
     return jobs
 
 
@@ -156,19 +186,19 @@ def _is_edge(edge: _Edge, facts: Mapping[int, MachineFacts]) -> bool:
     return edge.is_other or facts[edge.machine_id].are_new(edge.came_before, edge.came)
 
 
-def _first_of_devices(edges: Iterable[_Edge]) -> Mapping[tuple[Device, int, int], Sequence[_Edge]]:
-    """The edges at the first commit of each device, by device and both commits."""
-    first: dict[Device, int] = {}
+def _first_of_series(edges: Iterable[_Edge]) -> Mapping[tuple[Device, int, int], Sequence[_Edge]]:
+    """The first edge of each series, by device and both commits."""
+    first: dict[tuple[Device, int, str], int] = {}
     results: dict[tuple[Device, int, int], list[_Edge]] = defaultdict(list)
     for edge in edges:
-        if first.setdefault(edge.of_device, edge.commit_id) == edge.commit_id:
+        if first.setdefault((edge.of_device, edge.case_id, edge.variant), edge.commit_id) == edge.commit_id:
             results[edge.of_device, edge.reference_id, edge.commit_id].append(edge)
     return results
 
 
-def _moved_most(edges: Iterable[_Edge], most: int) -> Sequence[int]:
-    """The `most` cases that moved most, largest first."""
+def _moved_most(edges: Iterable[_Edge]) -> Sequence[int]:
+    """The cases of edges, those that moved most first."""
     moved: dict[int, float] = defaultdict(float)
     for edge in edges:
         moved[edge.case_id] = max(moved[edge.case_id], edge.moved)
-    return sorted(moved, key=lambda case: (-moved[case], case))[:most]
+    return sorted(moved, key=lambda case: (-moved[case], case))

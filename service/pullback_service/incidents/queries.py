@@ -412,7 +412,7 @@ async def details_of(session: AsyncSession, incidents: Sequence[Incident]) -> li
     """Incidents with their changes. Index: as `details_asked`."""
     if not incidents:
         return []
-    async with statements.together(session, **details_given(incidents)) as ask:
+    async with statements.together(session) as ask:
         details = details_asked(ask, incidents)
     return details()
 
@@ -460,14 +460,8 @@ async def named_changes(session: AsyncSession, changes: Collection[Change]) -> l
     ]
 
 
-def details_given(incidents: Sequence[Incident]) -> Mapping[str, Query[Any]]:
-    """The rows that `details_asked` reads."""
-    ids = statements.array_of(incident.id for incident in incidents)
-    return {"changed": Query(_CHANGED, {"incidents": ids}, list)}
-
-
 def details_asked(ask: QueryBatch, incidents: Sequence[Incident]) -> Callable[[], list[Detail]]:
-    """Incidents with their changes, given `details_given`.
+    """Incidents with their changes.
 
     Index: ix_change_incident_id, ix_verdict_incident_id, pk_project, pk_commit, pk_case, pk_machine, pk_series,
     uq_series_case_id_variant_metric_machine_id, pk_step, pk_series_state.
@@ -476,6 +470,7 @@ def details_asked(ask: QueryBatch, incidents: Sequence[Incident]) -> Callable[[]
     ends = [(incident.reference_id, incident.commit_id, incident.ended_id) for incident in incidents]
     known = {id_ for each in ends for id_ in each if id_ is not None}
     projects_of = statements.array_of({incident.project_id for incident in incidents})
+    ask.give(changed=Query(_CHANGED, {"incidents": ids}, list))
     changed = ask(Query(_NAMED, {}, list, width=len(Change._fields) + 8))
     stored = Query(_COMMITS, {"ends": statements.array_of(known)}, _commits, width=len(NamedCommit._fields))
     commits_named = ask(stored.where(ids=_ENDS))

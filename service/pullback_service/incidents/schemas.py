@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from pullback_service.fields import Name, Text
+from pullback_service.incidents.accuracy import NONE_JUDGED, JudgedIncidents, NoticeableStep
 from pullback_service.incidents.causes import Cause
 from pullback_service.incidents.queries import Detail, NamedBisection, NamedChange, NamedCommit
 from pullback_service.incidents.sentences import sentence
@@ -193,6 +194,58 @@ class IncidentDetail(IncidentSummary):
             events=[IncidentEventSummary.of(event) for event in events],
             verdicts=[VerdictSummary.of(verdict) for verdict in verdicts],
             bisection=None if bisection is None else BisectionSummary(**bisection._asdict()),
+        )
+
+
+class AccuracyPart(BaseModel):
+    """Announced incidents of one `part`: `all`, or those of an `evidence` (`confirmed` or `likely`), a `machine` or a `workload`."""
+
+    part: Literal["all", "evidence", "machine", "workload"]
+    name: str = Field(description="The evidence, machine or workload; empty of `all`.")
+    said: int = Field(description="Incidents that were confirmed or likely, improvements left out.")
+    right: int = Field(description="Those that people called real, expected or fixed.")
+    noise: int = Field(description="Those that people called noise.")
+    withdrawn: int = Field(description="Those whose announcement was withdrawn.")
+    precision: float | None = Field(
+        description="The share of right ones among those that people judged; null while nobody judged."
+    )
+    low: float | None = Field(description="The lower end of its 95 % interval.")
+    high: float | None = Field(description="The upper end of its 95 % interval.")
+
+    @classmethod
+    def of(cls, judged: JudgedIncidents) -> Self:
+        """A part."""
+        low, high = judged.interval or (None, None)
+        return cls(**judged._asdict(), precision=judged.precision, low=low, high=high)
+
+
+class NoticedStep(BaseModel):
+    """The smallest step that would be noticed within three commits in the series of a machine and metric, as natural log."""
+
+    machine: str
+    metric: str
+    series: int
+    half: float = Field(description="In half of the series.")
+    most: float = Field(description="In 90 % of the series.")
+
+
+class Accuracy(BaseModel):
+    """The accuracy of incidents of a project, as people judged them, and the smallest steps that would be noticed."""
+
+    project: str
+    whole: AccuracyPart
+    parts: list[AccuracyPart]
+    noticed: list[NoticedStep]
+
+    @classmethod
+    def of(cls, project: str, judged: Sequence[JudgedIncidents], noticed: Sequence[NoticeableStep]) -> Self:
+        """The accuracy of a project."""
+        whole = next((each for each in judged if each.part == "all"), NONE_JUDGED)
+        return cls(
+            project=project,
+            whole=AccuracyPart.of(whole),
+            parts=[AccuracyPart.of(each) for each in judged if each.part != "all"],
+            noticed=[NoticedStep(**each._asdict()) for each in noticed],
         )
 
 

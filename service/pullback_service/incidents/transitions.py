@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from typing import Any, Final
 
 from sqlalchemy import Select, cast, func, select
@@ -25,6 +25,7 @@ from pullback_service.incidents.announcements import (
 from pullback_service.incidents.bisection_jobs import search
 from pullback_service.incidents.changes import Change, Places, supporting
 from pullback_service.incidents.confirmation import (
+    GIVEN_UP_AFTER_DAYS,
     MINUTES_A_DAY,
     Budget,
     MeasurementMethod,
@@ -57,6 +58,8 @@ LEFT_OPEN: Final = (
 SEEN_BY: Final = "seen_by_detector"
 """A detail of the event with which an incident begins that is `seen` because its results are older than the detector."""
 OUT_OF_TIME: Final = "The machine had no time left to measure it on the day it was found."
+MOST_LATE: Final = 50
+"""The number of suspicions of earlier days for which one transaction looks for time; the next one takes the next ones."""
 ALL_MOVED: Final = "Unrelated cases on the machine moved alike: the machine changed, or something that all of them use."
 
 
@@ -86,17 +89,20 @@ async def settle(
 ) -> None:
     """Bring the states of touched incidents up to date, and of those that wait for a measurement.
 
-    Machines measure the largest suspicions first, those in new results before those in old ones, then continue bisections, for so many minutes a day. A verdict that is given
-    meanwhile comes before or after: giving one locks the incident as well.
-    Index: pk_incident, ix_incident_waiting, ix_bisection_running, ix_change_incident_id, ix_verdict_incident_id, pk_job.
+    Machines measure the largest suspicions first, those in new results before those in old ones, then continue bisections, then measure what had no
+    turn on an earlier day, newest first, for so many minutes a day. A verdict that is given meanwhile comes before or after: giving one locks the incident as well.
+    Index: pk_incident, ix_incident_waiting, ix_incident_project_id, ix_bisection_running, ix_change_incident_id, ix_verdict_incident_id, pk_job.
     """
     of_project = select(Incident).where(Incident.project_id == project_id, Incident.state != "merged")
     bisected = select(Bisection.incident_id).where(
         Bisection.state == "running"
     )  # a bisection pauses while its incident is not confirmed
+    late = (await session.scalars(_had_no_turn(project_id))).all()
     results = (
         await session.scalars(
-            of_project.where(Incident.id.in_(touched) | Incident.state.in_(WAITING) | Incident.id.in_(bisected))
+            of_project.where(
+                Incident.id.in_({*touched, *late}) | Incident.state.in_(WAITING) | Incident.id.in_(bisected)
+            )
             .order_by(Incident.id)
             .with_for_update(key_share=True)
             .execution_options(populate_existing=True)
@@ -111,6 +117,60 @@ async def settle(
             bisection = known.bisections.get(incident.id)
             changes = known.changes.get(incident.id, ())
             await search(session, incident, bisection, changes, trunk.places, known.measuring, budget)
+    for incident in sorted(
+        (incident for incident in results if incident.id in late), key=lambda incident: -incident.id
+    ):
+        await _measure_late(session, incident, known, trunk.places, budget)
+
+
+def _had_no_turn(project_id: ProjectId) -> Select[int]:
+    """The newest incidents of some days that no machine had time to measure, and that were not looked at today."""
+    return (
+        select(Incident.id)
+        .where(
+            Incident.project_id == project_id,
+            Incident.state == "unconfirmed",
+            Incident.out_of_time_on < cast(func.timezone("UTC", now()), Date),
+            Incident.found_at > now() - timedelta(days=GIVEN_UP_AFTER_DAYS),
+            Incident.ended_id.is_(None),
+        )
+        .order_by(Incident.id.desc())
+        .limit(MOST_LATE)
+    )
+
+
+async def _measure_late(
+    session: AsyncSession, incident: Incident, known: _IncidentInputs, places: Places, budget: Budget
+) -> None:
+    """Measure an incident that had no turn on an earlier day if there is time, of the share for old results; else look again tomorrow."""
+    if incident.state != "unconfirmed" or incident.ended_id is not None:
+        return
+    if await _take_turn(session, incident, known, places, budget, of_old_results=True):
+        await move(session, incident, "confirming")
+    else:
+        incident.out_of_time_on = known.today
+
+
+async def _take_turn(
+    session: AsyncSession,
+    incident: Incident,
+    known: _IncidentInputs,
+    places: Places,
+    budget: Budget,
+    *,
+    of_old_results: bool,
+) -> bool:
+    """Queue the measurement of an incident if an agent can measure it and its machine has time left; false otherwise."""
+    chosen = _chosen(incident, known)
+    if not chosen:
+        return False
+    by = known.measuring[chosen[0].pair]
+    cases, variants = ({getattr(change, name) for change in chosen} for name in ("case_id", "variant"))
+    if not budget.take(by.machine_id, len(cases) + 1, len(variants), effort_for(chosen), of_old_results=of_old_results):
+        return False
+    await queue_confirmation(session, incident, chosen, places, by, of_old_results=of_old_results)
+    incident.out_of_time_on = None
+    return True
 
 
 async def _read_inputs(session: AsyncSession, project_id: ProjectId, incidents: Sequence[Incident]) -> _IncidentInputs:
@@ -201,7 +261,8 @@ def _chosen(incident: Incident, known: _IncidentInputs) -> Sequence[Change]:
 
 
 def _ran_out_of_time(incident: Incident, known: _IncidentInputs) -> bool:
-    return incident.out_of_time_on is not None and incident.out_of_time_on < known.today
+    is_decided = incident.state == "unconfirmed"  # and was looked at again today, in vain
+    return incident.out_of_time_on is not None and (is_decided or incident.out_of_time_on < known.today)
 
 
 def _state_of(incident: Incident, known: _IncidentInputs, *, may_be_measured: bool) -> State:
@@ -227,12 +288,7 @@ async def _settle(
     chosen = _chosen(incident, known)
     state = _state_of(incident, known, may_be_measured=bool(chosen))
     if state == "suspected" and chosen:
-        by = known.measuring[chosen[0].pair]
-        cases, variants = ({getattr(change, name) for change in chosen} for name in ("case_id", "variant"))
-        effort = effort_for(chosen)
-        if budget.take(by.machine_id, len(cases) + 1, len(variants), effort, of_old_results=incident.seen):
-            await queue_confirmation(session, incident, chosen, places, by)
-            incident.out_of_time_on = None
+        if await _take_turn(session, incident, known, places, budget, of_old_results=incident.seen):
             state = "confirming"
         elif await announced_state(session, incident) == "told":  # the announcement stands until it is measured
             state = _state_of(incident, known, may_be_measured=False)

@@ -151,7 +151,8 @@ class JobSummary(BaseModel):
     approved_at: datetime | None
     approved_by: str | None
     not_before: datetime | None = Field(
-        None, description="While it pauses because an attempt failed: when it may be given out again."
+        None,
+        description="The moment before which no agent is given it: while it pauses because an attempt failed, or waits for a day that has time for it.",
     )
 
 

@@ -1,10 +1,10 @@
 """The newest state of a project, some workloads at a time."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.background_threads import in_background
@@ -47,12 +47,13 @@ class MatrixWorkload:
 
 async def workload_names(
     session: AsyncSession, project_id: ProjectId, *, after: str | None, limit: int
-) -> Sequence[str]:
-    """Names of workloads in order. Index: ix_case_workload."""
-    statement = select(Case.workload).where(Case.project_id == project_id).distinct().order_by(Case.workload)
+) -> Mapping[str, int]:
+    """Names of workloads in order, each with the number of its cases. Index: ix_case_workload."""
+    statement = select(Case.workload, func.count()).where(Case.project_id == project_id)
     if after is not None:
         statement = statement.where(Case.workload > after)
-    return (await session.scalars(statement.limit(limit))).all()
+    rows = await session.execute(statement.group_by(Case.workload).order_by(Case.workload).limit(limit))
+    return dict(rows.all())
 
 
 async def matrix_of(

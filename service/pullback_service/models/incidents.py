@@ -26,8 +26,8 @@ class Incident(Base):
 
     Its id is its key: late uploads, other ranges and new detectors change what it holds, and not the id. The range is
     behind `reference_id`, up to `commit_id`. `seen`: it was found in results that are older than detection, so nobody is told.
-    `job_id` is the newest job that measures it again, of `asked` in all; `out_of_time_on` is the day on which the machine had no time left
-    for that. One that is `merged` became a part of `merged_into_id`.
+    `job_id` is the newest job that measures it again, of `asked` in all; `out_of_time_on` is the newest day on which the machine had no
+    time left for that. One that is `merged` became a part of `merged_into_id`.
     """
 
     __tablename__ = "incident"

@@ -100,7 +100,7 @@ class Job(Base):
     approved_at: Mapped[Instant | None]
     approved_by: Mapped[str | None]
     not_before: Mapped[Instant | None]
-    """While it pauses after a failed attempt: when it may be given out again."""
+    """The moment before which it is not given out: while it pauses after a failed attempt, or waits for a day that has time for it."""
 
     @property
     def awaits_approval(self) -> bool:

@@ -10,7 +10,6 @@ from typing import Any, LiteralString, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, exists, or_, select
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
 from pullback_service.ids import MachineId, ProjectId
@@ -206,15 +205,16 @@ SELECT series.case_id, series.variant, {COLUMNS}
 """  # noqa: S608 - our own words
 
 
-async def standings(
-    session: AsyncSession, machine_id: MachineId, case_ids: Collection[int], metric: str
-) -> Sequence[NewestReading]:
+def standings(machine_id: MachineId, case_ids: Collection[int], metric: str) -> Query[Sequence[NewestReading]]:
     """Every series of a metric at its newest commit.
 
     Index: uq_series_case_id_variant_metric_machine_id, then a probe of ix_reading_series_history for each series.
     """
     values = {"cases": statements.array_of(case_ids), "machine": machine_id, "metric": metric}
-    rows = await statements.rows(session, _STANDINGS, values, binary=True)
+    return Query(_STANDINGS, values, _newest, width=WIDTH + 2)
+
+
+def _newest(rows: Rows) -> Sequence[NewestReading]:
     return [NewestReading(row[0], row[1], Reading.of(row[2:])) for row in rows]
 
 

@@ -7,7 +7,22 @@ from functools import cache
 from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, Subquery, Text, and_, bindparam, cast, exists, lateral, select, true
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    ColumnElement,
+    Select,
+    Subquery,
+    Text,
+    and_,
+    any_,
+    bindparam,
+    cast,
+    exists,
+    lateral,
+    select,
+    true,
+)
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -21,7 +36,7 @@ from pullback_service.models.machines import Machine
 from pullback_service.models.readings import StoredReading
 from pullback_service.models.reports import Failure
 from pullback_service.models.series import Case, Series
-from pullback_service.readings.queries import reports_behind
+from pullback_service.readings.queries import several_reports
 from pullback_service.readings.reading import COLUMN_NAMES, WIDTH, Reading
 from pullback_service.statements import Query, Rows
 
@@ -130,18 +145,19 @@ async def latest_matrix(
     on a branch with uq_branch_commit_branch_id_commit_id; ix_failure_case_history.
     """
     of = _MatrixFilter(machines is not None, workloads is not None, metric is not None, branch_id is not None)
-    parameters = {
+    given = {
         "project": project_id,
-        "machines": machines,
-        "workloads": workloads,
+        "machines": None if machines is None else [*machines],
+        "workloads": None if workloads is None else [*workloads],
         "metric": metric,
         "branch": branch_id,
     }
-    values = {name: value for name, value in parameters.items() if value is not None}
-    rows = (await (await session.connection()).execute(_matrix_readings(of), values)).all()
+    # By the driver, which reads thousands of rows in pieces: SQLAlchemy makes all of them objects at once.
+    readings, failures = _matrix_readings(of), _matrix_failures(of)
+    rows = await statements.rows(session, readings[0], {**readings[1], **given}, binary=True)
     return Matrix(
-        cells=await _cells_of(session, [tuple(row) for row in rows[:MOST_MATRIX_POINTS]]),
-        failures=failed_cases(tuple(row) for row in await session.execute(_matrix_failures(of), values)),
+        cells=await _cells_of(session, rows[:MOST_MATRIX_POINTS]),
+        failures=failed_cases(await statements.rows(session, failures[0], {**failures[1], **given}, binary=True)),
         complete=len(rows) <= MOST_MATRIX_POINTS,
     )
 
@@ -209,7 +225,7 @@ class _MatrixFilter(NamedTuple):
 
 # Made once each: building them anew took 7 ms of every page with a matrix, and left 1,700 objects in cycles.
 @cache
-def _matrix_readings(of: _MatrixFilter) -> Select[*tuple[Any, ...]]:
+def _matrix_readings(of: _MatrixFilter) -> tuple[LiteralString, Mapping[str, Any]]:
     """The readings of `latest_matrix`, as `_cells_of` takes them."""
     known = _series_of(of)
     if of.metric:
@@ -229,7 +245,7 @@ def _matrix_readings(of: _MatrixFilter) -> Select[*tuple[Any, ...]]:
         .order_by(Series.case_id, Series.variant, Series.metric, Series.id)
         .limit(MOST_MATRIX_POINTS + 1)
     )
-    return readings.where(Series.metric == bindparam("metric")) if of.metric else readings
+    return statements.text_of(readings.where(Series.metric == bindparam("metric")) if of.metric else readings)
 
 
 def _column(name: str) -> ColumnElement[Any]:
@@ -238,7 +254,7 @@ def _column(name: str) -> ColumnElement[Any]:
 
 
 @cache
-def _matrix_failures(of: _MatrixFilter) -> Select[*tuple[Any, ...]]:
+def _matrix_failures(of: _MatrixFilter) -> tuple[LiteralString, Mapping[str, Any]]:
     """The failures of `latest_matrix`: they are of no metric."""
     # Few cases have any, so that few series are looked at for them.
     failed = exists().where(Failure.case_id == Series.case_id, Failure.machine_id == Series.machine_id)
@@ -262,22 +278,22 @@ def _matrix_failures(of: _MatrixFilter) -> Select[*tuple[Any, ...]]:
         .limit(MOST_FAILURES)
     )
     if of.machines:
-        failures = failures.where(Failure.machine_id.in_(bindparam("machines", expanding=True)))
+        failures = failures.where(Failure.machine_id == any_(bindparam("machines", type_=ARRAY(BigInteger))))
     if of.workloads:
-        failures = failures.where(Case.workload.in_(bindparam("workloads", expanding=True)))
+        failures = failures.where(Case.workload == any_(bindparam("workloads", type_=ARRAY(Text))))
     if of.branch:
         first_parents = select(BranchCommit.commit_id).where(BranchCommit.branch_id == bindparam("branch"))
         failures = failures.where(Failure.commit_id.in_(first_parents))
-    return failures
+    return statements.text_of(failures)
 
 
 def _series_of(of: _MatrixFilter) -> Select[int, int, int]:
     """The series of a matrix, of any metric."""
     series = select(Series.id, Series.case_id, Series.machine_id).where(Series.project_id == bindparam("project"))
     if of.machines:
-        series = series.where(Series.machine_id.in_(bindparam("machines", expanding=True)))
+        series = series.where(Series.machine_id == any_(bindparam("machines", type_=ARRAY(BigInteger))))
     if of.workloads:
-        of_workloads = Case.workload.in_(bindparam("workloads", expanding=True))
+        of_workloads = Case.workload == any_(bindparam("workloads", type_=ARRAY(Text)))
         series = series.join(Case, Case.id == Series.case_id).where(of_workloads)
     return series
 
@@ -343,21 +359,29 @@ async def _cells_of(session: AsyncSession, rows: Sequence[tuple[Any, ...]]) -> S
     """Readings with the columns of their series, as cells by workload.
 
     What many cells share (cases, commits, machines) is read once each. Index: pk_case, pk_commit, pk_machine; as
-    `reports_behind`.
+    `several_reports`.
     """
-    readings = [*map(Reading.of, rows)]
-    case_ids, machine_ids = {row[WIDTH] for row in rows}, {row[WIDTH + 1] for row in rows}
-    cases = await statements.answer(session, cases_called(case_ids)) if rows else {}
-    commits = {commit.id: commit for commit in await commits_of_ids(session, {each.commit_id for each in readings})}
-    machines = await statements.answer(session, machines_called(machine_ids)) if rows else {}
-    reports = await reports_behind(session, readings)
+
+    def ids_in() -> tuple[Sequence[Reading], set[int], set[int], set[int], Sequence[tuple[int, int]]]:
+        readings = [*map(Reading.of, rows)]
+        cases, machines = {row[WIDTH] for row in rows}, {row[WIDTH + 1] for row in rows}
+        several = [reading[:2] for reading in readings if reading.reports > 1]
+        return readings, cases, machines, {reading.commit_id for reading in readings}, several
+
+    if not rows:
+        return []
+    readings, case_ids, machine_ids, commit_ids, several = await in_background(ids_in)
+    cases = await statements.answer(session, cases_called(case_ids))
+    commits = {commit.id: commit for commit in await commits_of_ids(session, commit_ids)}
+    machines = await statements.answer(session, machines_called(machine_ids))
+    reports = await statements.answer(session, several_reports(several)) if several else {}
 
     def cells() -> Sequence[MeasuredCell]:
         made = []
         for reading, row in zip(readings, rows, strict=True):
             case_id, machine_id, variant, kind, metric, unit, direction, exact = row[WIDTH:]
             case, machine, commit = cases[case_id], machines[machine_id], commits[reading.commit_id]
-            behind = reports[reading[:2]]
+            behind = reports.get(reading[:2], (reading.report_id,))
             made.append(
                 MeasuredCell(case, machine, commit, variant, kind, metric, unit, direction, exact, reading, behind)
             )

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequen
 from typing import Final, LiteralString
 from uuid import UUID
 
+import numpy as np
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
@@ -176,7 +177,7 @@ async def keep_steps(
     await _take_turn(session, project_id)
     await mark_graph_changes(session, project_id)
     if len(touched) > OWN_AT_ONCE:
-        ordered = sorted(touched)
+        ordered = in_order(touched)
         touched = set(ordered[:OWN_AT_ONCE])
         await _let_wait(session, ordered[OWN_AT_ONCE:], NEW)
     state = await statements.row(session, _STATE, columns_of(touched) | {"project": project_id})
@@ -201,6 +202,14 @@ async def keep_steps(
     followed = {**followed, **await followed_by(session, later)}
     is_compared, is_judged = is_compared or bool(later), is_judged or bool(later)
     await _write(session, touched | later, followed, is_compared=is_compared, is_judged=is_judged)
+
+
+def in_order(pairs: Collection[Pair]) -> list[Pair]:
+    """Pairs of a few commits, sorted, commit by commit: as numbers, for 200,000 pairs sorted at once keep every other thread waiting for 0.2 s."""
+    of_commits: dict[int, list[int]] = {}
+    for series, commit in pairs:
+        of_commits.setdefault(commit, []).append(series)
+    return [(series, commit) for commit in sorted(of_commits) for series in np.sort(of_commits[commit]).tolist()]
 
 
 async def pairs_stated_by(session: AsyncSession, reports: Collection[UUID]) -> set[Pair]:

@@ -61,30 +61,47 @@ def _used(body):
 
 
 # --- machine code ------------------------------------------------------------------------------------------------------
-def ptxas():
-    """The assembler of a CUDA toolkit or of the wheel `nvidia-cuda-nvcc`; None if there is none."""
-    if found := shutil.which("ptxas"):
+def tool(name):
+    """A program of a CUDA toolkit, of the wheel `nvidia-cuda-nvcc`, or of Triton, which PyTorch brings; None if there is none."""
+    if found := shutil.which(name):
         return found
-    for package in ("nvidia", "nvidia.cuda_nvcc"):
-        spec = find_spec(package) if find_spec("nvidia") else None
+    for package in ("nvidia", "nvidia.cuda_nvcc", "triton"):
+        spec = find_spec(package) if find_spec(package.partition(".")[0]) else None
         for folder in (spec.submodule_search_locations or []) if spec else []:
-            for path in sorted(Path(folder).glob("**/bin/ptxas")):
+            for path in sorted(Path(folder).glob(f"**/bin/{name}")):
                 if os.access(path, os.X_OK):
                     return str(path)
     return None
 
 
-def check_assembled(kernels, architecture, folder):
-    """Machine code without a stack or spilled registers, in few registers; gives the numbers of registers."""
-    path = folder / "kernels.ptx"
+def ptxas():
+    """The assembler; None if there is none."""
+    return tool("ptxas")
+
+
+def assembled(kernels, architecture, folder):
+    """A file with the machine code of kernels, and what the assembler said of it."""
+    path, code = folder / "kernels.ptx", folder / "kernels.cubin"
     path.write_text(ptx_of(kernels, architecture))
-    command = [ptxas(), "-v", f"-arch={architecture}", str(path), "-o", str(folder / "kernels.cubin")]
+    command = [ptxas(), "-v", f"-arch={architecture}", str(path), "-o", str(code)]
     said = subprocess.run(command, capture_output=True, text=True, check=False)
     assert said.returncode == 0, said.stderr
-    frames = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", said.stderr)
-    registers = [int(count) for count in re.findall(r"Used (\d+) registers", said.stderr)]
+    return code, said.stderr
+
+
+def opcodes(code):
+    """The operations of machine code, in order."""
+    listed = subprocess.run([tool("nvdisasm"), "-c", str(code)], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?\w+\s+)?([A-Z]\w*)", listed)
+
+
+def check_assembled(kernels, architecture, folder):
+    """Machine code without a stack or spilled registers, in few registers; gives the numbers of registers."""
+    said = assembled(kernels, architecture, folder)[1]
+    frames = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", said)
+    registers = [int(count) for count in re.findall(r"Used (\d+) registers", said)]
     assert len(registers) == len(kernels.kernels)
-    assert set(frames) == {("0", "0", "0")}, said.stderr
+    assert set(frames) == {("0", "0", "0")}, said
     assert max(registers) <= MOST_REGISTERS, registers
     return registers
 

@@ -8,16 +8,24 @@ event of one that is captured is captured with it. Nodes of a graph run in an or
 import ctypes
 import random
 import re
+import struct
+import zlib
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_int, c_uint64, c_void_p
 
 from pullback.backends.cuda.driver import FUNCTIONS, KernelNode
 
 CONTEXT, MODULE = 0xC0, 0xA000
 
+#: What a cubin of ours begins with: the mark of ELF, the device that it is for, the bytes of the PTX that follows and their checksum.
+CUBIN = struct.Struct("<4sIII")
+
 #: Codes of errors that the driver has names and sentences for.
 NAMES = {
     1: ("CUDA_ERROR_INVALID_VALUE", "invalid argument"),
     2: ("CUDA_ERROR_OUT_OF_MEMORY", "out of memory"),
+    200: ("CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"),
+    201: ("CUDA_ERROR_INVALID_CONTEXT", "invalid device context"),
+    209: ("CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution on the device"),
     218: ("CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"),
     222: ("CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "the provided PTX was compiled with an unsupported toolchain"),
     900: ("CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when stream is capturing"),
@@ -50,7 +58,12 @@ class Library:
     `failing` has, by name, the code that a function fails with. `run(name, blocks, threads, addresses)` runs a kernel.
     """
 
-    def __init__(self, run=None):
+    def __init__(self, run=None, capability=(9, 0), cuda=12040):
+        self.capability, self.cuda = capability, cuda
+        self.links = {}
+        """By handle where an error is to be said, the PTX, and the cubin that its caller may read until it is destroyed."""
+        self.assembled = []
+        """The PTX that was made machine code of."""
         self.calls = []
         self.failing = {}
         self.log = ""
@@ -80,7 +93,9 @@ class Library:
 
         def call(*arguments):
             self.calls.append(name)
-            if name in self.failing and name != "cuModuleLoadDataEx":
+            if name in self.failing:
+                if name in ("cuLinkAddData_v2", "cuLinkComplete"):
+                    self._say_in_log(arguments[0])
                 return self.failing[name]
             return own(*arguments) or 0
 
@@ -90,10 +105,14 @@ class Library:
         assert flags == 0
 
     def _driver_get_version(self, out):
-        _put(out, c_int, 12040)
+        _put(out, c_int, self.cuda)
 
     def _device_get(self, out, number):
         _put(out, c_int, 10 + number)
+
+    def _device_get_attribute(self, out, attribute, device):
+        assert device >= 10, "a number where a device is to be"
+        _put(out, c_int, {75: self.capability[0], 76: self.capability[1]}[attribute])
 
     def _device_primary_ctx_retain(self, out, device):
         _put(out, c_void_p, CONTEXT + device)
@@ -107,15 +126,65 @@ class Library:
     def _ctx_pop_current_v2(self, out):
         _put(out, c_void_p, self.contexts.pop())
 
-    def _module_load_data_ex(self, out, text, count, options, values):
-        assert self.contexts[-1], "no context is current"
-        numbers = list((c_int * count).from_address(options))
+    def _link_create_v2(self, count, options, values, out):
+        if not self.contexts[-1]:
+            return 201
+        numbers = (c_int * count).from_address(options)
         given = dict(zip(numbers, (c_uint64 * count).from_address(values), strict=True))
-        if "cuModuleLoadDataEx" in self.failing:
-            said = self.log.encode()[: given[6] - 1] + b"\0"
-            ctypes.memmove(given[5], said, len(said))
-            return self.failing["cuModuleLoadDataEx"]
-        self.ptx.append(ctypes.string_at(text).decode())
+        self.links[self._handle(0x60000)] = [(given[5], given[6]), [], None]
+        _put(out, c_void_p, 0x60000 + self._handles)
+        return 0
+
+    def _link_add_data_v2(self, link, kind, data, nbytes, name, count, options, values):
+        _, texts, cubin = self.links[link]
+        text = ctypes.string_at(data, nbytes)
+        if kind != 1 or not text.endswith(b"\0") or cubin is not None or count:
+            return 1
+        if not text.lstrip().startswith((b".version", b"//")):
+            return 218
+        texts.append(text[:-1])
+        return 0
+
+    def _link_complete(self, link, out, nbytes):
+        (text,) = self.links[link][1]
+        self.assembled.append(text.decode())
+        made = ctypes.create_string_buffer(self.cubin(text), CUBIN.size + len(text))
+        self.links[link][2] = made
+        _put(out, c_void_p, ctypes.addressof(made))
+        _put(nbytes, c_uint64, len(made))
+
+    def _link_destroy(self, link):
+        made = self.links.pop(link)[2]
+        if made is not None:  # whoever still reads it reads garbage
+            ctypes.memset(made, 0xFF, len(made))
+
+    def cubin(self, ptx):
+        """The machine code of PTX for the device."""
+        return CUBIN.pack(b"\x7fELF", self._device(), len(ptx), zlib.crc32(ptx)) + ptx
+
+    def _device(self):
+        return 10 * self.capability[0] + self.capability[1]
+
+    def _say_in_log(self, link):
+        address, nbytes = self.links[link][0]
+        said = self.log.encode()[: nbytes - 1] + b"\0"
+        ctypes.memmove(address, said, len(said))
+
+    def _module_load_data_ex(self, out, image, count, options, values):
+        if not self.contexts[-1]:
+            return 201
+        assert count == 0
+        mark, device, nbytes, checksum = CUBIN.unpack(ctypes.string_at(image, CUBIN.size))
+        if mark != b"\x7fELF":
+            return 200
+        if (
+            device // 10 != self.capability[0] or device > self._device()
+        ):  # newer ones of a generation run what is for older ones
+            return 209
+        ptx = ctypes.string_at(image + CUBIN.size, nbytes)
+        if zlib.crc32(ptx) != checksum:
+            return 200
+        self.ptx.append(ptx.decode())
         self.loaded.add(MODULE + len(self.ptx))
         _put(out, c_void_p, MODULE + len(self.ptx))
         return 0

@@ -2,7 +2,7 @@
 
 #: PyTorch has no function for these; some could be written as several of its calls, `gamma` and what is made of it with fewer digits.
 NOT_IN_PYTORCH = {
-    "adjugate", "beta", "betaln", "binom", "boxcox", "boxcox1p", "cholesky_pull", "cosdg", "cosm1", "cotdg", "dawsn",
+    "beta", "betaln", "binom", "boxcox", "boxcox1p", "cosdg", "cosm1", "cotdg", "dawsn",
     "elementwise_map", "ellipe", "ellipk", "erfcinv", "erfi", "exp1", "expi", "expm_frechet", "exprel", "gamma", "inv_boxcox",
     "inv_boxcox1p", "kl_div", "ndtri_exp", "owens_t", "poch", "powm1", "pseudo_huber", "rel_entr", "rgamma", "sindg",
     "solve_sylvester", "tandg",
@@ -21,4 +21,10 @@ OTHERWISE_IN_PYTORCH = {
 #: On the tape in the tier `fused` alone: unfused they are a loop over cells, and plans write them as loops.
 LOOPS_ELSEWHERE = {"rnn"}
 
-ON_THE_HOST = NOT_IN_PYTORCH | OTHERWISE_IN_PYTORCH | LOOPS_ELSEWHERE
+#: Rules of matrices: a dtype that depends on values and what belongs to it, SciPy's layouts, and looks at values.
+MATRICES = {"eig", "eigvals", "largest_component", "lu_factor", "permutation", "sqrtm", "matrix_rank", "phase_free"}
+
+#: In native programs of the CPU alone.
+OF_PLANS = {"lu", "lu_solve"}
+
+ON_THE_HOST = NOT_IN_PYTORCH | OTHERWISE_IN_PYTORCH | LOOPS_ELSEWHERE | MATRICES | OF_PLANS

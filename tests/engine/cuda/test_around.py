@@ -1,13 +1,17 @@
 """Parts of kernels that no CPU runs, read off the text: numbers of thread and block, barriers, shared memory, rounding."""
 
 import re
+from itertools import islice
 
 import pytest
+from tests.engine.cuda import nests
 from tests.engine.cuda.kernels_of import kernels_of
 from tests.engine.cuda.random_nests import random_subject
 
+from pullback.backends.cuda.emulation import Emulator
 from pullback.backends.cuda.kernels import ptx
 from pullback.backends.cuda.kernels.ptx import device_text, ptx_of
+from pullback.backends.native.linking.target import available_widths, forced_width
 
 BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
 
@@ -64,6 +68,47 @@ def test_what_has_to_round_by_itself_is_not_contracted_by_the_assembler(architec
     text = next(text for text in texts if re.search(r"= f(?:add|sub|mul) (?!contract)", text) and " contract " in text)
     assert CONTRACTED.search(ptx._made(text, architecture))
     assert not CONTRACTED.search(ptx._made(text.replace(" contract ", " "), architecture))
+
+
+def _with_contraction_and_without(monkeypatch):
+    """The kernels of nests with products and sums that may become one instruction, and of the same where none may."""
+    for subject in map(random_subject, range(100)):
+        kernels = kernels_of(subject)
+        if not CONTRACTED.search(ptx_of(kernels, "sm_90")):
+            continue
+        with monkeypatch.context() as patch:
+            patch.setenv("PULLBACK_FMA", "0")
+            yield subject, kernels, kernels_of(subject)
+
+
+@pytest.mark.parametrize("architecture", ptx.PTX_OF)
+def test_nothing_is_contracted_where_that_is_switched_off_and_fused_steps_are_fused_everywhere(
+    architecture, monkeypatch
+):
+    for _, _, kernels in islice(_with_contraction_and_without(monkeypatch), 8):
+        assembled = ptx_of(kernels, architecture)
+        assert not CONTRACTED.search(assembled)
+        assert "contract" not in kernels.text
+        assert "fmuladd" not in kernels.text  # one instruction on a GPU, two on a CPU that has none for it
+
+
+def _computed(subject, kernels):
+    memory = nests.Memory(subject)
+    Emulator(kernels).run(memory.addresses)
+    return memory.bits()
+
+
+@pytest.mark.skipif(len(available_widths()) == 1, reason="this processor has one width of vectors")
+def test_machines_with_and_without_fma_give_the_same_bits_where_contraction_is_off(monkeypatch):
+    """Two CPUs stand for a device and a CPU: their assemblers decide otherwise where they may."""
+    differ = 0
+    for subject, fused, rounded in islice(_with_contraction_and_without(monkeypatch), 20):
+        with forced_width(128) as narrow:
+            assert not narrow.fma
+            narrow_fused, narrow_rounded = _computed(subject, fused), _computed(subject, rounded)
+        assert narrow_rounded == _computed(subject, rounded), subject.name
+        differ += narrow_fused != _computed(subject, fused)
+    assert differ
 
 
 def test_an_approximation_is_found():

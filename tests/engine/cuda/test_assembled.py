@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.engine.cuda import nests
-from tests.engine.cuda.kernels_of import accesses, check_assembled, kernels_of, ptxas
+from tests.engine.cuda.kernels_of import accesses, assembled, check_assembled, kernels_of, opcodes, ptxas, tool
+from tests.engine.cuda.random_forms import THREE, TWO, of_types
 from tests.engine.cuda.random_nests import random_readers, random_subject
 
 from pullback.backends.cuda.kernels import grids
@@ -14,6 +15,7 @@ from pullback.backends.cuda.kernels.phases import Place
 from pullback.backends.cuda.kernels.ptx import PTX_OF
 from pullback.backends.nests.nest import Nest, NestRead, NestWrite, Reduction, Step
 from pullback.core.primitive import Primitive
+from pullback.rules.pooling import max_pool, max_select, max_spread, mean_pool, mean_spread
 
 #: One nest of so many of the sample is assembled: 0.2 s each.
 EVERY = 8 if nests.EVERY > 1 else 1
@@ -78,6 +80,30 @@ def test_lines_that_are_aligned_are_loaded_and_stored_16_bytes_at_a_time(dtype):
     assert found["st16"] >= 1
 
 
+@needs_ptxas
+@pytest.mark.skipif(tool("nvdisasm") is None, reason="NO MACHINE CODE IS READ: nvdisasm of CUDA is not installed")
+@pytest.mark.parametrize("architecture", PTX_OF)
+def test_machine_code_has_one_instruction_for_product_and_sum_unless_that_is_switched_off(
+    architecture, tmp_path, monkeypatch
+):
+    found = []
+    for switch in ("1", "0"):
+        monkeypatch.setenv("PULLBACK_FMA", switch)
+        code, _ = assembled(
+            write_kernels(_products_and_sums(), [Place(k, 0) for k in range(4)]), architecture, tmp_path
+        )
+        found.append({"FADD", "FMUL", "FFMA"} & set(opcodes(code)))
+    assert found == [{"FFMA"}, {"FADD", "FMUL"}]
+
+
+def _products_and_sums():
+    """The nest of a * b + c."""
+    table, own = Primitive.table, np.dtype("f4")
+    reads = tuple(NestRead(k, (1,), own) for k in range(3))
+    steps = (Step(table["mul"], (0, 1), (own, own), own), Step(table["add"], (3, 2), (own, own), own))
+    return Nest((4096,), reads, steps, (NestWrite(4, 3, (1,), own),), ())
+
+
 GOLDEN = Path(__file__).parents[1] / "golden" / "kernels.txt"
 
 
@@ -97,6 +123,13 @@ def test_kernels_are_those_of_the_golden_file(renew_golden):
         for dtype in ("f4", "f8")
     ]
     lines += [_counted(subject.name, kernels_of(subject)) for subject in map(random_subject, range(12))]
+    lines += [
+        _counted(f"{primitive.name} {name} {dtype}, {place}", kernels)
+        for name, params in (("2 x 2", TWO), ("3 x 3", THREE))
+        for primitive in (mean_pool, mean_spread, max_pool, max_select, max_spread)
+        for dtype in ("f4", "f8")
+        for place, kernels in enumerate(of_types(primitive, (8, 16, 32, 32), dtype, params).kernels())
+    ]
     text = "\n".join(lines) + "\n"
     if renew_golden:
         GOLDEN.write_text(text)

@@ -2,7 +2,13 @@
 
 import ctypes
 import gc
+import json
+import os
 import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.engine.cuda import nests
@@ -15,6 +21,7 @@ from pullback.backends.cuda.driver import Driver
 from pullback.backends.cuda.emulation import Emulator
 from pullback.backends.cuda.kernel_launch import KernelLoader
 from pullback.backends.cuda.kernels import ptx
+from pullback.backends.native.linking import object_cache
 from pullback.errors import DeviceError
 
 STREAM = 0x5
@@ -81,13 +88,21 @@ def test_a_module_is_unloaded_with_what_launches_its_kernels():
     ("function", "code", "sentence"),
     [
         ("cuInit", 100, "cuInit failed with error 100 .*; there is no device; run on the host with pb.fetch"),
-        ("cuModuleLoadDataEx", 222, "UNSUPPORTED_PTX_VERSION: ptxas .* 9.9 .*; the driver is too old for the PTX"),
+        ("cuLinkCreate_v2", 2, "cuLinkCreate_v2 failed with CUDA_ERROR_OUT_OF_MEMORY .*; free arrays"),
+        ("cuLinkAddData_v2", 222, "UNSUPPORTED_PTX_VERSION: ptxas .* 9.9 .*; the driver is too old for the PTX"),
+        (
+            "cuLinkComplete",
+            218,
+            "cuLinkComplete failed with CUDA_ERROR_INVALID_PTX: ptxas .*; the driver does not read the PTX",
+        ),
+        ("cuModuleLoadDataEx", 209, "NO_BINARY_FOR_GPU .*; this device is of no kind that kernels are written for"),
         ("cuModuleGetFunction", 1, "cuModuleGetFunction failed with CUDA_ERROR_INVALID_VALUE .invalid argument."),
         ("cuLaunchKernel", 2, "CUDA_ERROR_OUT_OF_MEMORY .out of memory.; free arrays, or use a smaller size"),
         ("cuLaunchKernel", 700, "ILLEGAL_ADDRESS .*; this process cannot use the device any more: start another"),
     ],
 )
-def test_an_error_of_the_driver_is_one_sentence_with_the_remedy(function, code, sentence):
+def test_an_error_of_the_driver_is_one_sentence_with_the_remedy(function, code, sentence, tmp_path, monkeypatch):
+    monkeypatch.setenv("PULLBACK_CACHE_DIR", str(tmp_path))
     library = Library()
     library.failing[function] = code
     library.log = (
@@ -97,6 +112,7 @@ def test_an_error_of_the_driver_is_one_sentence_with_the_remedy(function, code, 
         _loaded(_subject(), library)[1]([0] * 64)
     assert "\n" not in str(raised.value)
     assert library.contexts == [0], "a context was left current"
+    assert not library.links, "a link was left"
 
 
 def _captured(subject, library):
@@ -242,3 +258,106 @@ def test_ptx_is_made_once_and_found_on_disk_by_other_processes(tmp_path, monkeyp
     for path in tmp_path.rglob("*.object"):  # cut short, as by a full disk
         path.write_bytes(path.read_bytes()[:-1])
     assert ptx.ptx_of(kernels, "sm_90") == made["sm_90"]
+
+
+# --- machine code on disk -----------------------------------------------------------------------------------------------
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder of objects."""
+    monkeypatch.setenv("PULLBACK_CACHE_DIR", str(tmp_path))
+    return tmp_path / "native"
+
+
+def _assembled(**machine):
+    """The number of texts that a driver made machine code of, and the kernels that it has then."""
+    library = Library(**machine)
+    _, launch = _loaded(_subject(3), library)
+    del launch
+    assert not library.links
+    return len(library.assembled), library.entries
+
+
+#: Loads kernels as a process of its own, and says what the driver had to do, and what it was given.
+_LOADING = """
+import json
+from tests.engine.cuda.test_driver import Library, _loaded, _subject
+library = Library()
+_, launch = _loaded(_subject(3), library)
+print(json.dumps([len(library.assembled), library.ptx, library.entries]))
+"""
+
+
+def _started():
+    root = Path(__file__).parents[3]
+    return subprocess.Popen(
+        [sys.executable, "-c", _LOADING],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root)},
+    )
+
+
+def _said(process):
+    told = json.loads(process.communicate(timeout=300)[0])
+    assert process.returncode == 0
+    return told
+
+
+def test_a_process_loads_machine_code_that_others_assembled_at_once(folder):
+    (count, ptx_, entries), other = map(_said, [_started(), _started()])
+    assert count <= 1
+    assert other[1:] == [ptx_, entries]
+    assert len(list(folder.iterdir())) == 2, "not the PTX and the machine code alone"
+    library = Library()
+    kernels, launch = _loaded(_subject(3), library)
+    assert len(entries) == len(kernels.kernels)
+    assert [library.assembled, library.ptx, library.entries] == [[], ptx_, entries]
+    del launch
+
+
+def test_another_driver_or_device_has_machine_code_of_its_own(folder, tmp_path, monkeypatch):
+    release = tmp_path / "version"
+    monkeypatch.setattr(drivers, "_RELEASE", release)
+    machines = [{}, {"cuda": 12050}, {"capability": (8, 0)}, {"capability": (8, 6)}]
+    assert [_assembled(**one)[0] for one in machines] == [1] * 4
+    assert [_assembled(**one)[0] for one in machines] == [0] * 4
+    release.write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15")
+    assert [_assembled()[0] for _ in range(2)] == [1, 0]
+    release.write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.90.07")
+    assert [_assembled()[0] for _ in range(2)] == [1, 0]
+
+
+def _cubin(folder):
+    """The object of machine code."""
+    (path,) = (path for path in folder.iterdir() if b"\x7fELF" in path.read_bytes())
+    return path
+
+
+def _cut(path):
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def _of_another_device(path):
+    """A whole object of the right name, with machine code that this device does not run."""
+    content = object_cache.find(path.stem)
+    object_cache.keep(path.stem, replace(content, code=Library(capability=(8, 0)).cubin(b".version 7.0")))
+
+
+def _no_machine_code(path):
+    object_cache.keep(path.stem, replace(object_cache.find(path.stem), code=b"#" * 64))
+
+
+@pytest.mark.parametrize("spoil", [_cut, _of_another_device, _no_machine_code])
+def test_what_the_driver_cannot_take_is_assembled_again(folder, spoil):
+    expected = _assembled()
+    spoil(_cubin(folder))
+    assert _assembled() == expected
+    assert _assembled() == (0, expected[1])
+
+
+def test_machine_code_is_loaded_where_nothing_can_be_kept(folder, tmp_path, monkeypatch):
+    expected = _assembled()
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("PULLBACK_CACHE_DIR", str(tmp_path / "file"))
+    assert [_assembled() for _ in range(2)] == [expected] * 2

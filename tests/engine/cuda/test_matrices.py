@@ -10,9 +10,30 @@ torch = pytest.importorskip("torch", reason="NO TESTS OF DEVICE ARRAYS: PyTorch 
 from pullback.devices.cuda import eager  # noqa: E402 - loads PyTorch
 
 RNG = np.random.default_rng(0)
+TIERS = ["unfused", "fused", "stateful", "native"]
 A, B = RNG.normal(size=(2, 4, 4)) + 4 * np.eye(4), RNG.normal(size=(4, 3))
 
+
+def _hermitian(a):
+    """Positive definite for `A`."""
+    return a + np.conjugate(np.swapaxes(a, -1, -2))
+
+
 FUNCTIONS = {
+    "cholesky": lambda a: np.linalg.cholesky(_hermitian(a)),
+    "eigenvalues": lambda a: np.linalg.eigh(_hermitian(a))[0],
+    "eigenvectors, put together": lambda a: _of_eigenvectors(*np.linalg.eigh(_hermitian(a), "U")),
+    "eigvalsh of the upper triangle": lambda a: np.linalg.eigvalsh(a, "U"),
+    "eigvalsh of the lower triangle": lambda a: np.linalg.eigvalsh(a),
+    "qr, left": lambda a: np.linalg.qr(a[..., :3])[0],
+    "qr, right": lambda a: np.linalg.qr(a[..., :3])[1],
+    "qr of wide matrices": lambda a: np.linalg.qr(a[..., :3, :] * 1.0)[1],
+    "sign of slogdet": lambda a: np.linalg.slogdet(a)[0],
+    "logarithm of slogdet": lambda a: np.linalg.slogdet(a)[1],
+    "slogdet of singular matrices": lambda a: np.linalg.slogdet(a * 0)[1],
+    "singular values": lambda a: np.linalg.svd(a, compute_uv=False),
+    "singular vectors, put together": lambda a: _together(*np.linalg.svd(a[..., :3], full_matrices=False)),
+    "singular vectors of squares": lambda a: np.abs(np.linalg.svd(a, full_matrices=True)[0]),
     "det": np.linalg.det,
     "inv": np.linalg.inv,
     "pinv": lambda a: np.linalg.pinv(a[..., :3]),
@@ -25,6 +46,16 @@ FUNCTIONS = {
     "fft along one axis twice": lambda a: np.fft.fftn(a, axes=(1, 1)),
     "irfft": lambda a: np.fft.irfft(a, norm="forward"),
 }
+
+
+def _of_eigenvectors(w, v):
+    return _together(v, w, np.conjugate(np.swapaxes(v, -1, -2)))
+
+
+def _together(u, s, vh):
+    return (u * s[..., None, :]) @ vh
+
+
 DTYPES = ["float32", "float64", "int32", "bool", "complex64", "complex128"]
 
 
@@ -41,9 +72,62 @@ def test_values_and_dtypes_are_those_of_numpy_and_nothing_runs_on_the_host(name,
     eager.DEVICE.on_the_host.clear()
     there = pb.fetch(FUNCTIONS[name](pb.put(a, "cpu")))
     assert (there.shape, there.dtype) == (here.shape, here.dtype)
-    bound = (1e-3 if here.dtype in (np.float32, np.complex64) else 1e-9) * np.max(np.abs(here))
+    bound = (1e-3 if here.dtype in (np.float32, np.complex64) else 1e-9) * np.max(
+        np.abs(here), where=np.isfinite(here), initial=0
+    )
     np.testing.assert_allclose(there, here, rtol=0, atol=bound)
     assert not eager.DEVICE.on_the_host
+
+
+_WEIGHTS = np.arange(1.0, 5)
+LOSSES = {
+    "cholesky": lambda a: np.sum(np.sin(np.linalg.cholesky(_hermitian(a)))),
+    "det": lambda a: np.sum(np.linalg.det(a)),
+    "det of singular matrices": lambda a: np.sum(
+        np.linalg.det(np.concatenate([a[..., :3, :], a[..., :1, :]], axis=-2))
+    ),
+    "eigh": lambda a: np.sum(np.linalg.eigh(_hermitian(a))[1] ** 2 * _WEIGHTS),
+    "eigvalsh": lambda a: np.sum(np.linalg.eigvalsh(_hermitian(a), "U") * _WEIGHTS),
+    "inv": lambda a: np.sum(np.sin(np.linalg.inv(a))),
+    "pinv": lambda a: np.sum(np.sin(np.linalg.pinv(a[..., :2]))),
+    "qr": lambda a: np.sum(np.sin(np.linalg.qr(a[..., :3])[0]) * _WEIGHTS[:3]) + np.sum(np.linalg.qr(a)[1] ** 3),
+    "slogdet": lambda a: np.sum(np.linalg.slogdet(a)[1] * np.linalg.slogdet(a)[0]),
+    "solve": lambda a: np.sum(np.sin(np.linalg.solve(a, np.swapaxes(a, -1, -2)))),
+    "svd": lambda a: np.sum(np.abs(np.linalg.svd(a[..., :3], full_matrices=False)[2]) * _WEIGHTS[:3]),
+    "svdvals": lambda a: np.sum(np.linalg.svd(a, compute_uv=False) * _WEIGHTS),
+}
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("name", LOSSES)
+def test_gradients_are_those_of_numpy_and_nothing_runs_on_the_host(name, tier):
+    gradient = pb.value_and_grad(LOSSES[name])
+    run = gradient if tier == "unfused" else pb.compile(gradient, tier=tier)
+    eager.DEVICE.on_the_host.clear()
+    for scale in (1, 1.5, 1, 1):
+        for ours, theirs in zip(pb.fetch(run(pb.put(scale * A, "cpu"))), gradient(scale * A), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9 * max(1, np.max(np.abs(theirs))))
+    assert not eager.DEVICE.on_the_host
+    if tier != "unfused":
+        assert not any("on the host: its operands" in reason for reason in run.summary()["fallbacks"])
+
+
+def test_a_cholesky_factor_of_nan_is_nan_and_stands_beside_others_of_a_stack():
+    a = np.stack([np.eye(2), np.full((2, 2), np.nan)])
+    np.testing.assert_array_equal(pb.fetch(np.linalg.cholesky(pb.put(a, "cpu"))), np.linalg.cholesky(a))
+
+
+@pytest.mark.parametrize("name", ["eig", "lu_factor"])
+def test_what_has_no_row_runs_on_the_host_and_plans_say_so(name):
+    function = {
+        "eig": lambda a: np.sum(np.abs(np.linalg.eig(a)[0])),
+        "lu_factor": lambda a: np.sum(np.sin(pb.scipy.linalg.lu_factor(a)[0])),
+    }[name]
+    plan = pb.compile(function, tier="stateful")
+    eager.DEVICE.on_the_host.clear()
+    np.testing.assert_allclose(pb.fetch(plan(pb.put(A[0], "cpu"))), function(A[0]), rtol=1e-12)
+    assert eager.DEVICE.on_the_host[name]
+    assert any(name in reason for reason in plan.summary()["fallbacks"])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -61,6 +145,12 @@ SINGULAR = np.array([[1.0, 2.0], [2.0, 4.0]])
 REFUSED = {
     "inv": (lambda a: np.linalg.inv(a), SINGULAR),
     "solve": (lambda a: np.linalg.solve(a, a), SINGULAR),
+    "cholesky": (lambda a: np.linalg.cholesky(a), -SINGULAR),
+    "cholesky of one of a stack": (lambda a: np.linalg.cholesky(a), np.stack([np.eye(2), -SINGULAR])),
+    "eigh": (lambda a: np.linalg.eigh(a)[1], np.full((3, 3), np.nan)),
+    "eigvalsh": (lambda a: np.linalg.eigvalsh(a), np.full((3, 3), np.nan)),
+    "svd": (lambda a: np.linalg.svd(a)[0], np.full((2, 2), np.nan)),
+    "svdvals": (lambda a: np.linalg.svd(a, compute_uv=False), np.full((2, 2), np.nan)),
     "one of a stack": (lambda a: np.linalg.inv(a), np.stack([np.eye(2), SINGULAR])),
     "pinv": (lambda a: np.linalg.pinv(a), np.full((2, 2), np.nan)),
     "solve_triangular": (
@@ -70,7 +160,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("tier", ["unfused", "fused", "stateful", "native"])
+@pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_numpy_refuses_is_refused_with_its_error_and_the_next_call_is_right(name, tier):
     function, a = REFUSED[name]
@@ -85,7 +175,7 @@ def test_what_numpy_refuses_is_refused_with_its_error_and_the_next_call_is_right
     np.testing.assert_allclose(pb.fetch(run(pb.put(good, "cpu"))), function(good), atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["k0", "k0e", "k1", "k1e", "log_expit", "loggamma"])
+@pytest.mark.parametrize("name", ["digamma", "gammaln", "k0", "k0e", "k1", "k1e", "log_expit", "loggamma"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_special_values_are_those_of_scipy(name, dtype):
     x = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, -1.5, -3.0, 1e-3, 0.5, 2, 7, 20, 60, 700, 1e5], dtype)

@@ -9,6 +9,8 @@ torch = pytest.importorskip("torch", reason="NO TESTS OF DEVICE ARRAYS: PyTorch 
 dispatching = pytest.importorskip("torch.utils._python_dispatch")
 LINE = pytest.importorskip("pullback.devices.cuda.rows.reductions").LINE
 
+from tests.engine.cuda.test_steady import noted  # noqa: E402 - loads PyTorch
+
 SHAPES = [(1,), (LINE,), (LINE + 1,), (3 * LINE,), (1, 5000, 1), (LINE * LINE + 7,)]
 
 
@@ -79,3 +81,78 @@ def test_whole_numbers_and_several_lines_are_scanned_as_they_are():
     np.testing.assert_array_equal(pb.fetch(found), np.cumsum(counts))
     x = _of((2, 1000))
     np.testing.assert_allclose(pb.fetch(np.cumsum(pb.put(x, "cpu"), axis=1)), np.cumsum(x, axis=1), rtol=1e-12)
+
+
+M = np.random.default_rng(1).normal(size=(6, 1, 5))
+
+#: Functions of an array of several lines.
+OF_LINES = {
+    "sums": lambda x: np.sum(np.sin(np.cumsum(np.tanh(x), axis=0))),
+    "sums along the last axis": lambda x: np.sum(np.cumsum(x, axis=2) ** 2),
+    "sums along an axis of one": lambda x: np.sum(np.cumsum(x, axis=1) ** 2),
+    "sums back to front": lambda x: np.sum(np.cumsum(x[::-1, :, ::2], axis=0) ** 3),
+    "sums of a row that is stretched": lambda x: np.sum(np.cumsum(np.broadcast_to(x[2], (4, 6, 1, 5)), axis=1) ** 2),
+    "products": lambda x: np.sum(np.cumprod(x, axis=0) ** 2),
+    "products along the last axis": lambda x: np.sum(np.cumprod(np.sin(x), axis=-1)),
+    "products with zeros": lambda x: np.sum(np.cumprod(np.where(x > 0.5, x, 0), axis=0) * x),
+    "two ways": lambda x: np.sum(np.cumsum(np.cumsum(x, axis=0)[::-1], axis=2) * np.tril(x[:, 0])[:, None]),
+}
+
+
+@pytest.mark.parametrize("tier", ["fused", "stateful", "native"])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", OF_LINES)
+def test_several_lines_are_scanned_in_memory_that_is_kept(name, dtype, tier):
+    x, loss = M.astype(dtype), OF_LINES[name]
+    plan, expected = pb.compile(pb.value_and_grad(loss), tier=tier), pb.value_and_grad(loss)(x)
+    for _ in range(4):
+        value, gradient = pb.fetch(plan(pb.put(x, "cpu")))
+        np.testing.assert_allclose(value, expected[0], rtol=2e-5 if dtype == "f4" else 1e-11)
+        np.testing.assert_allclose(gradient, expected[1], rtol=1e-4, atol=1e-4 if dtype == "f4" else 1e-11)
+        assert gradient.dtype == x.dtype
+    summary = plan.summary()
+    assert (summary["fallbacks"], summary["transient"]) == ([], [])
+    if tier != "fused":
+        assert noted(plan, x).requests == {}
+
+
+def test_a_line_alone_takes_memory_of_the_pool_and_says_so():
+    plan = pb.compile(pb.grad(lambda x: np.sum(np.cumsum(x) ** 2)), tier="stateful")
+    plan(pb.put(_of(300), "cpu"))
+    assert plan.summary()["transient"] == ["cumsum"]
+
+
+@pytest.mark.parametrize("tier", ["stateful", "native"])
+def test_special_values_and_no_elements_are_numpys(tier):
+    x = M.copy()
+    x[1, 0, 2], x[3, 0, 1], x[2, 0, 4] = np.nan, np.inf, -np.inf
+
+    def scanned(x):
+        return np.cumsum(x, axis=0), np.cumprod(x, axis=0), np.cumsum(x[::-1], axis=2)
+
+    for own in (x, M[:0], M[:1]):
+        plan = pb.compile(scanned, tier=tier)
+        for _ in range(3):
+            found = pb.fetch(plan(pb.put(own, "cpu")))
+        with np.errstate(invalid="ignore"):
+            for ours, theirs in zip(found, scanned(own), strict=True):
+                np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
+@pytest.mark.parametrize("tier", ["stateful", "native"])
+def test_what_a_product_reads_back_to_front_is_a_kernel_and_asks_for_no_memory(tier):
+    def loss(x, w):
+        return np.sum((x[::-1, ::-2] @ w) ** 2)
+
+    x, w = np.arange(12.0).reshape(3, 4), np.ones((2, 3))
+    plan, expected = (
+        pb.compile(pb.value_and_grad(loss, wrt=(0, 1)), tier=tier),
+        pb.value_and_grad(loss, wrt=(0, 1))(x, w),
+    )
+    for _ in range(4):
+        value, (dx, dw) = pb.fetch(plan(*pb.put((x, w), "cpu")))
+        np.testing.assert_allclose(value, expected[0])
+        np.testing.assert_allclose(dx, expected[1][0])
+        np.testing.assert_allclose(dw, expected[1][1])
+    assert plan.summary()["transient"] == []
+    assert noted(plan, x, w).requests == {}

@@ -14,7 +14,9 @@ import pullback.rules
 from pullback import control, nn
 from pullback.core.cases import ALL
 from pullback.core.kinds import Scalar
+from pullback.core.primitive import Primitive
 from pullback.rules.elementwise import where
+from pullback.rules.matrices import MatrixFunction
 from pullback.transforms import elementwise_maps
 
 TABLES = Path(pullback.__file__).parent / "devices" / "cuda" / "rows"
@@ -23,7 +25,9 @@ assert all((control, elementwise_maps, nn))  # importing them fills the table
 for family in pkgutil.walk_packages(pullback.rules.__path__, "pullback.rules."):
     importlib.import_module(family.name)
 
-PRIMITIVES = {case.primitive.name: case.primitive for case in ALL}
+#: Decompositions have no cases: their tests know what is arbitrary.
+MATRIX_FUNCTIONS = [primitive for primitive in Primitive.table.values() if isinstance(primitive, MatrixFunction)]
+PRIMITIVES = {primitive.name: primitive for primitive in [*(case.primitive for case in ALL), *MATRIX_FUNCTIONS]}
 
 
 def _keys(table):

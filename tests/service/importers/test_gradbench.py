@@ -159,6 +159,13 @@ def test_complaints_name_the_line(read):
         read(good + b'\n{"message": {"id": 9, "kind": "analysis", "of": 8, "valid": true}}')
 
 
+def test_of_a_long_line_the_column_is_that_of_the_whole_line():
+    line = b'{"a":[' + b"1," * 60_000 + b"x1]}"
+    column = line.index(b"x") + 1
+    with pytest.raises(UnreadableBodyError, match=rf"line 2 is not JSON: .* at column {column}\.$"):
+        list(contents.json_lines(b"{}\n" + line))
+
+
 def test_a_line_over_the_limit_is_refused_by_name(read, monkeypatch):
     monkeypatch.setattr(contents, "LONGEST_LINE_BYTES", 400)
     with pytest.raises(TooLargeError, match=r"line 5 has .* bytes; the limit is 400 \(LONGEST_LINE_BYTES\)"):

@@ -6,6 +6,8 @@ import pytest
 from sqlalchemy import text
 from tests.service.jobs.conftest import enroll, expire, let_pass  # noqa: F401 - fixtures
 
+from pullback_service.incidents.changes import Change
+from pullback_service.incidents.confirmation import Budget, MeasurementMethod, chosen_to_measure, effort_for
 from pullback_service.incidents.detection import detect, sweep
 from pullback_service.incidents.triage import give_verdict
 
@@ -73,6 +75,21 @@ async def test_without_an_answer_it_is_measured_once_more_and_then_given_up(hist
         await history.look()
         assert await state(history) == ends
     assert (await suspected.claim(kinds=KINDS)).status_code == 204
+    assert await history.told() == []
+
+
+async def test_reports_that_are_withdrawn_while_their_suspicion_is_measured_leave_nothing_to_announce(
+    history, suspected, reports
+):
+    lease = await suspected.take(kinds=KINDS)
+    for each in (await history.client.get(f"{API}/reports", params={"limit": 100})).json()["items"]:
+        if each["commit"] >= reports.sha(11):
+            await history.client.post(f"{API}/reports/{each['id']}/withdraw")
+    await history.look()
+    assert await state(history) == "refuted"
+    assert (await lease.report(compared(history, reports, "same", 0.0))).status_code == 201
+    await history.look()
+    assert await state(history) == "refuted"
     assert await history.told() == []
 
 
@@ -199,7 +216,6 @@ async def test_an_unaffected_case_that_moved_by_less_than_half_as_much_refutes_n
     assert [event for _, event in await history.told()] == ["confirmed"]
 
 
-@pytest.mark.long
 async def test_the_unaffected_case_is_the_one_that_moved_least(history, enroll, reports):  # noqa: F811
     agent = await enroll("box")
     job = {"project": "demo", "commit": {"sha": reports.sha(1)}, "suite": "standard", "timeout_s": 60}
@@ -244,7 +260,6 @@ async def slow_again(history, enroll, reports):  # noqa: F811
     return agent
 
 
-@pytest.mark.long
 async def test_a_measurement_that_nobody_takes_for_two_weeks_is_given_up(history, suspected, database):
     assert await state(history) == "confirming"
     async with database.writing.begin() as session:
@@ -282,6 +297,72 @@ async def test_what_had_no_turn_by_the_end_of_the_day_is_unconfirmed_for_want_of
     assert last == "The machine had no time left to measure it on the day it was found."
     (only,) = (await history.client.get(f"{API}/incidents")).json()["items"]
     assert only["sentence"].endswith("(not measured again: the machine had no time left).")
+
+
+async def without_turn(history, **parts):
+    """Let incidents have had no turn yesterday; those of some ids alone where they are given."""
+    values = {"days": 1, "found": 1, "id": None, "ended": False} | parts
+    async with history.database.writing.begin() as session:
+        await session.execute(
+            text(
+                "UPDATE incident SET state = 'unconfirmed', asked = 0, job_id = NULL, out_of_time_on = current_date - CAST(:days AS int),"
+                "       found_at = now() - make_interval(days => CAST(:found AS int)), ended_id = CASE WHEN :ended THEN commit_id END"
+                " WHERE id = coalesce(CAST(:id AS bigint), id)"
+            ),
+            values,
+        )
+        await session.execute(text("UPDATE job SET state = 'cancelled' WHERE origin = 'confirm' AND state = 'queued'"))
+
+
+async def test_what_had_no_turn_is_measured_on_a_later_day_that_has_time_and_once(history, suspected, reports):
+    await without_turn(history)
+    async with history.database.writing.begin() as session:
+        assert await sweep(session) == 1
+    await look_with(history, 0)
+    assert await state(history) == "unconfirmed"
+    async with history.database.writing.begin() as session:
+        assert await sweep(session) == 0  # until tomorrow
+    await without_turn(history, days=2)
+    await look_with(history, 60)
+    assert await state(history) == "confirming"
+    waiting = {"origin": "confirm", "state": "queued"}
+    (job,) = (await history.client.get(f"{API}/jobs", params=waiting)).json()["items"]
+    assert job["priority"] == 49  # after those of today
+    lease = await suspected.take(kinds=KINDS)
+    await lease.report(compared(history, reports, "slower", 0.1))
+    await look_with(history, 60)
+    assert await state(history) == "confirmed"
+    assert [event for _, event in await history.told()] == ["confirmed"]
+
+
+@pytest.mark.parametrize("why_not", [{"found": 15}, {"ended": True}])
+async def test_what_had_no_turn_and_is_over_or_weeks_old_is_not_measured(history, suspected, why_not):
+    await without_turn(history, **why_not)
+    async with history.database.writing.begin() as session:
+        assert await sweep(session) == 0
+    await look_with(history, 60)
+    assert await state(history) == "unconfirmed"
+    assert (await suspected.claim(kinds=KINDS)).status_code == 204
+
+
+@pytest.mark.long
+async def test_of_earlier_days_the_newest_has_the_first_turn_behind_those_of_today(history, slow_again):
+    async with history.database.writing.begin() as session:  # two incidents: one variant alone would be of one cause
+        await session.execute(text("UPDATE series SET variant = 'native' WHERE variant = 'fused' AND case_id = 1"))
+    await history.look()
+    older, newer = sorted(each.incident.id for each in await history.incidents())
+    await without_turn(history)
+    await look_with(history, 3)  # 90 s are left for those of earlier days
+    found = {each.incident.id: each.incident.state for each in await history.incidents()}
+    assert found == {older: "unconfirmed", newer: "confirming"}
+    await without_turn(history, id=newer)
+    async with history.database.writing.begin() as session:
+        await session.execute(
+            text("UPDATE incident SET state = 'suspected', out_of_time_on = NULL WHERE id = :id"), {"id": older}
+        )
+    await look_with(history, 3)
+    found = {each.incident.id: each.incident.state for each in await history.incidents()}
+    assert found == {older: "confirming", newer: "unconfirmed"}
 
 
 @pytest.mark.parametrize(
@@ -460,3 +541,35 @@ async def test_a_verdict_that_is_given_while_states_are_settled_decides(history,
     await settling
     assert await state(history) == "refuted"
     assert await history.told() == []
+
+
+def suspicion(case, size, *, standing="suspected", worse=True, machine=1):
+    return Change(case, machine, case, "fused", "step", worse, "levels", standing, 10, 11, log_ratio=size)
+
+
+def test_the_largest_suspicions_of_at_most_eight_cases_on_one_device_are_measured():
+    on_cpu = MeasurementMethod(1, "cpu", "quick", {})
+    measuring = {(case, 1): on_cpu for case in range(1, 12)} | {(12, 1): on_cpu._replace(device="cuda")}
+    small = [suspicion(case, 0.01 * case) for case in range(1, 12)]
+    assert [each.case_id for each in chosen_to_measure(small, measuring)] == [11, 10, 9, 8, 7, 6, 5, 4]
+    on_gpu = suspicion(12, -0.5)
+    assert chosen_to_measure([*small, on_gpu], measuring) == [on_gpu]
+    others = [
+        suspicion(1, 0.9, standing="claimed"), suspicion(2, 0.9, standing="refuted"), suspicion(3, 0.9, worse=False),
+        suspicion(4, 0.9, machine=2),
+    ]  # fmt: skip
+    assert chosen_to_measure(others, measuring) == []
+
+
+def test_after_an_ambiguous_answer_the_effort_is_larger():
+    efforts = [effort_for([suspicion(1, 0.1), suspicion(2, 0.1, standing=each)]) for each in ("suspected", "ambiguous")]
+    assert efforts == [1, 2]
+
+
+def test_a_day_has_minutes_for_so_many_comparisons_of_each_machine():
+    budget = Budget({1: 3.0}, 10.0)
+    assert [budget.comparisons_left(machine) for machine in (1, 2)] == [8, 36]  # a minute for the job, 15 s for each
+    assert not budget.take(1, 2, 2, 1, of_old_results=True)  # half of the day is for new ones
+    assert budget.take(1, 2, 2, 2)  # three minutes
+    assert not budget.take(1, 1, 1, 1)
+    assert budget.take(2, 1, 1, 1, of_old_results=True)

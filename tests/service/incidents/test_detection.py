@@ -1,5 +1,6 @@
 """From uploads to incidents, with a real database and a real worker."""
 
+import asyncio
 import random
 from collections import defaultdict
 from itertools import pairwise
@@ -11,6 +12,7 @@ from tests.service.incidents.conftest import WRONG, another_number_of_values
 
 from pullback_service import worker
 from pullback_service.incidents import change_search
+from pullback_service.incidents.detection import detect, sweep
 from pullback_service.incidents.trunk_changes import FOUND_BY, changes_of
 
 pytestmark = pytest.mark.anyio
@@ -485,3 +487,152 @@ async def test_a_branch_of_another_name_is_the_trunk_where_there_is_no_main(hist
         document["commit"]["branch"] = "master"
     await history.upload(*documents)
     assert told_as(await history.incidents(), reports) == WHOLE_STORY
+
+
+@pytest.mark.parametrize(
+    ("number", "edit"),
+    [
+        (5, {"authored_at": "1970-01-01T00:00:00Z"}),
+        (8, {"authored_at": "2099-01-01T00:00:00Z"}),
+        (7, {"parents": ["6", "900"]}),
+    ],
+    ids=["1970", "2099", "a second root is merged"],
+)
+async def test_clocks_and_roots_of_commits_accuse_nobody_and_hide_nothing(history, reports, number, edit):
+    documents = story(history)
+    commit = documents[number - 1]["commit"]
+    commit |= edit
+    if "parents" in edit:
+        commit["parents"] = [reports.sha(int(parent)) for parent in edit["parents"]]
+        root = reports.report(900)
+        root["commit"] |= {"parents": [], "branch": "side"}
+        await history.upload(root)
+    await history.upload(*documents)
+    assert told_as(await history.incidents(), reports) == WHOLE_STORY
+
+
+@pytest.mark.parametrize("started_at", ["1970-01-01T00:00:00Z", "2099-01-01T00:00:00Z"])
+async def test_a_machine_with_a_wrong_clock_accuses_nobody_and_hides_nothing(history, reports, started_at):
+    documents = story(history)
+    for number in (4, 8):
+        documents[number - 1]["started_at"] = started_at
+    for document in documents:
+        answer = await history.client.post(f"{API}/reports", json=document)
+        assert answer.status_code in {201, 422}, answer.text
+    await history.look()
+    found = told_as(await history.incidents(), reports)
+    assert [each[1:3] for each in found] == [each[1:3] for each in WHOLE_STORY]
+
+
+@pytest.mark.long
+async def test_a_root_or_a_circle_on_the_trunk_accuses_nobody_and_withdraws_nothing(history, reports):
+    await history.upload(*story(history))
+    told = await history.told()
+    for parents in ([], [reports.sha(71)]):
+        document = history.commit(70 + len(parents), array_bytes=2048.0, wrong=("dense",))
+        document["commit"]["parents"] = parents
+        await history.client.post(f"{API}/reports", json=document)
+        await history.look()
+    circle = [
+        {name: reports.report(number)["commit"][name] for name in ("author", "authored_at", "title")}
+        | {"sha": reports.sha(number), "parents": [reports.sha(parent)]}
+        for number, parent in ((81, 80), (80, 81))
+    ]
+    await history.client.post(f"{API}/commits", json={"project": "demo", "branch": "main", "commits": circle})
+    await history.upload(*(history.commit(number, array_bytes=2048.0, wrong=("dense",)) for number in (80, 81)))
+    assert await history.told() == told
+
+
+@pytest.mark.long
+async def test_thousands_of_commits_in_one_log_accuse_nobody_and_hide_nothing(history, reports):
+    await history.upload(*story(history)[:6])
+    await push(history, reports, *range(1, 7), *range(2000, 6988), *range(7, 13))
+    documents = story(history)[6:]
+    documents[0]["commit"]["parents"] = [reports.sha(6987)]
+    await history.upload(*documents)
+    found = await history.incidents()
+    assert sorted((each.reference.sha, each.commit.sha, each.incident.state) for each in found) == [
+        (reports.sha(before), reports.sha(number), "confirmed") for before, number, *_ in WHOLE_STORY
+    ]
+
+
+async def test_a_project_that_is_removed_while_its_detection_runs_leaves_nothing(history, database):
+    for document in story(history)[:8]:
+        await history.client.post(f"{API}/reports", json=document)
+
+    async def remove():
+        async with database.writing.begin() as session:
+            await session.execute(text("DELETE FROM project"))
+
+    async with database.writing.begin() as session:
+        (project_id,) = (await session.execute(text("SELECT id FROM project"))).scalars()
+        assert await detect(session, project_id) == 8
+        removal = asyncio.create_task(remove())
+        await until_blocked(session, removal)
+    await removal
+    async with database.writing.begin() as session:
+        assert await detect(session, project_id) == 0
+        assert await sweep(session) == 0
+    assert await history.incidents() == []
+
+
+async def until_blocked(session, statement):
+    """Wait until another transaction waits for this one."""
+    async with asyncio.timeout(30):
+        while not await session.scalar(
+            text(
+                "SELECT EXISTS (SELECT FROM pg_locks WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid)) AND NOT granted)"
+            )
+        ):
+            assert not statement.done(), statement.result()
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.long
+async def test_a_trunk_that_is_renamed_and_named_as_before_is_announced_once(history, reports):
+    await history.upload(*story(history))
+    told = await history.told()
+    for trunk in ("develop", "main"):
+        answer = await history.client.patch(f"{API}/projects/demo", json={"trunk": trunk})
+        assert answer.status_code == 200, answer.text
+        await history.look()
+        await history.upload(history.commit(13, array_bytes=2048.0, wrong=("dense",)))
+    assert told_as(await history.incidents(), reports) == WHOLE_STORY
+    assert await history.told() == told
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, 5e-324, 1.7e308, "NaN", None])
+async def test_values_that_cannot_be_are_refused_or_accuse_nobody(history, value):
+    documents = [history.values(number, workloads=("dense",)) for number in range(1, 15)]
+    for number in (8, 9):
+        metrics = documents[number - 1]["cases"][0]["variants"][0]["metrics"]
+        metrics["time"]["processes"] = [value] * 3
+    for document in documents:
+        answer = await history.client.post(f"{API}/reports", json=document)
+        assert answer.status_code in {201, 422}, answer.text
+    await history.look()
+    assert await history.told() == []
+    async with history.database.reading() as session:
+        assert list(await session.scalars(text("SELECT reason FROM set_aside"))) == []
+
+
+@pytest.mark.parametrize("at", [5, 20])
+async def test_a_value_of_zero_hides_no_change_and_gives_none_another_size(history, at, reports):
+    """A series with a zero was read as natural logs: a step of 300 B was one by e to the power of 300, or an error."""
+    documents = history.all_values(workloads=("dense",), slower=("dense",))
+    for number, document in enumerate(documents, 1):
+        metric = document["cases"][0]["variants"][0]["metrics"]
+        value = 0.0 if number == at else 1e9 * metric.pop("time")["processes"][1]
+        metric |= {"rss": {"unit": "B", "value": value, "method": "ps", "kind": "noisy"}}
+    await history.upload(*documents)
+    (only,) = await history.incidents()
+    assert only.commit.sha == reports.sha(17)
+    assert [round(each.change.log_ratio, 1) for each in only.changes] == [0.2]
+    async with history.database.reading() as session:
+        assert list(await session.scalars(text("SELECT reason FROM set_aside"))) == []
+
+
+async def test_many_reports_of_a_single_commit_accuse_nobody(history):
+    documents = [history.commit(1, seed=seed, ratio=-0.5 if seed < 6 else -0.2) for seed in range(12)]
+    await history.upload(*(document | {"id": str(uuid4())} for document in documents))
+    assert await history.incidents() == []

@@ -60,6 +60,39 @@ async def test_lists_are_filtered_and_paged(history, confirmed):
     assert len(file.text.splitlines()) == 3
 
 
+async def test_the_accuracy_of_a_project_counts_each_incident_once_for_each_machine_and_workload(history, confirmed):
+    async def accuracy():
+        answer = await history.client.get(f"{API}/incidents/accuracy", params={"project": "demo"})
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    whole = (await accuracy())["whole"]
+    assert (whole["said"], whole["right"], whole["precision"], whole["low"]) == (1, 0, None, None)
+    await history.upload(*(history.commit(number, array_bytes=4096.0) for number in range(3, 25)))
+    assert (await history.client.post("/api/v1/incidents/2/verdict", json={"verdict": "noise"})).status_code == 200
+    verdict = f"{confirmed['url']}/verdict"
+    for word in ("noise", "expected"):  # the newest counts
+        assert (await history.client.post(verdict, json={"verdict": word})).status_code == 200
+    async with history.database.writing.begin() as session:  # what was likely first and confirmed later was likely
+        await session.execute(
+            text("INSERT INTO incident_event (id, incident_id, event) OVERRIDING SYSTEM VALUE VALUES (-1, 2, 'likely')")
+        )
+    answer = await accuracy()
+    parts = {(each["part"], each["name"]): each for each in (answer["whole"], *answer["parts"])}
+    assert {key: (each["said"], each["right"], each["noise"], each["withdrawn"]) for key, each in parts.items()} == {
+        ("all", ""): (2, 1, 1, 2),  # noise withdraws what was announced
+        ("evidence", "confirmed"): (1, 1, 0, 1),
+        ("evidence", "likely"): (1, 0, 1, 1),
+        ("machine", "box"): (2, 1, 1, 2),
+        ("workload", "lstm"): (2, 1, 1, 2),
+    }
+    assert parts["machine", "box"]["precision"] == 0.5
+    assert parts["all", ""]["low"] < 0.5 < parts["all", ""]["high"]
+    assert [(each["machine"], each["metric"]) for each in answer["noticed"]] == [("box", "time")]
+    assert 0 < answer["noticed"][0]["half"] <= answer["noticed"][0]["most"]
+    assert (await history.client.get(f"{API}/incidents/accuracy", params={"project": "other"})).status_code == 404
+
+
 async def test_a_verdict_decides_until_it_is_revoked(history, confirmed):
     async def say(method, **body):
         answer = await history.client.request(method, f"{confirmed['url']}/verdict", **({"json": body} if body else {}))

@@ -4,7 +4,10 @@ import copy
 
 import pytest
 from sqlalchemy import text
+from structlog.testing import capture_logs
 from tests.service.jobs.conftest import Lease, enroll  # noqa: F401 - a fixture
+
+from pullback_service.incidents import level_comparisons
 
 pytestmark = pytest.mark.anyio
 
@@ -156,8 +159,9 @@ async def test_equal_code_asks_for_no_comparison(history, agent, database):
     assert await compared(database) == []
 
 
-@pytest.mark.long
-async def test_a_machine_without_time_measures_the_cases_that_moved_most(history, agent, database, reports):
+async def test_a_machine_without_time_measures_the_cases_that_moved_most_and_the_others_on_later_days(
+    history, agent, database, reports, monkeypatch
+):
     more = [f"other{place}" for place in range(8)]
     await history.upload(measured(history, 2, agent, more=more))
     async with database.writing.begin() as session:  # a bisection took the day
@@ -167,9 +171,50 @@ async def test_a_machine_without_time_measures_the_cases_that_moved_most(history
             text("UPDATE attempt SET leased_at = current_date, ended_at = current_date + interval '2 hours'")
         )
     await history.upload(measured(history, 3, agent, more=more, ratio=-0.3, release="0.2"))
-    ((*_, cases, variants),) = await compared(database)
+    (*_, cases, variants), (*ends, _, _, later, _) = await compared(database)
     assert (len(cases), variants) == (8, VARIANTS)
     assert CASES[1] in cases
+    assert (ends, len(later)) == ([reports.sha(2), reports.sha(3)], 2)
+    assert not {*cases} & {*later}
+    await history.upload(measured(history, 4, agent, more=more, ratio=-0.3, release="0.3"))
+    assert await days_later(database) == [None, 1, None, 2]  # of another edge too: no day has more than its share
+    monkeypatch.setattr(level_comparisons, "GIVEN_UP_AFTER_DAYS", 2)
+    with capture_logs() as lines:
+        await history.upload(measured(history, 5, agent, more=more, ratio=-0.3, release="0.4"))
+    assert [line["cases"] for line in lines if line["event"] == "edge_not_compared"] == [2]
+    assert await days_later(database) == [None, 1, None, 2, None]
+    async with database.writing.begin() as session:
+        await session.execute(text("UPDATE job SET state = 'cancelled' WHERE not_before IS NULL"))
+    assert (await agent.claim(kinds=KINDS)).status_code == 204
+    async with database.writing.begin() as session:
+        await session.execute(text("UPDATE job SET not_before = not_before - interval '1 day'"))
+    assert sorted((await agent.take(kinds=KINDS)).claim["job"]["cases"]) == sorted(later)
+
+
+async def days_later(database):
+    """The days from today on which comparisons may begin."""
+    async with database.reading() as session:
+        return [
+            *await session.scalars(
+                text(
+                    "SELECT (not_before AT TIME ZONE 'UTC')::date - (now() AT TIME ZONE 'UTC')::date FROM job"
+                    " WHERE kind = 'compare' ORDER BY id"
+                )
+            )
+        ]
+
+
+async def test_cases_whose_levels_end_at_different_commits_are_compared_at_each_of_them(
+    history, agent, database, reports
+):
+    """Also where one look finds all of them."""
+    for number, texts in ((2, {}), (3, {"lstm": "two"}), (4, {"lstm": "two", "dense": "two"})):
+        await history.client.post("/api/v1/reports", json=measured(history, number, agent, texts=texts))
+    await history.look()
+    assert [(*job[:2], job[4]) for job in await compared(database)] == [
+        (reports.sha(2), reports.sha(3), CASES[1:]),
+        (reports.sha(3), reports.sha(4), CASES[:1]),
+    ]
 
 
 async def test_where_no_agent_can_measure_nothing_is_queued(history, database):

@@ -144,7 +144,6 @@ async def test_what_a_machine_found_no_time_for_is_given_up(client, measured, oc
     assert (given_up["state"], given_up["failure_message"]) == ("cancelled", "The machine was not idle in time.")
 
 
-@pytest.mark.long
 async def test_workloads_take_turns_and_their_noise_is_kept_by_machine(client, measured, occupy, age, reports, session):
     agent = await measured(machine="box")
     before = await session.scalar(select(func.count()).select_from(Point))
@@ -165,7 +164,6 @@ async def test_workloads_take_turns_and_their_noise_is_kept_by_machine(client, m
     assert (await client.get(f"/api/v1/machines/{agent.machine_id}/noise", params={"days": 0})).status_code == 422
 
 
-@pytest.mark.long
 async def test_what_was_measured_on_a_device_is_repeated_there(client, enroll, queue, occupy, age, reports):
     def lstm(device):
         found = reports.case("lstm")
@@ -187,7 +185,6 @@ async def test_what_was_measured_on_a_device_is_repeated_there(client, enroll, q
         await age(13)
 
 
-@pytest.mark.long
 async def test_devices_of_a_machine_take_turns_whichever_measured_last(client, enroll, queue, occupy, age, reports):
     on_gpu, on_cpu = await enroll(machine="box", labels={"device": "cuda"}), await enroll(machine="box")
     case = reports.case("lstm")

@@ -136,7 +136,6 @@ async def test_a_claim_locks_no_job_that_it_does_not_take(enroll, queue, databas
         assert await three.scalar(free) == behind["id"]
 
 
-@pytest.mark.long
 async def test_what_a_project_had_of_a_machine_an_hour_ago_is_forgotten(enroll, queue, let_pass):
     await queue(1)
     agent = await enroll(machine="shared")
@@ -313,8 +312,8 @@ async def test_a_job_that_comes_back_does_not_hold_up_fresh_ones(enroll, queue, 
     [
         ("infra", True, "queued", "queued"),
         ("infra", False, "failed", "failed"),
-        ("build", True, "failed", "failed"),
         ("workload", False, "failed", "failed"),
+        ("build", True, "failed", "failed"),
         ("timeout", False, "failed", "failed"),
         ("cancelled", False, "cancelled", "cancelled"),
     ],
@@ -336,7 +335,6 @@ async def service_that_pauses(start_service):
         yield client
 
 
-@pytest.mark.long
 async def test_pauses_between_attempts_grow(service_that_pauses, reports, database):
     client = service_that_pauses
     machine = {"fingerprint": "m", "name": "m"}
@@ -483,7 +481,6 @@ async def test_a_late_result_is_kept_while_another_agent_works(enroll, queue, ex
     assert await state_of(job) == "done"
 
 
-@pytest.mark.long
 async def test_a_late_result_settles_a_job_nobody_works_on(client, enroll, queue, expire, let_pass, reports):
     job = await queue()
     late = await (await enroll()).take()
@@ -500,7 +497,6 @@ async def test_a_late_result_settles_a_job_nobody_works_on(client, enroll, queue
     assert (await (await enroll()).claim()).status_code == 204
 
 
-@pytest.mark.long
 async def test_a_late_result_settles_a_job_that_failed_meanwhile(enroll, queue, expire, let_pass, reports, state_of):
     job = await queue()
     late = await (await enroll()).take()
@@ -513,7 +509,6 @@ async def test_a_late_result_settles_a_job_that_failed_meanwhile(enroll, queue, 
     assert await state_of(job) == "done"
 
 
-@pytest.mark.long
 async def test_a_late_result_of_a_job_that_was_cancelled_is_not_its_result(
     client, enroll, queue, expire, let_pass, reports
 ):

@@ -56,7 +56,6 @@ async def test_a_failed_job_is_tried_again_with_new_attempts_and_its_history(cli
     assert (detail["state"], [attempt["state"] for attempt in detail["history"]]) == ("done", ["failed", "done"])
 
 
-@pytest.mark.long
 async def test_a_lost_job_gets_three_more_attempts(enroll, queue, expire, let_pass, steer, state_of):
     job = await queue()
     for _ in range(2):
@@ -86,7 +85,6 @@ async def test_a_job_that_is_done_is_not_tried_again(enroll, queue, steer, repor
     assert "force=true" in (await steer(job, "retry", 409))["detail"]
 
 
-@pytest.mark.long
 async def test_a_job_that_is_being_cancelled_is_not_tried_again_before_it_has_ended(enroll, queue, steer):
     job = await queue()
     lease = await (await enroll()).take()
@@ -172,7 +170,7 @@ async def test_a_forks_commit_waits_for_approval_and_never_lands_on_a_trusted_ma
 
 @pytest.mark.sample(every=2)
 @pytest.mark.parametrize(
-    ("labels", "status"), [({}, 204), ({"isolation": "user"}, 204), (SANDBOX, 200), ({"danger": "unsandboxed"}, 200)]
+    ("labels", "status"), [({"isolation": "user"}, 204), ({}, 204), ({"danger": "unsandboxed"}, 200), (SANDBOX, 200)]
 )
 async def test_code_of_a_fork_is_given_to_agents_with_a_sandbox_or_that_say_the_danger(
     enroll, queue_of_fork, steer, labels, status

@@ -142,7 +142,6 @@ async def test_the_operator_may_allow_a_network(start_service):
             assert answer.status_code == status, (url, answer.text)
 
 
-@pytest.mark.long
 async def test_names_are_one_projects_own_and_channels_are_few(demo):
     assert (await demo.post(CHANNELS, json=WEBHOOK)).status_code == 201
     again = await demo.post(CHANNELS, json=WEBHOOK)

@@ -43,7 +43,6 @@ async def test_what_is_rolled_back_is_told_to_nobody(box, project_id, database, 
     assert await box.tell(project_id)
 
 
-@pytest.mark.long
 async def test_old_notifications_are_deleted_unless_they_wait(box, project_id, hooks, database):
     await box.make_channel(project_id)
     for number in range(8):
@@ -108,7 +107,6 @@ async def test_beyond_five_messages_an_hour_there_is_one_digest(box, project_id,
     assert await box.rows(STATES) == [("digested", 16), ("sent", 7)]
 
 
-@pytest.mark.long
 async def test_one_that_waited_for_the_next_hour_is_sent_as_itself(box, project_id, hooks):
     await box.make_channel(project_id)
     for number in range(6):
@@ -119,7 +117,6 @@ async def test_one_that_waited_for_the_next_hour_is_sent_as_itself(box, project_
     assert [json.loads(each.body)["event"] for each in hooks.received] == ["confirmed"] * 6
 
 
-@pytest.mark.long
 async def test_many_at_once_after_a_quiet_time_are_no_digest(box, project_id, hooks):
     await box.make_channel(project_id)
     for number in range(5):
@@ -130,6 +127,23 @@ async def test_many_at_once_after_a_quiet_time_are_no_digest(box, project_id, ho
         await box.tell(project_id, f"later {number}")
     await box.work()
     assert [json.loads(each.body)["event"] for each in hooks.received] == ["confirmed"] * 8
+
+
+async def test_what_was_tried_before_is_in_no_digest_and_keeps_its_id(box, project_id, hooks):
+    await box.make_channel(project_id)
+    for number in range(8):
+        await box.tell(project_id, f"k{number}")
+    hooks.answers = [400]
+    await box.work()
+    await box.retry_now()  # five others, which are those of the hour
+    await box.pass_time(1.1)
+    await box.work()
+    keys = [
+        [each["key"] for each in body.get("notifications", [body])]
+        for body in map(json.loads, (each.body for each in hooks.received))
+    ]
+    assert keys == [["k0"], ["k1"], ["k2"], ["k3"], ["k4"], ["k5"], ["k6", "k7"], ["k0"]]
+    assert hooks.received[0].headers["pullback-delivery"] == hooks.received[-1].headers["pullback-delivery"]
 
 
 @pytest.mark.long
@@ -169,7 +183,6 @@ async def test_a_failure_is_retried_after_a_growing_pause_under_the_same_id(box,
     assert await box.rows("SELECT failures, failing_since, retry_at FROM channel") == [(0, None, None)]
 
 
-@pytest.mark.long
 async def test_a_message_that_one_side_will_not_take_holds_up_no_other(box, project_id, hooks):
     await box.make_channel(project_id)
     await box.tell(project_id, "bad")
@@ -208,7 +221,6 @@ async def test_a_channel_that_fails_for_a_day_is_switched_off_and_the_others_are
     assert len(hooks.received) == before
 
 
-@pytest.mark.long
 async def test_a_worker_that_was_stopped_for_a_day_switches_nothing_off_at_its_first_failure(box, project_id, hooks):
     await box.make_channel(project_id)
     await box.tell(project_id)

@@ -1,18 +1,15 @@
-"""Which rule holds for a series, and what rules let be told."""
+"""The rule that holds for a series."""
 
 import time
-from math import log
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pullback_service.rules.announcement import SizedChange, decide
 from pullback_service.rules.matching import Rule, Subject, matches, rule_for
 
 CASE = "lstm[n=100,act=tanh,f4,cpu]"
 TIME = Subject("lstm", CASE, "native", "time", "box")
-GROWN = SizedChange(TIME, log(1.03))
 
 
 @pytest.mark.parametrize(
@@ -69,32 +66,3 @@ def test_for_each_key_the_last_rule_that_matches_and_sets_it_decides():
 def test_a_rule_that_names_a_metric_is_not_about_what_failed():
     assert not Rule(0, metric="*").matches(TIME._replace(metric=None))
     assert Rule(0, workload="lstm").matches(TIME._replace(metric=None, variant=None))
-
-
-def test_what_is_smaller_than_a_rule_asks_for_is_told_to_nobody_and_the_rule_is_named():
-    rules = [Rule(0, at_least=0.05)]
-    kept = decide(rules, [GROWN])
-    assert (kept.tells, [each.as_json()["says"] for each in kept.held]) == (False, ["at_least = 0.05"])
-    assert decide(rules, [GROWN, SizedChange(TIME, log(1.2))]).channels is None
-    assert decide(rules, [GROWN._replace(is_of_budget=True)]).tells
-    assert decide(rules, [SizedChange(TIME, None)]).tells
-
-
-def test_channels_of_all_changes_are_told_together_and_none_named_is_all():
-    rules = [
-        Rule(0, variant="native", tell=["a"]),
-        Rule(1, variant="fused", tell=["b"]),
-        Rule(2, metric="ops", tell=[]),
-    ]
-    native, fused = GROWN, GROWN._replace(subject=TIME._replace(variant="fused"))
-    assert set(decide(rules, [native, fused]).channels) == {"a", "b"}
-    assert decide(rules, [native, GROWN._replace(subject=TIME._replace(variant="numpy"))]).channels is None
-    assert not decide(rules, [GROWN._replace(subject=TIME._replace(metric="ops"))]).tells
-    assert decide([], [GROWN]).channels is None
-
-
-@given(st.lists(st.floats(-2, 2), max_size=6), st.floats(0.01, 0.9), st.floats(0.01, 0.9))
-def test_a_larger_threshold_never_tells_more(sizes, one, other):
-    low, high = sorted((one, other))
-    changes = [SizedChange(TIME, size) for size in sizes]
-    assert decide([Rule(0, at_least=low)], changes).tells or not decide([Rule(0, at_least=high)], changes).tells

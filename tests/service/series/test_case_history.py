@@ -165,19 +165,6 @@ async def test_what_a_busy_report_counted_is_no_change_where_a_clean_one_counted
     assert fused == [100, 170, 170, 170]  # as the curve says
 
 
-async def test_machines_are_sketched_side_by_side(client, reports, session):
-    await upload(
-        client, reports.report(1, machine="big"), reports.report(2, machine="small"), reports.report(3, machine="small")
-    )
-    project = ProjectId(await session.scalar(select(Project.id).where(Project.name == "demo")))
-    ((case, machines),) = (await answer(session, queries.cases_of_workload(project, "dense_bias_act"))).items()
-    sketches = await answer(session, sketches_of(case.id, "time", machines, last=2))
-    assert len(machines) == 2
-    fused = [sketch for sketch in sketches if sketch.variant == "fused"]
-    assert sorted(sketch.places for sketch in fused) == [[0], [1, 2]]
-    assert all(len(one.places) == len(one.values) == len(one.log_ratios) for one in sketches)
-
-
 async def test_reports_of_one_commit_are_one_point_as_everywhere(client, reports, session):
     """The page's readings are those that everybody reads, of all reports pooled."""
     ratios = {1: (-0.3, -0.2, -0.25), 2: (-0.1,)}

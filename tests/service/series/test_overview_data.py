@@ -62,7 +62,7 @@ async def test_a_case_stands_at_its_newest_commit_as_the_matrix_says(client, rep
     )
     project, machine = await here(session)
     known = await answer(session, overview_data.cases_of(project, machine, CaseChoice()))
-    stood = await overview_data.standings(session, machine, [case.id for case in known], "time")
+    stood = await answer(session, overview_data.standings(machine, [case.id for case in known], "time"))
     matrix = {
         (cell.case.id, cell.variant): cell.reading
         for cell in (await queries.latest_matrix(session, project)).cells
@@ -80,7 +80,7 @@ async def test_all_cases_stand_in_one_statement(client, reports, session, count_
     project, machine = await here(session)
     known = await answer(session, overview_data.cases_of(project, machine, CaseChoice()))
     async with count_statements() as statements:
-        stood = await overview_data.standings(session, machine, [case.id for case in known], "time")
+        stood = await answer(session, overview_data.standings(machine, [case.id for case in known], "time"))
     assert len(statements) == 1
     assert "LATERAL" in statements[0]
     assert len(stood) == 16
@@ -103,7 +103,7 @@ def measured(reports):
 async def standing(session, metric, variant="fused"):
     project, machine = await here(session)
     known = await answer(session, overview_data.cases_of(project, machine, CaseChoice()))
-    stood = await overview_data.standings(session, machine, [case.id for case in known], metric)
+    stood = await answer(session, overview_data.standings(machine, [case.id for case in known], metric))
     return next(one.reading for one in stood if one.variant == variant)
 
 

@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
+from pullback.backends.cuda.elementwise_forms import FORMS, has_form, read_by_windows, write_form
 from pullback.backends.cuda.position_sums import SUMS, add_up, summing_of
 from pullback.backends.interpreter import GuardFailure
 from pullback.backends.llvm.builder.lanes import DTYPES
@@ -37,6 +38,7 @@ from pullback.rules.reductions import any_
 from pullback.rules.softmax import checked_classes, class_numbers
 
 _BY_POSITIONS = PICKS | SUMS | {class_numbers}
+_WRITTEN_OUT = frozenset(FORMS)
 
 Look: TypeAlias = Callable[[Any], object]
 """Raises for positions of the host of which one is out of bounds."""
@@ -63,17 +65,22 @@ class Bounds:
         return replace(self.graph, captures=(*self.graph.captures, *captures)) if self.constants else self.graph
 
 
-def bounds_of(graph: Graph, there: Mapping[Var, bool]) -> Bounds:
-    """Let nests read by positions where they can. Of what is `there`, on the device, that flagged False is put there by the host."""
-    if not any(node.primitive in _BY_POSITIONS for node in graph.nodes):
+def bounds_of(graph: Graph, there: Mapping[Var, bool], *, is_body: bool = False) -> Bounds:
+    """Let nests read by positions where they can; in a body by those alone that need no look, of elementwise forms.
+
+    Of what is `there`, on the device, that flagged False is put there by the host.
+    """
+    wanted = _WRITTEN_OUT if is_body else _BY_POSITIONS | _WRITTEN_OUT
+    if not any(node.primitive in wanted for node in graph.nodes):
         return Bounds(graph)
-    return _BoundsSearch(graph, there).bounds()
+    return _BoundsSearch(graph, there, is_body=is_body).bounds()
 
 
 class _BoundsSearch:
-    def __init__(self, graph: Graph, there: Mapping[Var, bool]) -> None:
+    def __init__(self, graph: Graph, there: Mapping[Var, bool], *, is_body: bool) -> None:
         self.graph = graph
         self.there = there
+        self.is_body = is_body
         self.views = views_of(graph, {})
         self.captured: dict[Atom, Any] = {
             one.var: one.value for one in graph.captures if isinstance(one.value, np.ndarray)
@@ -95,6 +102,11 @@ class _BoundsSearch:
         kept = {*graph.outputs, *(guard.atom for guard in graph.guards)}
         for given in graph.nodes:
             node = given.reading(tuple(self.same.get(atom, atom) for atom in given.inputs))
+            if self.is_written_out(node):
+                continue
+            if self.is_body:
+                self.nodes.append(node)
+                continue
             if node.primitive is class_numbers and not kept.intersection(node.outputs) and self.are_classes(node):
                 self.same[node.outputs[0]] = node.inputs[0]
                 continue
@@ -112,6 +124,20 @@ class _BoundsSearch:
         changed = Graph(graph.inputs, graph.captures, tuple(self.nodes), outputs, graph.guards)
         looks = {var: tuple(looks) for var, looks in self.of_host.items()}
         return Bounds(changed, bool(self.flags), frozenset(self.by_nests), looks, self.constants)
+
+    def is_written_out(self, node: Node) -> bool:
+        """True if a node has become nodes of nests, of which those that read by positions need no look."""
+        atoms = (*node.inputs, *node.outputs)
+        if not has_form(node) or not all(atom.type.dtype in DTYPES and bool(atom.type.size) for atom in atoms):
+            return False
+        read = read_by_windows(node)
+        is_of_number = not read and isinstance(self.views.access(node.inputs[0]).root, Literal)
+        if not (is_of_number or self.there.keys() >= {*read, *node.outputs}):
+            return False
+        before = len(self.nodes)
+        write_form(node, self.made, self.constant)
+        self.by_nests.update(one for one in self.nodes[before:] if one.primitive in PICKS)
+        return True
 
     def are_classes(self, node: Node) -> bool:
         """True if labels are looked at, so that nothing else is left to do."""

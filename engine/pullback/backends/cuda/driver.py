@@ -1,6 +1,6 @@
 """NVIDIA's driver, by the functions of `libcuda` that kernels and graphs of them take.
 
-PTX becomes machine code in the driver, which keeps what it made on disk. Everything happens in the primary context of a
+PTX becomes machine code (a *cubin*) in the driver, which assembles it for the device that is there. Everything happens in the primary context of a
 device, which is the one that PyTorch computes in, and on the stream that a launch names. A call that fails is a `DeviceError`
 of one sentence; of sticky errors, after which the driver refuses every further call, it says so.
 """
@@ -9,6 +9,7 @@ import ctypes
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from pullback.devices.cuda.failures import STICKY, sticky_error
@@ -28,10 +29,17 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuInit": (_UNSIGNED,),
     "cuDriverGetVersion": (_POINTER,),
     "cuDeviceGet": (_POINTER, _INT),
+    "cuDeviceGetAttribute": (_POINTER, _INT, _INT),
     "cuDevicePrimaryCtxRetain": (_POINTER, _INT),
     "cuCtxGetCurrent": (_POINTER,),
     "cuCtxPushCurrent_v2": (_POINTER,),
     "cuCtxPopCurrent_v2": (_POINTER,),
+    "cuLinkCreate_v2": (_UNSIGNED, _POINTER, _POINTER, _POINTER),
+    "cuLinkAddData_v2": (
+        _POINTER, _INT, _POINTER, ctypes.c_size_t, ctypes.c_char_p, _UNSIGNED, _POINTER, _POINTER
+    ),
+    "cuLinkComplete": (_POINTER, _POINTER, _POINTER),
+    "cuLinkDestroy": (_POINTER,),
     "cuModuleLoadDataEx": (_POINTER, _POINTER, _UNSIGNED, _POINTER, _POINTER),
     "cuModuleUnload": (_POINTER,),
     "cuModuleGetFunction": (_POINTER, _POINTER, ctypes.c_char_p),
@@ -52,7 +60,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuGraphDestroy": (_POINTER,),
     "cuGetErrorName": (_INT, _POINTER),
     "cuGetErrorString": (_INT, _POINTER),
-}
+}  # fmt: skip
 
 #: By error code, the remedy.
 _REMEDIES = {
@@ -68,10 +76,18 @@ _REMEDIES = {
 #: Attributes of a kernel: bytes of its stack, its registers.
 _STACK_BYTES, _REGISTERS = 3, 4
 
-# Options of cuModuleLoadDataEx: where the driver says what is wrong with PTX, and how many bytes it may say.
+#: Attributes of a device: its compute capability.
+_MAJOR, _MINOR = 75, 76
+
+# Options of assembling: where the driver says what is wrong with PTX, and how many bytes it may say. None changes the code.
 _ERROR_LOG, _ERROR_LOG_BYTES = 5, 6
 _LOG_BYTES = 4096
 
+#: The kind of input of cuLinkAddData: PTX, with its zero at the end.
+_PTX = 1
+
+#: The release of the driver, which the number of the newest CUDA does not tell; Linux alone has the file.
+_RELEASE = Path("/proc/driver/nvidia/version")
 
 #: A stream that does not wait for the legacy one; capturing on which only this thread's calls are held to what captures allow.
 _NON_BLOCKING, _THREAD_LOCAL = 1, 1
@@ -135,16 +151,41 @@ class Driver:
         finally:
             self._call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
 
-    def load(self, context: int, ptx: str) -> int:
-        """A module of PTX."""
-        module, log = ctypes.c_void_p(), ctypes.create_string_buffer(_LOG_BYTES)
+    def assembler(self, device: int) -> str:
+        """All that the machine code of a device depends on besides its PTX: architecture, CUDA and release of the driver."""
+        number, attribute = ctypes.c_int(), ctypes.c_int()
+        self._call("cuDeviceGet", ctypes.byref(number), device)
+        architecture = []
+        for name in (_MAJOR, _MINOR):
+            self._call("cuDeviceGetAttribute", ctypes.byref(attribute), name, number)
+            architecture.append(attribute.value)
+        try:
+            release = _RELEASE.read_text(errors="replace")
+        except OSError:
+            release = ""
+        return repr((*architecture, *self.version(), release))
+
+    def assemble(self, context: int, ptx: str) -> bytes:
+        """The machine code of PTX for the device of a context."""
+        log = ctypes.create_string_buffer(_LOG_BYTES)  # it and the options are read until the link is destroyed
         options = (ctypes.c_int * 2)(_ERROR_LOG, _ERROR_LOG_BYTES)
         values = (ctypes.c_void_p * 2)(ctypes.addressof(log), _LOG_BYTES)
+        link, code, nbytes = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t()
+        text = ptx.encode()
         with self.current(context):
-            code = self._functions["cuModuleLoadDataEx"](ctypes.byref(module), ptx.encode(), 2, options, values)
-        if code:
-            said = log.value.decode(errors="replace").strip().splitlines()
-            raise self._error("cuModuleLoadDataEx", code, said[0] if said else "")
+            self._call("cuLinkCreate_v2", 2, options, values, ctypes.byref(link))
+            try:
+                self._call("cuLinkAddData_v2", link, _PTX, text, len(text) + 1, b"kernels", 0, None, None, log=log)
+                self._call("cuLinkComplete", link, ctypes.byref(code), ctypes.byref(nbytes), log=log)
+                return ctypes.string_at(code.value or 0, nbytes.value)  # the driver's own goes with the link
+            finally:
+                self._call("cuLinkDestroy", link)
+
+    def load(self, context: int, cubin: bytes) -> int:
+        """A module of machine code."""
+        module = ctypes.c_void_p()
+        with self.current(context):
+            self._call("cuModuleLoadDataEx", ctypes.byref(module), cubin, 0, None, None)
         return module.value or 0
 
     def unload(self, context: int, module: int) -> None:
@@ -247,12 +288,13 @@ class Driver:
         """Let go of what was made ready; where it is running still, when it has run."""
         self._call("cuGraphExecDestroy", executable)
 
-    def _call(self, name: str, *arguments: Any) -> None:
+    def _call(self, name: str, *arguments: Any, log: Any = None) -> None:
         if name not in self._functions:
             raise DeviceError(f"the driver has no {name}; install a newer one")
         code = self._functions[name](*arguments)
         if code:
-            raise self._error(name, code)
+            said = [] if log is None else log.value.decode(errors="replace").strip().splitlines()
+            raise self._error(name, code, said[0] if said else "")
 
     def _error(self, name: str, code: int, said: str = "") -> DeviceError:
         told = ": ".join(filter(None, [f"{name} failed with {self._text('cuGetErrorName', code)}", said]))

@@ -9,6 +9,7 @@ from pullback.backends.cuda.driver import MOST_BLOCKS, MOST_SHARED_BYTES, MOST_T
 from pullback.backends.cuda.emulation import Emulator
 from pullback.backends.cuda.kernels.kernel_text import Kernels
 from pullback.backends.cuda.kernels.ptx import ptx_of
+from pullback.backends.native.linking import object_cache
 from pullback.errors import DeviceError
 
 T = TypeVar("T")
@@ -50,6 +51,7 @@ class KernelLoader:
     def __init__(self, driver: Driver, device: int, architecture: str, stream: Callable[[], int]) -> None:
         self._driver = driver
         self._context = driver.context(device)
+        self._assembler = driver.assembler(device)
         self._architecture = architecture
         self._stream = stream
 
@@ -60,17 +62,30 @@ class KernelLoader:
                 raise DeviceError(f"{kernel.grid.blocks} blocks are more than the {MOST_BLOCKS} of a grid")
             assert kernel.grid.threads <= MOST_THREADS  # noqa: S101 - what grids are made of is less
             assert kernel.shared_bytes <= MOST_SHARED_BYTES  # noqa: S101
-        return _Module(self._driver, self._context, ptx_of(kernels, self._architecture), kernels, self._stream)
+        return _Module(self._driver, self._context, self._load(kernels), kernels, self._stream)
+
+    def _load(self, kernels: Kernels) -> int:
+        """A module of the machine code of kernels: assembled, or found on disk beside the PTX."""
+        ptx = ptx_of(kernels, self._architecture)
+        name = object_cache.hash_of(f"cubin {self._assembler}\n{ptx}")
+        if (found := object_cache.find(name)) is not None:
+            with suppress(DeviceError):  # whole, but not what the driver takes: assembled again
+                return self._driver.load(self._context, found.code)
+        cubin = self._driver.assemble(self._context, ptx)
+        module = self._driver.load(self._context, cubin)
+        exports = tuple(kernel.name for kernel in kernels.kernels)
+        object_cache.keep(name, object_cache.Object(cubin, (), exports, object_cache.hash_of(ptx)))
+        return module
 
 
 class _Module:
     """The kernels of a nest in the memory of a device."""
 
-    def __init__(self, driver: Driver, context: int, ptx: str, kernels: Kernels, stream: Callable[[], int]) -> None:
+    def __init__(self, driver: Driver, context: int, module: int, kernels: Kernels, stream: Callable[[], int]) -> None:
         self._driver = driver
         self._context = context
         self._stream = stream
-        self._module = driver.load(context, ptx)
+        self._module = module
         self._launches = [
             (
                 driver.function(self._module, kernel.name),

@@ -69,6 +69,7 @@ from pullback.backends.cuda.loops import (
 from pullback.backends.cuda.state import DeviceState
 from pullback.backends.cuda.statements import WORK, Statement, Text
 from pullback.backends.interpreter import GuardFailure
+from pullback.backends.llvm.builder.lanes import DTYPES
 from pullback.backends.native import availability
 from pullback.backends.nests.data_movement import Move, is_moved, moves_of
 from pullback.backends.nests.fusion import FusedNodes, Kernel, Kernels, SingleNode, kept_values, nodes_of
@@ -94,6 +95,7 @@ from pullback.devices.cuda.values import tensor_of, torch_dtype
 from pullback.errors import DeviceError, TracingError
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.passes.pipeline import Stages
+from pullback.rules.inplace import copy
 from pullback.rules.shapes import broadcast_to, reshape
 from pullback.rules.storing import STORES, set_at
 from pullback.tiers import KEEPING
@@ -292,7 +294,7 @@ class _Writer:
         """Nodes that a run is in a graph: kernels, with those of every step of a loop."""
         self.moved_bytes = 0
         self.fallbacks = list(reasons)
-        self.there = _on_device(self.graph, on_device)
+        self.there = _on_device(self.graph, on_device, bounds.constants)
         self.found = Kernels((), Views({}))
         """The kernels of the part that is written."""
         self.read_last: dict[Atom, Kernel] = {}
@@ -373,10 +375,15 @@ class _Writer:
             parameters.append(f"{name}_")
             self.namespace[name] = tensor_of(capture.value, self.device)
             self.ordered.add(name)
+        self.name_constants()
+        return parameters
+
+    def name_constants(self) -> None:
+        """Put the arrays on the device that are read besides what the graph is given."""
         for var, value in self.bounds.constants.items():
             name = self.names[var] = f"constant{len(self.namespace)}"
-            self.namespace[name] = self.constants[var] = value
-        return parameters
+            self.namespace[name] = tensor_of(value, self.device)
+            self.ordered.add(name)
 
     def body(self) -> Body:
         """The program of a body, all of whose inputs on the device are in order."""
@@ -385,6 +392,7 @@ class _Writer:
         for position, var in enumerate(graph.inputs):
             self.names[var] = f"in{position}"
         self.ordered.update(self.names[var] for var in graph.inputs if var in self.there)
+        self.name_constants()
         for part, _ in _parts(graph):
             self.part(part)
         outputs = self.outputs()
@@ -556,8 +564,26 @@ class _Writer:
                 if atom not in views:
                     self.look(atom)
                     continue
+                if self.turns(views[atom]):
+                    continue
                 self.need(views[atom].inputs, views)
                 self.step(views[atom])
+
+    def turns(self, node: Node) -> bool:
+        """True if a view that is read back to front, which PyTorch has none of, has become a copy by a kernel of ours."""
+        (view,), root = node.outputs, self.found.views.access(node.outputs[0]).root
+        if (
+            not _turns_round(node)
+            or self.loader is None
+            or view.type.dtype not in DTYPES
+            or not view.type.size
+            or root not in self.there
+        ):
+            return False
+        own = Var(view.index, view.type)
+        self.move(Node(copy, (view,), (), (own,), node.source), self.loader, is_over=False)
+        self.names[view] = self.names[own]
+        return True
 
     # --- nests ----------------------------------------------------------------------------------------------------------
     def nest(self, kernel: FusedNodes, kept: Collection[Var], loader: Loader) -> None:
@@ -963,8 +989,9 @@ class _Writer:
         self.lines.append(f"# of {function}")
         there = [number not in of_host for number in range(len(graph.inputs))]
         own = [True] * len(graph.outputs) if results is None else results
+        by_kernels = self.loader is not None
         writer = _Writer(
-            Bounds(graph),
+            bounds_of(graph, _on_device(graph, there), is_body=True) if by_kernels else Bounds(graph),
             there,
             self.device,
             self.loader,
@@ -1186,11 +1213,11 @@ def _separate(apply: Callable[..., Any]) -> Callable[..., Any]:
 
 
 # --- the graph ----------------------------------------------------------------------------------------------------------
-def _on_device(graph: Graph, on_device: Sequence[bool]) -> dict[Var, bool]:
+def _on_device(graph: Graph, on_device: Sequence[bool], constants: Collection[Var] = ()) -> dict[Var, bool]:
     """The values that are on the device; False for inputs that are put there."""
     inputs = zip(graph.inputs, on_device, strict=True)
     there = {var: is_given for var, is_given in inputs if is_given or var.type.shape}
-    there.update((capture.var, True) for capture in graph.captures)
+    there.update((var, True) for var in (*(capture.var for capture in graph.captures), *constants))
     for node in graph.nodes:
         if any(atom in there for atom in node.inputs):
             there.update(dict.fromkeys(node.outputs, True))

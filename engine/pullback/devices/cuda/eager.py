@@ -42,7 +42,9 @@ class DeviceTrace(Trace):
                 made = application(*(x.tensor if type(x) is DeviceArray else x for x in operands))
             except RuntimeError as error:
                 raise_device_error(error, primitive.name)
-            return DeviceArray(self, made)
+            return (
+                DeviceArray(self, made) if primitive.results == 1 else tuple(DeviceArray(self, part) for part in made)
+            )
         if primitive.lower is not None:
             return primitive.lower(*operands, **params)
         if is_composed(primitive):

@@ -38,12 +38,14 @@ def row_application(
     results = primitive.infer(*types, **params)
     if not own.is_view and any(type_.dtype in WIDE_UNSIGNED for type_ in (*types, *results)):
         return None
-    dtype = torch_dtype(results[0].dtype)
-    function = own.function
+    dtypes = [torch_dtype(result.dtype) for result in results]
+    dtype, function = dtypes[0], own.function
 
-    def apply(*operands: Any) -> Tensor:
+    def apply(*operands: Any) -> Any:
         tensors = [x if isinstance(x, Tensor) else tensor_of(x, device) for x in operands]
-        made: Tensor = function(results[0], dtype, *tensors, **params)
+        made: Any = function(results[0], dtype, *tensors, **params)
+        if isinstance(made, tuple):
+            return tuple(part.to(wanted) for part, wanted in zip(made, dtypes, strict=True))
         return made if made.dtype == dtype else made.to(dtype)
 
     return apply

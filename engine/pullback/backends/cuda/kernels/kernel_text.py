@@ -5,11 +5,16 @@
 Operands lie in *pieces* of memory that do not overlap; what is read and written of one piece goes by one pointer, so that a
 kernel's pointers are all of different memory. Behind the pieces that a nest is given come those that its kernels need between
 them (`scratch`).
+
+A product and a sum may become one instruction, which rounds once: on a GPU the assembler decides where, on a CPU LLVM. With
+`PULLBACK_FMA=0` neither does, and what is one instruction is one everywhere: a device and the emulator give the same bits.
 """
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from pullback.backends.cuda.kernels.grids import Grid, Grids, grid_of, grid_of_rows
 from pullback.backends.cuda.kernels.passes import cut_steps, passes, with_fewest_axes, without_steps
@@ -89,7 +94,7 @@ def write_together(nests: Sequence[tuple[Nest, Sequence[Place]]]) -> Kernels:
     grids = Grids(tuple(writer.grid for writer in writers))
     one = Kernel(kernel, (phase,), parameters, grids, 0, module.index_type)
     pieces = 1 + max(place.parameter for _, places in nests for place in places)
-    return Kernels(module.text(), (one,), pieces, (), sum(_moved_bytes(nest, places) for nest, places in nests))
+    return Kernels(_text_of(module), (one,), pieces, (), sum(_moved_bytes(nest, places) for nest, places in nests))
 
 
 class _Writer:
@@ -111,7 +116,7 @@ class _Writer:
                     self._write_pass(one)
         define_called(self.module)
         moved = _moved_bytes(self.nest, self.places[: len(self.places) - len(self.scratch)]) + 2 * sum(self.scratch)
-        return Kernels(self.module.text(), tuple(self.kernels), self.given, tuple(self.scratch), moved)
+        return Kernels(_text_of(self.module), tuple(self.kernels), self.given, tuple(self.scratch), moved)
 
     def _cut(self, nest: Nest) -> list[Nest]:
         """The nest, or several of fewer steps: what later ones need of earlier ones is stored between them."""
@@ -171,6 +176,16 @@ class _Writer:
         )
 
 
+def _text_of(module: Module) -> str:
+    """The text of a module, whose rounding is that of every machine if `PULLBACK_FMA` is 0."""
+    text = module.text()
+    if os.environ.get("PULLBACK_FMA", "").strip() != "0":
+        return text
+    lines = text.replace(" contract ", " ").replace("@llvm.fmuladd.", "@llvm.fma.").splitlines()
+    declared = dict.fromkeys(line for line in lines if line.startswith("declare"))  # both names may have been
+    return "\n".join([*declared, *(line for line in lines if line not in declared)])
+
+
 def _in_parameters(place: Place, own: Mapping[int, int]) -> Place:
     """A place by the number of a parameter instead of that of a piece; -1 for what a kernel does not use."""
     return replace(place, parameter=own.get(place.parameter, -1))
@@ -214,16 +229,27 @@ def _extent(nest: Nest, operand: NestRead | NestWrite | Reduction) -> int:
 
 
 def _moved_bytes(nest: Nest, places: Sequence[Place]) -> int:
-    """Bytes of the elements that a nest reads, each once, and writes; what is read by positions may be one element many times."""
+    """Bytes of the elements that a nest reads, each once, and writes; what is read by positions may be one element many times.
+
+    Several reads of a piece, as of windows that overlap, are not taken for more than lies between the first and the last element of them.
+    """
     if math.prod(nest.space) == 0:
         return 0
     axes = nest.axes_of_values()
-    read = {
-        (places[one.pointer], one.strides, one.dtype, one.positions, axes[number])
-        for number, one in enumerate(nest.reads)
-        if one.total is None
-    }
-    moved = [(varying, dtype) for _, _, dtype, _, varying in read]
-    stored: list[NestWrite | Reduction] = [*nest.writes, *nest.reductions]
-    moved += [(frozenset(axis for axis, stride in enumerate(one.strides) if stride), one.dtype) for one in stored]
-    return sum(dtype.itemsize * math.prod(nest.space[axis] for axis in varying) for varying, dtype in moved)
+    moved = sum(
+        one.dtype.itemsize * math.prod(size for size, stride in zip(nest.space, one.strides, strict=True) if stride)
+        for one in (*nest.writes, *nest.reductions)
+    )
+    read: dict[int, dict[tuple[Any, ...], int]] = {}
+    ends: dict[int, list[int]] = {}
+    for number, one in enumerate(nest.reads):
+        if one.total is None:
+            place, itemsize = places[one.pointer], one.dtype.itemsize
+            points = math.prod(nest.space[axis] for axis in axes[number])
+            read.setdefault(place.parameter, {})[place, one.strides, one.dtype, one.positions] = itemsize * points
+            steps = [(size - 1) * stride for size, stride in zip(nest.space, one.strides, strict=True)]
+            steps += [(position.size - 1) * position.stride for position in one.positions]
+            first = place.offset + itemsize * sum(min(step, 0) for step in steps)
+            last = place.offset + itemsize * (1 + sum(max(step, 0) for step in steps))
+            ends.setdefault(place.parameter, []).extend((first, last))
+    return moved + sum(min(sum(own.values()), max(ends[piece]) - min(ends[piece])) for piece, own in read.items())

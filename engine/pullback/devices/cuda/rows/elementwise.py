@@ -45,6 +45,11 @@ def _heaviside(x: Tensor, at_zero: Tensor) -> Tensor:
     return torch.where(torch.isnan(x), x, torch.heaviside(x, at_zero))
 
 
+def _gammaln(x: Tensor) -> Tensor:
+    """PyTorch's is infinity at minus infinity, where SciPy's is minus infinity."""
+    return torch.where(x == -torch.inf, x, torch.special.gammaln(x))
+
+
 def _loggamma(x: Tensor) -> Tensor:
     """The principal branch, which real numbers below zero have no real value of."""
     return torch.where(x < 0, torch.nan, torch.special.gammaln(x))
@@ -80,7 +85,7 @@ UFUNCS: dict[Any, Row] = {
 SPECIAL: dict[str, Row] = {
     "digamma": torch.special.digamma, "entr": torch.special.entr, "erf": torch.special.erf, "erfc": torch.special.erfc,
     "erfcx": torch.special.erfcx, "erfinv": torch.special.erfinv, "exp10": _exp10, "expit": torch.special.expit,
-    "gammaln": torch.special.gammaln, "i0": torch.special.i0, "i0e": torch.special.i0e, "i1": torch.special.i1,
+    "gammaln": _gammaln, "i0": torch.special.i0, "i0e": torch.special.i0e, "i1": torch.special.i1,
     "i1e": torch.special.i1e, "k0": torch.special.modified_bessel_k0, "k0e": torch.special.scaled_modified_bessel_k0,
     "k1": torch.special.modified_bessel_k1, "k1e": torch.special.scaled_modified_bessel_k1,
     "log_expit": torch.nn.functional.logsigmoid, "loggamma": _loggamma, "log_ndtr": torch.special.log_ndtr,

@@ -1,4 +1,4 @@
-"""Rows that write their result into memory that is there, for programs that keep theirs: products, joining, stores by basic keys.
+"""Rows that write their result into memory that is there, for programs that keep theirs: products, joins, stores, scans of lines.
 
     run = row_into(matmul, types, params)
     run(out, a, b)
@@ -7,6 +7,7 @@
 """
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import torch
@@ -141,6 +142,41 @@ def _add_at(shapes: Sequence[Shape], _result: ArrayType, key: Any) -> Into | Non
     return _at(shapes, key, adds=True)
 
 
+def _scan(shapes: Sequence[Shape], axis: int, *, scan: Callable[..., Tensor]) -> Into | None:
+    """Several lines, in one pass; a line alone takes memory of the pool for what blocks leave to each other."""
+    (shape,) = shapes
+    if prod(shape) == shape[axis]:
+        return None
+    return lambda out, x: scan(x, dim=axis, out=out)
+
+
+def _cumsum(shapes: Sequence[Shape], _result: ArrayType, axis: int) -> Into | None:
+    return _scan(shapes, axis, scan=torch.cumsum)
+
+
+def _cumprod(shapes: Sequence[Shape], _result: ArrayType, axis: int) -> Into | None:
+    return _scan(shapes, axis, scan=torch.cumprod)
+
+
+def _linear_recurrence(shapes: Sequence[Shape], _result: ArrayType, axis: int, *, reverse: bool) -> Into | None:
+    """One step after the other, as the rule has it, each a launch."""
+    steps = range(shapes[1][axis])
+    if shapes[0] != shapes[1]:
+        return None
+
+    def run(out: Tensor, a: Tensor, b: Tensor) -> None:
+        previous: int | None = None
+        for k in reversed(steps) if reverse else steps:
+            row = out.select(axis, k)
+            if previous is None:
+                row.copy_(b.select(axis, k))
+            else:
+                torch.addcmul(b.select(axis, k), a.select(axis, k), out.select(axis, previous), out=row)
+            previous = k
+
+    return run
+
+
 _INTO: dict[str, Callable[..., Into | None]] = {
     "matmul": _matmul,
     "concatenate": _concatenate,
@@ -148,4 +184,7 @@ _INTO: dict[str, Callable[..., Into | None]] = {
     "scatter": _scatter,
     "set_at": _set_at,
     "add_at": _add_at,
+    "cumsum": _cumsum,
+    "cumprod": _cumprod,
+    "linear_recurrence": _linear_recurrence,
 }

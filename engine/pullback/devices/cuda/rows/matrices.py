@@ -1,7 +1,7 @@
 """Rows of linear algebra and of Fourier transforms, by the libraries that PyTorch brings.
 
-Where NumPy's and SciPy's functions refuse a singular matrix these do, with their error: that is a look at the device, so they are
-in no CUDA graph.
+Where NumPy's and SciPy's functions refuse a matrix these do, with their error: that is a look at the device, so they are
+in no CUDA graph. Eigenvalues ascend and singular values descend, as NumPy's; the signs of vectors are what the library finds.
 """
 
 from collections.abc import Callable
@@ -15,16 +15,21 @@ from pullback.core.types import ArrayType, Shape
 from pullback.devices.cuda.rows.table import row
 
 
-def _refusing(function: Callable[..., Tensor], message: str) -> Callable[..., Tensor]:
-    """A function of matrices in the dtype of the result, with NumPy's error in place of PyTorch's."""
+def _refusing(function: Callable[..., Any], message: str) -> Callable[..., Any]:
+    """A function of matrices in the precision of the result, with NumPy's error in place of PyTorch's."""
 
-    def run(_result: ArrayType, dtype: torch.dtype, *operands: Tensor, **params: Any) -> Tensor:
+    def run(_result: ArrayType, dtype: torch.dtype, *operands: Tensor, **params: Any) -> Any:
         try:
-            return function(*(x.to(dtype) for x in operands), **params)
+            return function(*(_in_precision(x, dtype) for x in operands), **params)
         except torch.linalg.LinAlgError as error:
             raise np.linalg.LinAlgError(message) from error
 
     return run
+
+
+def _in_precision(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """Operands in the dtype of the result; complex ones stay complex where the first result is real."""
+    return x.to(dtype.to_complex() if x.is_complex() else dtype)
 
 
 def _solve(a: Tensor, b: Tensor) -> Tensor:
@@ -36,6 +41,64 @@ def _pinv(a: Tensor, *, rtol: float | None, hermitian: bool) -> Tensor:
     return torch.linalg.pinv(a, rtol=1e-15 if rtol is None else rtol, hermitian=hermitian)
 
 
+def _cholesky(a: Tensor) -> Tensor:
+    """Of NaN NumPy gives NaN, where PyTorch refuses it."""
+    factor, info = torch.linalg.cholesky_ex(a)
+    failed, is_nan = info > 0, torch.isnan(a).any(dim=-1).any(dim=-1)
+    if bool(torch.any(failed & ~is_nan)):
+        raise torch.linalg.LinAlgError
+    return torch.where((failed & is_nan)[..., None, None], torch.nan, factor).tril()
+
+
+def _uplo(*, lower: bool) -> str:
+    return "L" if lower else "U"
+
+
+def _eigh(a: Tensor, *, lower: bool) -> tuple[Tensor, Tensor]:
+    return tuple(torch.linalg.eigh(a, _uplo(lower=lower)))
+
+
+def _eigvalsh(a: Tensor, *, lower: bool) -> Tensor:
+    return torch.linalg.eigvalsh(a, _uplo(lower=lower))
+
+
+def _svd(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    return tuple(torch.linalg.svd(a, full_matrices=False))
+
+
+def _cholesky_pull(factor: Tensor, v: Tensor) -> Tensor:
+    """The matrix l^-T lower_half(l^T v) l^-1, made symmetric."""
+    factor = factor.tril()
+    inner = (factor.mT @ v).tril()
+    inner.diagonal(dim1=-2, dim2=-1).mul_(0.5)
+    left = torch.linalg.solve_triangular(factor.mT, inner, upper=True)
+    whole = torch.linalg.solve_triangular(factor, left, upper=False, left=False)
+    return (whole + whole.mT) / 2
+
+
+def _adjugate(a: Tensor) -> Tensor:
+    """By singular values, of which each product leaves one out; NaN of a matrix that is not finite."""
+    is_finite = torch.isfinite(a).all(dim=-1, keepdim=True).all(dim=-2, keepdim=True)
+    u, s, vh = _svd(torch.where(is_finite, a, 0))
+    if not a.shape[-1]:
+        return a
+    one = torch.ones_like(s[..., :1])
+    before = torch.cumprod(torch.cat([one, s[..., :-1]], -1), -1)
+    after = torch.cumprod(torch.cat([one, s[..., 1:].flip(-1)], -1), -1).flip(-1)
+    sign = (torch.linalg.det(u) * torch.linalg.det(vh))[..., None, None]
+    found = sign * ((vh.mH * (before * after)[..., None, :]) @ u.mH)
+    return torch.where(is_finite, found, torch.nan)
+
+
+row("cholesky")(_refusing(_cholesky, "Matrix is not positive definite"))
+row("cholesky_pull", kinds="f")(_refusing(_cholesky_pull, "Singular matrix"))
+row("adjugate")(_refusing(_adjugate, "SVD did not converge"))
+row("eigh")(_refusing(_eigh, "Eigenvalues did not converge"))
+row("eigvalsh")(_refusing(_eigvalsh, "Eigenvalues did not converge"))
+row("qr")(_refusing(lambda a: tuple(torch.linalg.qr(a)), "Incorrect argument found while performing QR factorization"))
+row("slogdet")(_refusing(lambda a: tuple(torch.linalg.slogdet(a)), "Singular matrix"))
+row("svd")(_refusing(_svd, "SVD did not converge"))
+row("svdvals")(_refusing(torch.linalg.svdvals, "SVD did not converge"))
 row("inv")(_refusing(torch.linalg.inv, "Singular matrix"))
 row("solve")(_refusing(_solve, "Singular matrix"))
 row("pinv")(_refusing(_pinv, "SVD did not converge"))

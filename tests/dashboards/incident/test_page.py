@@ -42,8 +42,8 @@ async def test_what_had_no_turn_says_that_it_is_measured_on_request_alone(confir
         await session.execute(sql("UPDATE incident SET state = 'unconfirmed', out_of_time_on = current_date - 1"))
     said = await text(confirmed)
     assert (
-        "no time left for it on the day it was found. It is measured again only on request: pullback incident confirm 1."
-        in said
+        "no time left for it on the day it was found. It is measured once a later day has time for it, up to 14 days after it was found, or on "
+        "request: pullback incident confirm 1." in said
     )
 
 

@@ -11,7 +11,7 @@ from pullback.backends.native import availability
 from pullback.backends.native.linking import forced_width
 from pullback.backends.native.linking.target import available_widths
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[5]
 DTYPES = [np.dtype(name) for name in ("f4", "f8", "i4", "i8", "?")]
 ONE_LANE = 0
 

@@ -59,6 +59,10 @@ async def test_precision_is_what_people_called_right_of_what_they_judged(judged)
         ("workload", "dense"): "0.0",
         ("workload", "lstm"): "1.0",
     }
+    told = (await judged.client.get("/api/v1/incidents/accuracy", params={"project": "demo"})).json()
+    assert {(each["part"], each["name"], str(each["precision"])) for each in (told["whole"], *told["parts"])} == {
+        (row["part"], row["name"], row["precision"]) for row in rows
+    }
     page = (await judged.client.get(PAGE)).text
     assert "1 right, 1 noise" in page
     assert "50 %" in page
