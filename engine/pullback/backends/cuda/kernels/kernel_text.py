@@ -236,9 +236,10 @@ def _moved_bytes(nest: Nest, places: Sequence[Place]) -> int:
     if math.prod(nest.space) == 0:
         return 0
     axes = nest.axes_of_values()
+    stored: list[NestWrite | Reduction] = [*nest.writes, *nest.reductions]
     moved = sum(
         one.dtype.itemsize * math.prod(size for size, stride in zip(nest.space, one.strides, strict=True) if stride)
-        for one in (*nest.writes, *nest.reductions)
+        for one in stored
     )
     read: dict[int, dict[tuple[Any, ...], int]] = {}
     ends: dict[int, list[int]] = {}
