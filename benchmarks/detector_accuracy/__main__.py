@@ -68,11 +68,11 @@ def _measured(options: argparse.Namespace, pool: Executor) -> list[str]:
     lines = [
         f"{options.series:,} series of 150 observations in each cell{others}; seeds of the half `{options.half}`; cv 1 %.",
         "",
-        "False alarms for 1000 observations:",
+        "False alarms in 1000 observations:",
         "",
         *tables.false_alarms(counted, rules, noises, seed),
         "",
-        "Steps of +1 / +2 / +5 % behind 100 observations that are found within ±3, at once:",
+        "Steps of +1 / +2 / +5 % after 100 observations that are found within ±3, at once:",
         "",
         *tables.recall(counted, rules, seed),
         "",

@@ -145,7 +145,7 @@ def drift_as_lived(seed: int, number: int) -> bool:
 
 
 def drift_told_again(seed: int, number: int) -> bool:
-    """The drift was told more than once."""
+    """The drift was reported more than once."""
     return len(lived(_drifting(seed, number).tolist())[0]) > 1
 
 
@@ -204,7 +204,7 @@ STORIES: Final[dict[str, Callable[[int, int], bool]]] = {
 
 
 def share(name: str, seed: int, numbers: Iterable[int]) -> int:
-    """In how many series a story was told as it should be."""
+    """Number of series in which a story was reported as required."""
     return sum(STORIES[name](seed, number) for number in numbers)
 
 

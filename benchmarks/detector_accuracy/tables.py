@@ -1,4 +1,4 @@
-"""The figures as tables of Markdown, each beside what is to be reached."""
+"""The figures as tables of Markdown, each with its required value."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
@@ -16,13 +16,13 @@ STORIES_TO_REACH = {
     "ratios": ("ratios of a standard run (sd .35 %, with intervals): +1 %, at once", 0.97),
     "fixed at once": ("+20 % for ten commits, then back: both ends, one event; at once", 0.95),
     "fixed as lived": ("… as lived", 0.95),
-    "drift at once": ("+10 % as a drift over 50 commits: told as one; at once", 0.90),
+    "drift at once": ("+10 % as a drift over 50 commits: reported as one; at once", 0.90),
     "drift as lived": ("… as lived, and called a drift in the end", 0.90),
-    "drift again": ("… as lived, told more than once", 0.0),
-    "steep at once": ("+10 to +170 % as a drift over 30 commits behind 20 observations: one drift, at once", 0.90),
-    "steep as lived": ("… as lived, told once, before the drift has ended", 0.90),
+    "drift again": ("… as lived, reported more than once", 0.0),
+    "steep at once": ("+10 to +170 % as a drift over 30 commits after 20 observations: one drift, at once", 0.90),
+    "steep as lived": ("… as lived, reported once, before the drift has ended", 0.90),
     "counts": ("counts: all at their commit, nothing else; at once and as lived", 1.0),
-    "back and forth": ("counts that go back and forth: one event; at once and as lived", 1.0),
+    "back and forth": ("counts that alternate: one event; at once and as lived", 1.0),
 }
 
 
@@ -40,7 +40,7 @@ def false_alarms(
     counted: Mapping[Cell, AlarmCounts], rules: Sequence[str], noises: Sequence[str], seed: int
 ) -> list[str]:
     """False alarms for each thousand observations, by noise."""
-    head = ["noise", "Pullback at once", "Pullback as lived", *(rule for rule in rules if rule != PULLBACK), "to reach"]
+    head = ["noise", "Pullback at once", "Pullback as lived", *(rule for rule in rules if rule != PULLBACK), "required"]
     rows = []
     for noise in noises:
         once = [f"{counted[Cell(rule, noise, 0.0, False, seed)].per_thousand:.2f}" for rule in rules]
@@ -51,7 +51,7 @@ def false_alarms(
 
 def recall(counted: Mapping[Cell, AlarmCounts], rules: Sequence[str], seed: int) -> list[str]:
     """Steps found within three places at once."""
-    head = ["noise", *rules, "ceiling", "to reach"]
+    head = ["noise", *rules, "ceiling", "required"]
     rows = []
     for noise in LOCATED:
         found = [
@@ -67,7 +67,7 @@ def delays(counted: Mapping[Cell, AlarmCounts], rules: Sequence[str], seed: int)
     two, five, ten = (counted[Cell(PULLBACK, "iid", step, True, seed)] for step in (0.02, 0.05, 0.1))
     rows = [
         [
-            "observations until +5 % is told: median, 9 of 10",
+            "observations until +5 % is reported: median, 9 of 10",
             f"{five.delay(0.5):.0f}, {five.delay(0.9):.0f}",
             "≤ 2, ≤ 4",
         ],
@@ -77,15 +77,15 @@ def delays(counted: Mapping[Cell, AlarmCounts], rules: Sequence[str], seed: int)
     for rule in rules:
         once = counted[Cell(rule, "iid", 0.1, False, seed)]
         rows.append([f"… at once: {rule}", f"{once.further / once.series:.4f}", "≤ .01" if rule == PULLBACK else ""])
-    return _table(["as lived, iid", "measured", "to reach"], rows)
+    return _table(["as lived, iid", "measured", "required"], rows)
 
 
 def stories(shares: Mapping[str, float]) -> list[str]:
-    """Shares of the series that were told as they should be."""
+    """Shares of the series that were reported as required."""
     rows = []
     for name, (text, asked) in STORIES_TO_REACH.items():
         rows.append([text, f"{shares[name]:.4f}", f"≥ {asked:.2f}" if asked else "0"])
-    return _table(["told as it should be", "share of series", "to reach"], rows)
+    return _table(["reported as required", "share of series", "required"], rows)
 
 
 def nightly(seen: Mapping[str, Sequence[StretchResult]]) -> list[str]:
@@ -104,14 +104,14 @@ def nightly(seen: Mapping[str, Sequence[StretchResult]]) -> list[str]:
     ]
     blamed = sum(one.blamed for one in ours)
     lines = [
-        f"{len(ours):,} stretches, {points:,} points. Taken as reports of one commit: {blamed} changes said of a commit.",
+        f"{len(ours):,} stretches, {points:,} points. Taken as reports of one commit: {blamed} changes attributed to a commit.",
         "",
         *_table(
             [
                 "rule",
                 "false alarms / 1000 at once",
                 "as lived",
-                "beside days on which the machine changed",
+                "next to days on which the machine changed",
                 "found +5 / +10 / +20 %",
             ],
             rows,
@@ -132,7 +132,13 @@ def nightly(seen: Mapping[str, Sequence[StretchResult]]) -> list[str]:
                 _best(quietest, 1000 * sum(one.alarms for one in some) / sum(one.points for one in some)),
             ]
         )
-    head = ["sd of a day", "false / 1000", "found +5 / +10 / +20 %", "days until told (median)", "best rival as quiet"]
+    head = [
+        "sd of a day",
+        "false / 1000",
+        "found +5 / +10 / +20 %",
+        "days until reported (median)",
+        "best other tool with as few false alarms",
+    ]
     return [*lines, *_table(head, tenths)]
 
 
@@ -157,5 +163,5 @@ def nightly_commits(series: int, by_readings: Accusations, by_reports: Accusatio
     return (
         f"Each day taken as a report of its commit, {series:,} series: {by_reports.suspicions} suspicions "
         f"({by_readings.suspicions} by pooled readings alone). Of the {STAYED} commits that stayed longest {by_reports.accused} "
-        f"accuse one ({by_readings.accused}), and {by_reports.behind} the commits behind ({by_readings.behind})."
+        f"accuse one ({by_readings.accused}), and {by_reports.behind} the commits after them ({by_readings.behind})."
     )

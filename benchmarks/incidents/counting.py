@@ -133,7 +133,7 @@ def count(truth: Truth, incidents: Iterable[Incident], counts: Counts) -> None:
         if not of:
             counts.confirmed_and_false += "confirmed" in each.told
             counts.likely_and_false += "confirmed" not in each.told
-            counts.problems.append(f"told and false: {_shown(each)}")
+            counts.problems.append(f"announced and false: {_shown(each)}")
     for each in (*told, *others):
         if each.kind == "worse" and each.was & SUSPECTED:
             counts.suspicions += 1

@@ -1,4 +1,4 @@
-"""The table of what is told, for the terminal and docs/detection.md."""
+"""The table of announced events, for the terminal and docs/detection.md."""
 
 from collections.abc import Sequence
 
@@ -6,25 +6,25 @@ from benchmarks.incidents.counting import Counts
 
 
 def table(counts: Counts, seeds: Sequence[int]) -> list[str]:
-    """The figures that were asked for, and what was measured."""
+    """The required figures, and the measured ones."""
     per = len(seeds)
     said = ", ".join(map(str, seeds))
     lines = [
         f"{counts.observations:,} observations of {per} projects (seeds {said}), {counts.jobs:,} jobs.",
         "",
-        "| what | measured | to reach |",
+        "| result | measured | required |",
         "| --- | --- | --- |",
-        _row("planted events that were told", counts.told_of, counts.events, "all"),
-        _row("… told as several incidents", counts.split, counts.events, "0"),
-        _row("… two of them told as one", counts.joined, counts.events, "0"),
-        _row("… told more than once", counts.told_twice, counts.events, "0"),
+        _row("planted events that were announced", counts.told_of, counts.events, "all"),
+        _row("… announced as several incidents", counts.split, counts.events, "0"),
+        _row("… two of them announced as one", counts.joined, counts.events, "0"),
+        _row("… announced more than once", counts.told_twice, counts.events, "0"),
         _row("… with the right commit, and no other", counts.right_commit, counts.events, "≥ 28 of 30"),
         _row("suspicions that are false", counts.false_suspicions, counts.suspicions, "≤ 1 in 5"),
         _row("… of these while the machine had moved", counts.of_machine, counts.false_suspicions, ""),
-        _row("confirmed, told and false", counts.confirmed_and_false, counts.observations, "≤ 1 in 100,000"),
-        _row("likely, told and false", counts.likely_and_false, counts.observations, "≤ 1 in 10,000"),
-        _row("steps of +2 % that were told", counts.told_2, counts.steps_2, "≥ .95"),
-        _row("steps of +1 % that were told", counts.told_1, counts.steps_1, "≥ .80"),
+        _row("confirmed, announced and false", counts.confirmed_and_false, counts.observations, "≤ 1 in 100,000"),
+        _row("likely, announced and false", counts.likely_and_false, counts.observations, "≤ 1 in 10,000"),
+        _row("steps of +2 % that were announced", counts.told_2, counts.steps_2, "≥ .95"),
+        _row("steps of +1 % that were announced", counts.told_1, counts.steps_1, "≥ .80"),
         _row("bisections of 64 commits at +2 % that name the right one", counts.named_times, counts.bisected_times, "≥ .97"),
         _row("… of counts", counts.named_counts, counts.bisected_counts, "all"),
         f"| … most jobs of one | {counts.most_jobs} | ≤ 8 |" if counts.most_jobs else None,
