@@ -73,7 +73,7 @@ QUESTIONS: dict[str, Question] = {
     "series of a variant": lambda _, chance: (
         f"{API}/series?project={shape.PROJECT}&variant={chance.choice(shape.VARIANTS)[0]}&dtype=f4&device=cpu"
     ),
-    "series that there are not": lambda _, chance: f"{API}/series?project={shape.PROJECT}&workload=no{chance.random()}",
+    "series that do not exist": lambda _, chance: f"{API}/series?project={shape.PROJECT}&workload=no{chance.random()}",
     "points of a series, oldest": lambda known, chance: f"{_points(known, chance)}?limit=100",
     "points of a series in a window": _window,
     "points of a series, 1000 at once": lambda known, chance: f"{_points(known, chance)}?limit=1000",

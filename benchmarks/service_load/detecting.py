@@ -100,7 +100,7 @@ class _Load:
         newer = self._upload(max(self._next - 60, 1), machines)
         yield from _said("… 60 commits before the end", [newer])
         after = self._upload_commit(machines)
-        yield from _said("… and the commit that follows, which takes what lies behind", [after])
+        yield from _said("… and the next commit, which processes the later readings", [after])
 
     def _upload_commit(
         self, machines: Collection[int], *, cases: slice = slice(None), metrics: Sequence[shape.Metric] = shape.METRICS
@@ -172,7 +172,7 @@ def _beside_uploads(
     began = time.perf_counter()
     _wait(database, "SELECT NOT EXISTS (SELECT FROM report WHERE detected_at IS NULL)")
     yield Figure(
-        f"until {len(done.reports):,} small uploads are worked off", time.perf_counter() - began, "s", most=120,
+        f"until {len(done.reports):,} small uploads are processed", time.perf_counter() - began, "s", most=120,
         note="from the acknowledgement of the last one",
     )  # fmt: skip
 

@@ -65,7 +65,7 @@ def _addresses(shown: PageObjects, commits: int) -> Mapping[str, Address]:
         "overview, a machine and a metric": lambda chance: (
             f"/?project={shape.PROJECT}&{machine(chance)}&{metric(chance)}"
         ),
-        "overview, what changed": lambda chance: f"/?project={shape.PROJECT}&changed=1&sort=worst&{machine(chance)}",
+        "overview, changes": lambda chance: f"/?project={shape.PROJECT}&changed=1&sort=worst&{machine(chance)}",
         "overview, JSON": lambda _: f"/overview.json?project={shape.PROJECT}",
         "workload": workload,
         "workload, absolute on a machine": lambda chance: workload(chance, f"?y=absolute&{machine(chance)}"),
@@ -74,7 +74,7 @@ def _addresses(shown: PageObjects, commits: int) -> Mapping[str, Address]:
         "case at a commit": lambda chance: f"{own}/commits/{shown.sha}/cases/{case(chance)}",
         "commit": lambda _: f"{own}/commits/{shown.sha}",
         "report": lambda _: f"/reports/{shown.report}",
-        "compare, before anything is named": lambda _: f"{load}/compare",
+        "compare, without a selection": lambda _: f"{load}/compare",
         "compare": compared,
         "compare, everything shown": lambda chance: f"{compared(chance)}&show=all",
         "compare on a machine": lambda chance: f"{compared(chance)}&{machine(chance)}&{metric(chance)}",

@@ -105,7 +105,7 @@ class _Uploads:
         """The time that they took, and the time that the chores which follow them waited."""
         times = Percentiles.of(self._durations)
         yield Figure(
-            "… uploads meanwhile, p95", times.p95, "ms", most=250,
+            "… concurrent uploads, p95", times.p95, "ms", most=250,
             note=f"{times.n} of {UPLOADS_A_SECOND} a second, none refused; p50 {times.p50:.0f} ms, longest {times.most:.0f} ms",
         )  # fmt: skip
         row = self._database.execute(
@@ -116,4 +116,4 @@ class _Uploads:
             [self._project],
         ).fetchone()
         assert row is not None  # noqa: S101 - max always answers
-        yield Figure("… the longest that their chores waited", float(row[0]), "s", most=5)
+        yield Figure("… longest wait of their chores", float(row[0]), "s", most=5)

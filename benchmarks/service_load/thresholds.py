@@ -63,7 +63,7 @@ class Figure:
 
 def table(figures: Sequence[Figure]) -> list[str]:
     """The figures as a table in Markdown, which also reads well on a terminal."""
-    rows = [["what", "measured", "asked", "", ""], ["---", "---:", "---:", "---", "---"]]
+    rows = [["operation", "measured", "limit", "", ""], ["---", "---:", "---:", "---", "---"]]
     words = {True: "met", False: "**missed**", None: ""}
     rows += [[f.what, f"{f.value:.4g} {f.unit}", f.asked, words[f.met], f.note] for f in figures]
     widths = [max(len(row[place]) for row in rows) for place in range(5)]

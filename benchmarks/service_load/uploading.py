@@ -95,7 +95,7 @@ def upload_small(service: Service, url: str, *, seconds: float = 20.0) -> Iterat
     yield Figure(
         "… p99", times.p99, "ms", most=250, note=f"p50 {times.p50} ms, p95 {times.p95} ms, longest {times.most} ms"
     )
-    yield Figure("… lost", lost, "", most=0, note="acknowledged, and not there with all of their points")
+    yield Figure("… lost", lost, "", most=0, note="acknowledged, but not stored with all points")
 
 
 def post_small(service: Service, project: str, run: int, *, seconds: float, most: int | None = None) -> UploadTimes:

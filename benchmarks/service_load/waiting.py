@@ -55,7 +55,7 @@ class _Fleet:
             Figure(
                 "200 idle agents, CPU of service and Postgres", share, "%", most=5,
                 note=f"of one core: service {100 * idle.service / idle_s:.2f}, Postgres {100 * idle.postgres / idle_s:.2f}, "
-                f"and beside them the worker {100 * idle.worker / idle_s:.2f} %",
+                f"and the worker {100 * idle.worker / idle_s:.2f} %",
             ),
             Figure(
                 "… a job for one agent is claimed, p95", of_one.p95, "ms", most=30,
