@@ -44,7 +44,7 @@ def _facts(facts: dict[str, Any], figures: Sequence[Figures]) -> str:
 
 def _asked(figures: Sequence[Figures]) -> str:
     lines = [
-        "| row | ours, us | against | their time / ours | asked | | of the limit | bytes a call |",
+        "| row | ours, us | against | their time / ours | required | | of the limit | bytes a call |",
         "|---|---:|---|---:|---:|---|---:|---|",
     ]
     for figure in figures:
