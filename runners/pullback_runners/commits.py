@@ -7,7 +7,7 @@ from typing import Any
 from pullback_runners.git import output_of
 
 FIELDS = "%H%n%P%n%an%n%aI%n%s"
-"""Of a commit, as `git log` prints it: one a line, for whatever else ends or separates may stand in a title."""
+"""Fields of a commit for `git log`, one a line, because a title may contain any other separator."""
 _LONGEST = 2000  # of titles, which git makes of all lines up to the first empty one
 _EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 

@@ -25,7 +25,7 @@ MOST_AT_ONCE: Final = 2
 MOST_WAITING: Final = 64
 """Whoever comes when so many wait is told to come again: the last of them would wait for seconds."""
 MOST_OF_ONE: Final = 16
-"""Of these so many for one caller, who leaves room for others; more than a browser asks for at a time."""
+"""The most of these for one caller, to leave room for others; more than a browser requests at a time."""
 MOST_LARGE_WAITING: Final = 5
 MOST_WAIT_S: Final = 2.0
 """The time that one request may wait for threads, however often it needs one; it is answered 503 where it would wait longer."""

@@ -18,7 +18,7 @@ class Caller:
     """Somebody with rights. `projects` is None for all of them, else those whose rows exist for this caller."""
 
     name: str
-    """As errors and the audit log say it."""
+    """The name in errors and in the audit log."""
     scopes: frozenset[Scope]
     projects: frozenset[ProjectId] | None = None
     token_id: TokenId | None = None

@@ -56,7 +56,7 @@ TEXT = r"^[^\x00]*$"
 Text = Annotated[str, StringConstraints(max_length=20_000, pattern=TEXT)]
 SHA = r"^([0-9a-f]{40}|[0-9a-f]{64})$"
 MAIL_ADDRESS = r"^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,250}[A-Za-z0-9])?$"
-"""As browsers have it (https://html.spec.whatwg.org/#valid-e-mail-address): no blank, no comma, no quotes."""
+"""A mail address as browsers define it (https://html.spec.whatwg.org/#valid-e-mail-address): no blank, no comma, no quotes."""
 Sha = Annotated[str, StringConstraints(pattern=SHA)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 RunSeconds = Annotated[Number, Field(ge=0, le=LONGEST_RUN_S)]

@@ -15,7 +15,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 from anyio import to_thread
 
 REQUEST_S: Final = 0.001
-"""Of each request: reading its head, logging and sending are no part of what is measured."""
+"""Work charged for each request in addition to the measured work, for reading its head, logging and sending."""
 _NANO: Final = 1e-9
 
 P = ParamSpec("P")

@@ -23,7 +23,7 @@ class Ratio:
     variant: str
     baseline: str
     words: str
-    """As `pullback run` says it: `209x faster (195-224)`."""
+    """The wording of `pullback run`: `209x faster (195-224)`."""
 
 
 def headline(api: ServiceApi, job: FollowedJob, url: str) -> RenderableType:

@@ -276,4 +276,4 @@ _DARK = (
 )
 _COLOURS = f"svg{{{LIGHT}}}@media(prefers-color-scheme:dark){{svg{{{_DARK}}}}}"
 COLOURS_HASH = f"sha256-{b64encode(sha256(_COLOURS.encode()).digest()).decode()}"
-"""By which a content security policy knows the style of a file that stands alone."""
+"""The hash by which a content security policy allows the style of a standalone file."""

@@ -59,7 +59,7 @@ from pullback_service.statements import Answer, Query, QueryBatch
 from pullback_service.uploaded_claims import BASELINE
 
 _Standings: TypeAlias = dict[tuple[str, str], tuple[Place, VariantResult]]
-"""By case and variant, with the place of the commit."""
+"""Results by case and variant, with the place of the commit."""
 
 CELLS_ON_A_PAGE = 100  # what keeps a page under 150 kB: with five variants twenty workloads
 MOST_WORKLOADS = 25
@@ -92,7 +92,7 @@ class OverviewData:
 
     commits: tuple[Commit, ...]
     curves: Mapping[tuple[str, str], Curve]
-    """By case and variant."""
+    """Curves by case and variant."""
     lately: History
     metric: Metric
     metrics: tuple[Metric, ...]

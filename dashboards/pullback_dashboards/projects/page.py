@@ -32,7 +32,7 @@ router = page_router(note_unprojected)
 
 TOLD = NewsLimits(commits=5, items=2, cases=1)
 MOST_TOLD = 25
-"""Of how many projects changes are told: those that were uploaded to last."""
+"""The number of projects whose changes are shown: those with the newest uploads."""
 COLUMNS = (
     "project",
     "last_report_at",

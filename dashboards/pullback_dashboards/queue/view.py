@@ -14,7 +14,7 @@ NO_ESTIMATE = "no estimate"
 
 
 MOVING = frozenset({"turn", "pause"})
-"""Of the reasons to wait, those that pass by themselves."""
+"""Reasons to wait that end without intervention."""
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ class Mark(NamedTuple):
 
     @property
     def sha(self) -> str:
-        """Of which commit."""
+        """The hash of the commit."""
         return self.history.commits[self.place].sha
 
     @property
@@ -106,7 +106,7 @@ class Mark(NamedTuple):
 
     @property
     def variant(self) -> str:
-        """Of which variant."""
+        """The name of the variant."""
         return self.line.variant
 
     @property
@@ -580,7 +580,7 @@ def _since_number(mark: Mark) -> float | None:
 
 
 def _difference(mark: Mark) -> float | None:
-    """Of counts that of the values, of all else that of the log ratios, or what is likely of the values."""
+    """The difference of values for counts, of log ratios for all other metrics, or the likely difference of values."""
     now, before = mark.reading, mark.before
     if before is None or now is None:
         return None

@@ -219,11 +219,11 @@ class Linear(DeclaredPrimitive):
         return self(tangents[0], **params)
 
     def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
-        """As declared, else one by one."""
+        """Apply the declared batching, or the function one example at a time."""
         return super().batch(operands, batched, params) if self._batch is None else self._batch(operands[0], **params)
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
-        """As declared; moving elements is no arithmetic."""
+        """The declared number of operations; moving elements counts as none."""
         return 0 if self._flops is None else self._flops(types)
 
 
@@ -271,13 +271,13 @@ class Bilinear(DeclaredPrimitive):
         return right if left is None else left if right is None else left + right
 
     def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
-        """As declared, else one by one."""
+        """Apply the declared batching, or the function one example at a time."""
         if self._batch is None:
             return super().batch(operands, batched, params)
         return self._batch(*operands, batched, **params)
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
-        """As declared."""
+        """The declared number of operations."""
         return self._flops(types, result)
 
 

@@ -67,7 +67,7 @@ class Trace(ABC):
         return error
 
     def ignore_errors(self) -> None:  # noqa: B027 - programs alone have warnings to leave out
-        """Of a recorder: the program gives no floating-point warnings."""
+        """Record that the program gives no floating-point warnings."""
 
 
 class TracedValue:

@@ -42,7 +42,7 @@ class Selection(DeclaredPrimitive):
         return None if tangents[0] is None else self(tangents[0], *operands[1:], **params)
 
     def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
-        """As declared, else one by one."""
+        """Apply the declared batching, or the function one example at a time."""
         result = None if self._batch is None else self._batch(operands, batched, **params)
         return super().batch(operands, batched, params) if result is None else result
 

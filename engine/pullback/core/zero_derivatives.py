@@ -26,5 +26,5 @@ class ZeroDerivative(DeclaredPrimitive):
         return None
 
     def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
-        """As declared, else one by one."""
+        """Apply the declared batching, or the function one example at a time."""
         return super().batch(operands, batched, params) if self._batch is None else self._batch(operands[0], **params)

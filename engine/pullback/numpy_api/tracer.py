@@ -214,7 +214,7 @@ def numbers_with_shapes() -> Iterator[None]:
 
 
 def lack(number: "Tracer", name: str) -> None:
-    """Of a traced Python number: say that it has no such attribute of arrays, but to the engine, which asks all of them."""
+    """Raise AttributeError for an array attribute of a traced Python number, unless the engine requests it."""
     if not _have_shapes.get() and not _asks_the_engine(3) and number.__class__ in _PYTHON_NUMBERS:
         raise AttributeError(
             f"{number.__class__.__name__!r} object has no attribute {name!r}; traced it has none either"

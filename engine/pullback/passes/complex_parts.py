@@ -391,7 +391,7 @@ def _div_by_real(a: Pair, b: Any) -> Pair | None:
 
 
 def _reciprocal(a: Pair) -> Pair:
-    """As NumPy computes it: by the larger part."""
+    """The reciprocal as NumPy computes it: by the larger part."""
     wide = elementwise.absolute(a.im) <= elementwise.absolute(a.re)
     large, small = elementwise.where(wide, a.re, a.im), elementwise.where(wide, a.im, a.re)
     ratio = small / large

@@ -89,7 +89,7 @@ class _ShiftEffect:
     times: float
     is_scaled: bool
     groups: PlaceArray
-    """By element, which element of the shift that is, as a place."""
+    """The element of the shift for each element, as a place."""
     is_of_exponential: bool = False
     """An exponential lies between it and the shift, which makes derivatives NaN where the shift is infinite or NaN."""
 

@@ -151,11 +151,11 @@ class _Rows:
     """Facts about a graph that are needed to join the stores of a row."""
 
     readers: Mapping[Atom, Sequence[Node | None]]
-    """By value the nodes that read it; None stands for the caller."""
+    """Nodes that read a value; None stands for the caller."""
     often: frozenset[_Kind]
     """The stores of which there are as many as a loop has steps at least."""
     joined: dict[Atom, _JoinedRow] = field(default_factory=dict)
-    """By array the row that was stored last."""
+    """The row stored last, by array."""
 
     @classmethod
     def of(cls, graph: Graph) -> "_Rows":

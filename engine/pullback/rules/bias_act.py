@@ -195,21 +195,21 @@ class BilinearLayer(ActivatedLayer):
         return product
 
     def product_type(self, types: Sequence[ArrayType], params: Params) -> ArrayType:
-        """As the rule has it."""
+        """The type of the rule's result."""
         return self.rule.infer(*types, **params)[0]
 
     def pull_product(
         self, needed: Sequence[bool], z_bar: Any, operands: Sequence[Any], params: Params
     ) -> Sequence[Any]:
-        """As the rule has them."""
+        """The cotangents of the rule."""
         return self.rule.pull(needed, z_bar, None, operands, params)
 
     def push_product(self, tangents: Sequence[Any], operands: Sequence[Any], params: Params) -> Any:
-        """As the rule has it."""
+        """The tangent of the rule."""
         return None if all(dx is None for dx in tangents) else self.rule.push(tangents, None, operands, params)
 
     def batch_product(self, operands: Sequence[Any], batched: Sequence[bool], params: Params) -> Any:
-        """As the rule has it."""
+        """The batched result of the rule."""
         return self.rule.batch(operands, batched, params) if any(batched) else self.rule(*operands, **params)
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:

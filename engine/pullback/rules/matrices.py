@@ -48,17 +48,17 @@ class MatrixFunction(Primitive):
         self._stacks = stacks
 
     def evaluate(self, *operands: Any, **params: Any) -> Any:
-        """As declared."""
+        """Apply the declared function."""
         return self._evaluate(*operands, **params)
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
-        """As declared."""
+        """Apply the declared inference."""
         return self._infer(*types, **params)
 
     def pull(
         self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
     ) -> Sequence[Any]:
-        """As declared, summed over the axes along which an operand was broadcast."""
+        """Apply the declared pull, summed over the axes along which an operand was broadcast."""
         cotangents = self._pull(needed, y_bar, y, operands, **params)
         return [
             unbroadcast(cotangent, np.shape(x), dtype_of(x)) if need and cotangent is not None else None
@@ -66,7 +66,7 @@ class MatrixFunction(Primitive):
         ]
 
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-        """As declared, in the dtype of the results."""
+        """Apply the declared push, in the dtype of the results."""
         pushed = self._push(tangents, y, operands, **params)
         if self.results == 1:
             return cast(pushed, dtype_of(y))

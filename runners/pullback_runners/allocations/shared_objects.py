@@ -167,7 +167,7 @@ class _Machine:
     address: int
     """The relocation that writes a symbol's whole address: the only kind that is left to `ld.so`."""
     distances: Mapping[int, Callable[[int, int, int], int]]
-    """By kind: (the word there is, address wanted, address of the word) to the word that shall be there."""
+    """Functions from (current word, wanted address, address of the word) to the new word, by kind of relocation."""
 
 
 def _adrp(word: int, target: int, place: int) -> int:

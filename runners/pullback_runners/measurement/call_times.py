@@ -19,7 +19,7 @@ class CallTimes(NamedTuple):
     host_time: Seconds
     """Until it returned, which the host can use for something else from then on."""
     time_cold: Seconds
-    """By the wall until its result was there, with nothing left in the device's cache of the calls before."""
+    """Wall time until the result was available, with the device's cache cleared of earlier calls."""
 
 
 def time_beside(call: QueuedCall, calls: int) -> CallTimes:

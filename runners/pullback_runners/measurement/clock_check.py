@@ -20,7 +20,7 @@ LEAST_SHARE_OF_BUSY = 0.2
 their filling takes 1 to 2 ms of a turn of 4 ms (six processes on two CPUs: the fastest quarter took 1.0 to 2.01 times what was stated)."""
 
 FEWEST_TURNS = 8
-"""Of fewer the fastest quarter is one or two, which a busy machine can make as long as it likes."""
+"""With fewer turns the fastest quarter is one or two, which a busy machine can prolong arbitrarily."""
 
 MOST_SHARE = 1.1
 """The kernel counts CPU time by ticks in some places, which are off by some per cent."""

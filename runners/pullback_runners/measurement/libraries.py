@@ -13,7 +13,7 @@ _LIBRARIES = {
     "torch": "torch",
     "jax": "jax",
 }
-"""By distribution, without the CUDA that its name may end with."""
+"""Libraries by distribution, without the CUDA version at the end of its name."""
 
 
 def device_libraries() -> dict[str, str]:

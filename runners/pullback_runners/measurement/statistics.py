@@ -23,7 +23,7 @@ PLANNED_GROUPS = 20
 """More groups than these are there only because the answer was ambiguous before."""
 
 LATER_CONFIDENCE = 0.995
-"""Of intervals over more groups: an answer that is asked for again and again until it is one would be wrong too often."""
+"""Confidence of intervals over more groups: repeating a measurement until it is decisive would be wrong too often."""
 
 FEWEST_KNOWN_BY_THEMSELVES = 6
 """Fewer groups agree by chance too often to tell how far groups scatter."""

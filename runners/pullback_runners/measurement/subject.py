@@ -27,9 +27,9 @@ class Subject:
     side: Path | None = None
     """The one folder that its processes write, where another commit is measured beside it in a sandbox (`sides.py`); None where they write as they may."""
     digest: str | None = field(default=None, compare=False)
-    """Of the files that make two commits differ; None where they are no commit's."""
+    """Digest of the files by which two commits differ; None for files of no commit."""
     code: str | None = field(default=None, compare=False)
-    """Of what was installed of them, compiled parts included; None where nothing was."""
+    """Digest of the installed files, including compiled parts; None if nothing was installed."""
 
     checkout: Path | None = field(default=None, compare=False)
     """The clone that a commit is of, nothing of which may be imported; None where its files are measured as they are."""

@@ -22,7 +22,7 @@ class _Build(NamedTuple):
 
 
 _build: ContextVar[_Build | None] = ContextVar("_build", default=None)
-"""Of this thread: what runs commands lies six calls below what builds a commit."""
+"""The build of this thread; commands run six calls below the code that builds a commit."""
 
 _stop: ContextVar[Callable[[], bool]] = ContextVar("_stop", default=lambda: False)
 """True once a signal has come: of this thread, for the same reason."""

@@ -108,7 +108,7 @@ class ProjectFile:
     rules: tuple[Rule, ...] = ()
     """In the order of the file."""
     text: str = field(default="", repr=False, compare=False)
-    """Of the file, to say lines by."""
+    """The text of the file, for line numbers in messages."""
 
     @property
     def name(self) -> str:

@@ -9,7 +9,7 @@ from subprocess import CompletedProcess
 from pullback_runners.git import git, is_clone
 
 _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-"""Of every repository; against it every file is a new one, and `diff-tree` takes the paths that `rev-list` takes."""
+"""The empty tree of every repository: compared with it every file is new, and `diff-tree` accepts the same paths as `rev-list`."""
 COMPILED_SOURCES = (
     *("*.c", "*.cc", "*.cpp", "*.cxx", "*.h", "*.hh", "*.hpp", "*.cu", "*.cuh", "*.f", "*.f90", "*.rs"),
     *(

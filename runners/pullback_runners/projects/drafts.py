@@ -72,7 +72,7 @@ _STEPS = {
     return step
 """,
 }
-"""By engine, code of a user who asks for a value and its gradient by the first argument."""
+"""Example code by engine: a value and its gradient with respect to the first argument."""
 
 
 def workload_name(function: PlainFunction, taken: Collection[str]) -> str:

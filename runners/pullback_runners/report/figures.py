@@ -12,7 +12,7 @@ from pullback_runners.report.words import bytes_in_words, duration_in_words, rou
 
 ROW_PX = 46
 _SPREAD = 0.56
-"""Of a row's height is taken by the lines of its variants."""
+"""The share of a row's height for the lines of its variants."""
 
 _SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "star", "hexagon", "x")
 

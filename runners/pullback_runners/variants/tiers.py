@@ -17,7 +17,7 @@ OLDEST_NUMPY = (2, 1)
 """The engine's own requirement, which the environment of a commit may not meet."""
 
 MOST_LINES = 400
-"""Of a program in a report; what two commits do differently is nearly always in the first hundred."""
+"""The most lines of a program in a report; differences between two commits are nearly always in the first hundred."""
 
 
 def listing_of(page: str) -> list[str]:

@@ -38,7 +38,7 @@ Grid = list[dict[str, Parameter]]
 
 _LONGEST_NAME = 200
 _NAME = re.compile(r"[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?")
-"""As the service takes names."""
+"""Names that the service accepts."""
 
 TIERS = ("unfused", "fused", "stateful", "native")
 """Every tier that the product knows; an engine says in `pullback.TIERS` which of them it can run."""

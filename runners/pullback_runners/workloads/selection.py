@@ -49,10 +49,10 @@ class AvailableVariants:
     variants: tuple[str, ...]
     baseline: str | None
     digests: Mapping[str, str] = field(default_factory=dict)
-    """Of the text behind each variant (`digest.py`)."""
+    """Digests of the text behind each variant (`digest.py`)."""
 
     def digest(self, variant: str) -> str | None:
-        """Of the text behind a variant, where it can be read."""
+        """The digest of the text behind a variant, if it can be read."""
         return self.digests.get(variant, self.digests.get(ANY))
 
 

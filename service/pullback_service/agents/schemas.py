@@ -76,7 +76,7 @@ class ClaimedJob(BaseModel):
     )
     timeout_s: float
     effort: int = Field(1, description="For the kind `compare`: multiple of the usual duration.")
-    reference: CommitSummary | None = Field(None, description="Of the kind `compare`: the commit to compare with.")
+    reference: CommitSummary | None = Field(None, description="The commit to compare with, for the kind `compare`.")
     trust: TrustLevel = Field(
         "trusted", description="Whose code it runs; an agent runs that of forks (`untrusted`) in a sandbox alone."
     )

@@ -33,7 +33,7 @@ from pullback_service.projects.schemas import BackfillPolicy
 
 KIND = "run"
 FRESH_BEFORE_BACKFILL = 100
-"""By how much the priority of fresh commits is above that of their backfill: with the usual one, that of jobs somebody asks for."""
+"""The difference between the priority of new commits and that of their backfill; by default, new commits have the priority of requested jobs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from pullback_service.models.boards import Board, BoardChart
 from pullback_service.models.projects import Project
 
 MOST_BOARDS = 200
-"""Of one owner, and of one project."""
+"""The most boards of one owner, and of one project."""
 MOST_CHARTS = 40
 """On one board."""
 

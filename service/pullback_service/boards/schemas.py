@@ -45,7 +45,7 @@ class ChartRequest(BaseModel):
 
     kind: Kind
     project: Name
-    workload: Name | None = Field(None, description="Of which workload, where `kind` is that.")
+    workload: Name | None = Field(None, description="The name of the workload, for the kind `workload`.")
     query: Query = Field(default={}, examples=[{"metric": ["time"], "variant": ["fused", "native"]}])
     title: Name | None = Field(None, description="If left out, the dashboard generates one.")
 

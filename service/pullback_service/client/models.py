@@ -303,7 +303,7 @@ class ChannelRequest(Statement):
     name: str
     kind: Literal["webhook", "slack", "email"]
     url: str | None = None
-    """Of a webhook or of an incoming webhook of Slack: https."""
+    """The https address of a webhook or of an incoming webhook of Slack."""
     to: list[str] | None = None
     """Recipients of e-mails."""
     events: list[Event] | None = None
@@ -348,7 +348,7 @@ class ChartRequest(Statement):
     kind: Literal["explore", "workload", "compare"]
     project: str
     workload: str | None = None
-    """Of which workload, where `kind` is that."""
+    """The name of the workload, for the kind `workload`."""
     query: dict[str, Any] | None = None
     title: str | None = None
     """If left out, the dashboard generates one."""
@@ -480,7 +480,7 @@ class ChoreStatus(Answer):
     running_chore: int | None
     """The one that runs the longest, by its number in the worker's log."""
     failed: int
-    """Of the last seven days."""
+    """Number within the last seven days."""
     failed_s: float | None
     failed_chore: int | None
 
@@ -523,7 +523,7 @@ class ClaimedJob(Answer):
     effort: int = 1
     """For the kind `compare`: multiple of the usual duration."""
     reference: CommitSummary | None = None
-    """Of the kind `compare`: the commit to compare with."""
+    """The commit to compare with, for the kind `compare`."""
     trust: Literal["trusted", "untrusted"] = "trusted"
     """Whose code it runs; an agent runs that of forks (`untrusted`) in a sandbox alone."""
 
@@ -621,7 +621,7 @@ class Spread(Answer):
 
 
 class MeasuredSummary(Answer):
-    """Of what a number was measured; null is what its reports do not tell.
+    """The measured code behind a number; null for facts that its reports do not state.
 
     Where two differ in text or harness, so do levels.
     """
@@ -1098,7 +1098,7 @@ class JobRequest(Statement):
     """Variants to measure; none: those that the project measures."""
     kind: Literal["run", "compare"] | None = None
     reference: CommitStatement | None = None
-    """Of the kind `compare`: the older of the two commits."""
+    """The older of the two commits, for the kind `compare`."""
     priority: int | None = None
     """Higher ones are given out first, among equals older ones; above 0 only before jobs of the same project."""
     requires: dict[str, str | float | bool | list[str | float | bool | None] | None] | None = None

@@ -80,7 +80,7 @@ def followed_in(
 
 
 def places_followed(places: Sequence[CommitPlace], followed: Mapping[int, NearestAncestor]) -> Mapping[int, int]:
-    """By its place, of each of some commits that does not follow the one before it, the place of the one that it follows.
+    """Places of predecessors, by the place of each commit that does not follow the one before it.
 
     That is -1 where it is none of them, and none that stands before it. Commits come oldest first.
     """

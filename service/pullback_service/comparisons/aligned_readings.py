@@ -27,7 +27,7 @@ class AlignedReadings(NamedTuple):
     """
 
     place: NDArray[np.intp]
-    """Of the series among those described: the candidate's, or the reference's where the candidate has none."""
+    """Places among the described series: the candidate's, or the reference's if the candidate has none."""
     reference_series_id: Ids
     has_reference: Flags
     has_candidate: Flags

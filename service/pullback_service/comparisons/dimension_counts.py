@@ -12,7 +12,7 @@ from pullback_service.series.filters import PARAM
 from pullback_service.statements import Query, Rows
 
 MOST_VALUES: Final = 200
-"""Of a dimension, those of most series, of equals those seen first: a parameter may have another value in each of 20,000 cases."""
+"""The most values of a dimension, those with most series, then those seen first: a parameter may have a different value in each of 20,000 cases."""
 
 # Sorted by numbers: comparing names and values takes Postgres as long again as everything else, 80 ms for 20,000 cases.
 _COUNTS: Final[LiteralString] = """

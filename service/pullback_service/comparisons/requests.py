@@ -19,7 +19,7 @@ from pullback_service.projects.queries import project_by_name
 from pullback_service.series.filters import SeriesChoice
 
 MANY_POINTS: Final = 40_000
-"""Of the commits that are named, whose comparison then takes Postgres half a second: such are made one at a time."""
+"""Points of the named commits from which Postgres takes half a second for a comparison: these run one at a time."""
 
 
 @dataclass(frozen=True)

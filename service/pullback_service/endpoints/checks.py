@@ -43,7 +43,7 @@ async def check_commit(
         ),
     ] = None,
     suite: Annotated[
-        Name | None, Query(description="Of which suite a job would be. Default: the one that was measured.")
+        Name | None, Query(description="The suite of a queued job. Default: the suite that was measured.")
     ] = None,
     case: Annotated[
         list[Name] | None,

@@ -34,7 +34,7 @@ router = api_router(prefix=f"{API}/matrix", tags=["matrix"])
 WorkloadPlace = TypeAdapter(tuple[Name])
 MOST_WORKLOADS = 100
 MANY_CASES = 1_000
-"""Of a page, whose cells then take 10 MiB and half a second: such pages are made one at a time."""
+"""Cases of a page from which its cells take 10 MiB and half a second: such pages are rendered one at a time."""
 
 
 @router.get(

@@ -57,7 +57,7 @@ SeriesPointPlace = TypeAdapter(tuple[KnownId, tuple[datetime, KnownId] | None])
 MOST_MARKS = 5_000
 MOST_LAST = 100_000
 POINTS_AT_ONCE = 200
-"""Of a batch of a file: few enough for the event loop, which serves nobody else while it makes them of rows."""
+"""Points of a batch of a file: few enough for the event loop, which serves nothing else while it converts them from rows."""
 NAMED = "Hash of a commit, 7 digits of it or more, or a branch for its newest one."
 READING = {**EXPORTED, **UNCHANGED, **documented(InvalidInputError, NotFoundError, NotAcceptableError)}
 

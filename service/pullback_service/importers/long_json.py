@@ -15,11 +15,11 @@ import orjson
 from numpy.typing import NDArray
 
 PIECE_BYTES: Final = 64 * 1024
-"""Of a millisecond; of ten where it is brackets."""
+"""Bytes of a piece, which take a millisecond, or ten if they are brackets."""
 MANY: Final = 10_000
 """Members that are let go of at once."""
 MOST_DEPTH: Final = 1024
-"""Of brackets in brackets, as orjson has it."""
+"""The deepest nesting of brackets, as in orjson."""
 _FEW: Final = 100
 _CLOSED_BY: Final = {ord("["): b"]", ord("{"): b"}"}
 _BLANKS: Final = b" \t\n\r"

@@ -18,7 +18,7 @@ _OF_A_STRING: Final = 50
 BLOCK_BYTES: Final = 1024 * 1024
 """Bytes of a text that are searched at once, while no other thread runs."""
 _LIGHT_BYTES: Final = 1024 * 1024
-"""Of a text that cannot be too heavy: a byte stands for a hundred at most."""
+"""The size up to which no text needs too much memory: a byte takes a hundred at most."""
 # What stands outside of strings, so that a long list of numbers is none.
 _OUTSIDE: Final = b"0123456789+-.eE,:[]{} \t\r\ntruefalsnl"
 

@@ -15,7 +15,7 @@ from pullback_service.jobs.leases import FAIR_WITHIN_S, MOST_COUNTED
 from pullback_service.models.agents import SILENT_AFTER_S
 
 MOST_WAITING = 2_000
-"""Of a longer queue the end has no forecast."""
+"""The most waiting jobs with a forecast; in a longer queue the end has none."""
 # How many attempts of a machine are looked at for how long its work takes; more of them would be of older engines.
 _LOOK_BACK = 200
 

@@ -63,7 +63,7 @@ class JobRequest(BaseModel):
         default=[], description="Variants to measure; none: those that the project measures.", examples=[["native"]]
     )
     kind: JobKind = "run"
-    reference: CommitStatement | None = Field(None, description="Of the kind `compare`: the older of the two commits.")
+    reference: CommitStatement | None = Field(None, description="The older of the two commits, for the kind `compare`.")
     priority: Priority = 0
     requires: Labels = Field(
         default={}, description="A job that names no `device` is for the CPU.", examples=[{"device": "cpu"}]

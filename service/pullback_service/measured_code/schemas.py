@@ -9,7 +9,7 @@ from pullback_service.measured_code.code_identity import CodeIdentity
 
 
 class MeasuredSummary(BaseModel):
-    """Of what a number was measured; null is what its reports do not tell. Where two differ in text or harness, so do levels."""
+    """The measured code behind a number; null for facts that its reports do not state. Where two differ in text or harness, so do levels."""
 
     workload: str | None = Field(description="Digest of the workload's text.", examples=["5f0c3a6e9b1d7c24"])
     subject: str | None = Field(description="Digest of the files that make two commits differ.")

@@ -22,7 +22,7 @@ from pullback_service.notifications.message import Message, Notice
 from pullback_service.notifications.transport import DeliveryResult
 
 MESSAGES_AN_HOUR: Final = 5
-"""Of a channel. What comes beyond waits, and is told in one digest when the hour is over."""
+"""The most messages of a channel in an hour. Further ones wait, and are sent in one digest when the hour is over."""
 HOUR: Final = timedelta(hours=1)
 FIRST_PAUSE: Final = timedelta(seconds=30)
 LONGEST_PAUSE: Final = timedelta(hours=1)

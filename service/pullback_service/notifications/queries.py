@@ -19,7 +19,7 @@ from pullback_service.notifications.outbox import HOUR, MESSAGES_AN_HOUR
 from pullback_service.projects.queries import id_of
 
 MOST_CHANNELS: Final = 20
-"""Of one project."""
+"""The most channels of one project."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ class ChannelRequest(BaseModel):
     project: Name
     name: ChosenName
     kind: Kind
-    url: Url | None = Field(None, description="Of a webhook or of an incoming webhook of Slack: https.")
+    url: Url | None = Field(None, description="The https address of a webhook or of an incoming webhook of Slack.")
     to: Annotated[list[MailAddress], Field(min_length=1, max_length=MOST_RECIPIENTS)] | None = Field(
         None, description="Recipients of e-mails."
     )

@@ -71,7 +71,7 @@ def newest_readings(series_ids: Collection[int], *, last: int) -> Query[list[Rea
 
 
 def newest_marks(series_ids: Collection[int], *, last: int) -> Query[list[Mark]]:
-    """As `newest_readings`, with the columns that charts draw, which are all in the index."""
+    """Like `newest_readings`, with the columns that charts draw, which are all in the index."""
     values = {"series": statements.array_of(series_ids), "last": last}
     return Query(_NEWEST_MARKS, values, Mark.of, width=MARK_WIDTH)
 

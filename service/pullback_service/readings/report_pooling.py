@@ -25,7 +25,7 @@ from pullback_service.quality import BUSY, CLEAN
 from pullback_service.ratio import NO_RATIO, Ratio
 
 LEAST_SCATTER = 1e-3
-"""Of a report's processes, relative to their median: fewer than the usual five may agree by chance."""
+"""The least scatter of a report's processes, relative to their median: fewer than the usual five may agree by chance."""
 FEWEST_FOR_SCATTER = 3
 
 LEVEL: LiteralString = "measured.workload, measured.harness"
@@ -208,7 +208,7 @@ def _quartiles(count: int) -> tuple[tuple[int, float], ...]:
 
 
 def weighted_spread(values: Sequence[float], weights: Sequence[float]) -> Spread:
-    """As `spread_of`, of values that count differently: with equal weights the same but for rounding.
+    """Like `spread_of`, for weighted values: equal weights give the same result up to rounding.
 
     A value stands at the middle of its weight, the first at 0 and the last at 1; quartiles are linear between them.
     """

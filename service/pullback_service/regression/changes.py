@@ -39,7 +39,7 @@ class Change:
     """95 % interval of the size."""
     kind: Kind
     probability: float
-    """Of a change, against noise alone."""
+    """The probability of a change, compared with noise alone."""
     since: int | None = None
     """`first` of the change that this one ends."""
     begin: int = 0

@@ -93,7 +93,7 @@ def slope_to_the_end(values: Values, shortest: int, noise: Noise) -> tuple[Ramp,
 
 
 def _rise(n: int, a: Values, b: Values) -> Values:
-    """Of slopes that begin and end at some places, the share that each of `n` observations has climbed."""
+    """The share of a slope climbed at each of `n` observations, for slopes that begin and end at given places."""
     return np.asarray(np.clip((np.arange(n) - a[:, None] + 1) / (b - a + 1)[:, None], 0, 1))
 
 

@@ -19,9 +19,9 @@ from pullback_service.reports.report_outline import outline
 from pullback_service.series.case_identity import identity
 
 TAIL_BYTES: Final = 16_384
-"""As much of the end of a stored file has its index."""
+"""The size of the end of a stored file that contains its index."""
 OUTLINE_TAIL_BYTES: Final = 262_144
-"""As much of the end of a stored file has its outline and its index, if it ends with `OUTLINED`."""
+"""The size of the end of a stored file that contains its outline and its index, if it ends with `OUTLINED`."""
 _FEWEST_BYTES: Final = 65_536
 # A report with its slices has a quote in hundreds of bytes; of one without them a frame for each case would be larger.
 _BYTES_A_QUOTE: Final = 64

@@ -25,7 +25,7 @@ from pullback_service.reports.schemas import FORMAT, VERSION, ReportHead
 
 WRAPPER = "pullback"
 LONG_BODY_BYTES = 256 * 1024
-"""Of a report that is read case by case: its values take ten times as much memory as its bytes."""
+"""The size from which a report is read case by case: its values take ten times as much memory as its bytes."""
 
 MOST_LOOKED_THROUGH_BYTES = 4 * 1024 * 1024
 

@@ -34,7 +34,7 @@ class PlacedParts:
     """The release that measured it, where that is ours; empty for other tools' files, which name theirs as they like."""
 
     def measured(self) -> list[CodeIdentity]:
-        """Of what each point was measured."""
+        """The measured code of each point."""
         of_points = [point.measured for point in self.parts.points]
         told = {each: each._replace(harness=self.harness) for each in set(of_points)}
         return [told[each] for each in of_points]

@@ -24,7 +24,7 @@ from pullback_service.reports.report_outline import outline
 
 LONG_FILE_BYTES: Final = 1024 * 1024
 LARGE_FILE_BYTES: Final = 5 * 1024 * 1024
-"""Of a file that may hold thousands of cases, as it came: packed it is a tenth, or a 260th where cases are alike."""
+"""The size of an unpacked file that may contain thousands of cases: packed it is a tenth, or a 260th if cases are similar."""
 
 # An error, or a gradient that is not right; either name may be spelled with an escape.
 _MAY_HAVE_FAILED: Final = re.compile(rb'"error"\s*:\s*\{|"ok"\s*:\s*false|\\u')

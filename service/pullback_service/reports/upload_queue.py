@@ -20,7 +20,7 @@ from pullback_service.request_work import RequestWork, current, in_thread, serve
 
 MOST_TOGETHER = 32
 LARGEST_TOGETHER_BYTES = 64 * 1024
-"""Of a report that is stored with others: a larger one would keep them waiting."""
+"""The largest report that is stored together with others: a larger one would delay them."""
 APART_BYTES = 1024 * 1024
 """A larger report is stored by an event loop of its own: rows are made of it for seconds, in which nobody else would be answered."""
 MOST_LONG = 2

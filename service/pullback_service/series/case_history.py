@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 MOST_COMMITS = 5_000
 MOST_MARKS = 1_000
-"""Of one series. A plot is about so many pixels wide, and M4 keeps four points or six for each of its buckets."""
+"""The most marks of one series. This is about the width of a plot in pixels; M4 keeps four or six points for each of its buckets."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,7 @@ class NewestCommits(NamedTuple):
 
 
 def newest_commits(project_id: ProjectId, machine_id: MachineId, *, limit: int) -> Query[NewestCommits]:
-    """As `measured_last`, oldest first, with the newest upload. Index: besides ix_report_machine."""
+    """Like `measured_last`, oldest first, with the newest upload. Index: also ix_report_machine."""
 
     def read(rows: Rows) -> NewestCommits:
         found = list(rows)

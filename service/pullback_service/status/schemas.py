@@ -18,7 +18,7 @@ class ChoreStatus(BaseModel):
     running: int
     running_s: float | None
     running_chore: int | None = Field(description="The one that runs the longest, by its number in the worker's log.")
-    failed: int = Field(description="Of the last seven days.")
+    failed: int = Field(description="Number within the last seven days.")
     failed_s: float | None
     failed_chore: int | None
 

@@ -310,7 +310,7 @@ async def _judge_stale(session: AsyncSession) -> int:
 async def _mark_later(
     session: AsyncSession, followed: Mapping[Pair, ReferenceCommit], *, judged: Collection[Pair]
 ) -> None:
-    """Of readings that came while nobody judged: the steps that they touch wait in turn, except those `judged` in this transaction."""
+    """Mark the steps that depend on readings stored in the meantime for later judging, except those `judged` in this transaction."""
     if followed:
         later = await _touched_by(session, followed, {commit for _, commit in followed})
         await _let_wait(session, later - set(judged), RULE)

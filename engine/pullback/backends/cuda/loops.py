@@ -56,7 +56,7 @@ class Body:
     fallbacks: tuple[str, ...]
     transient: frozenset[str]
     listings: tuple[tuple[str, Callable[[], str]], ...]
-    """By name in the text the kernels of a launch."""
+    """Kernels of each launch, by their name in the text."""
     kernel_stages: Callable[[], Sequence[tuple[str, str]]]
     """The kernels after each pass over kernels."""
 

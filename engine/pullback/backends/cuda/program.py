@@ -128,13 +128,13 @@ class CudaProgram:
     fallbacks: tuple[str, ...]
     state: DeviceState | None
     kept: tuple[tuple[str, ArrayType, bool], ...]
-    """By name the memory that it keeps, and True for what is returned."""
+    """Memory that it keeps: name, type, and True for results."""
     transient: tuple[str, ...]
     """The rules that make arrays although it keeps its memory."""
     replayed: ReplayedProgram | None
     """The program, if it is one that is captured."""
     listings: tuple[tuple[str, Callable[[], str]], ...]
-    """By name in the text the kernels of a launch, written when they are asked for."""
+    """Kernels of each launch, by their name in the text, generated on demand."""
     kernel_stages: Callable[[], Sequence[tuple[str, str]]]
     """The kernels after each pass over kernels, and those of the bodies of loops and branches."""
     looks: bool = False

@@ -60,14 +60,14 @@ class Text:
     kept: dict[str, ArrayType] = field(default_factory=dict)
     """The names of the tensors of a frame, in order."""
     roots: dict[str, str] = field(default_factory=dict)
-    """By name of a view, that of what it is a view of."""
+    """The name of the viewed array, by name of the view."""
 
     def root(self, name: str) -> str:
         """The name of the memory that a value lies in."""
         return self.roots.get(name, name)
 
     def moments(self) -> list[range]:
-        """By statement the positions of all that may run while it does: its own, or those of its group."""
+        """For each statement, the positions of those that may run at the same time: its own, or those of its group."""
         found: list[range] = []
         for _, members in groupby(enumerate(self.statements), lambda one: one[1].group or -one[0]):
             begin, count = len(found), len(list(members))
@@ -75,7 +75,7 @@ class Text:
         return found
 
     def spans(self, returned: Collection[str]) -> dict[str, tuple[int, int]]:
-        """By name of memory, the first statement that runs while it is needed, and the last; what is returned is needed at the end."""
+        """The first and last statement that need a piece of memory, by its name; results are needed at the end."""
         found: dict[str, tuple[int, int]] = {}
         end = len(self.statements)
         uses = [

@@ -43,9 +43,9 @@ class Memory:
     offsets: dict[Var, int]
     """In bytes from the arena's begin, of what neither comes from the caller nor is returned."""
     scratch: dict[int, int]
-    """By number of a kernel, the offset of its scratch memory."""
+    """The offset of a kernel's scratch memory, by its number."""
     returned: dict[Var, int]
-    """By value, the output whose memory it is computed into."""
+    """The output into whose memory a value is computed."""
     copied: tuple[int, ...]
     """The outputs that are copies: of what the caller gave, of numbers, of views, and of other outputs."""
     copying: tuple[Node, ...]

@@ -16,7 +16,7 @@ from pullback_runners.workloads.ba import CAMERA, COLUMNS, jacobian_blocks, join
 MODULE = Module("ba")
 
 SHOWN = 2 * COLUMNS
-"""As many leading elements of each list are sent, and the last one."""
+"""The number of leading elements of each list that are sent, in addition to the last one."""
 
 
 def _read(given: Input) -> tuple[tuple[int, int, int], tuple[Any, ...]]:

@@ -468,7 +468,7 @@ class PhaseWriter:
         return [self.grid.threads if is_total else self.grid.reduced_threads for is_total in self.is_total]
 
     def _shared(self) -> tuple[list[int], int]:
-        """By reduction, where in shared memory it is gathered; and the bytes of all."""
+        """Offsets in shared memory at which reductions are gathered, one for each, and the bytes of all."""
         regions, end = [], 0
         for k, reduction in enumerate(self.nest.reductions):
             dtype = self.nest.dtype_reduced(reduction)
@@ -478,7 +478,7 @@ class PhaseWriter:
         return regions, end
 
     def _kept_in_shared(self) -> tuple[dict[int, tuple[int, int]], list[int]]:
-        """By read that several stages need, where in shared memory it is kept, and the first of them; by reduction, where its result is."""
+        """Offsets in shared memory: of each read that several stages need, with the first of these stages, and of each reduction's result."""
         if self.stages == 1:
             return {}, []
         kept, totals, grid = dict[int, tuple[int, int]](), list[int](), self.grid

@@ -42,7 +42,7 @@ def _pinv(a: Tensor, *, rtol: float | None, hermitian: bool) -> Tensor:
 
 
 def _cholesky(a: Tensor) -> Tensor:
-    """Of NaN NumPy gives NaN, where PyTorch refuses it."""
+    """The Cholesky factor; NaN for matrices with NaN, as in NumPy, where PyTorch raises an error."""
     factor, info = torch.linalg.cholesky_ex(a)
     failed, is_nan = info > 0, torch.isnan(a).any(dim=-1).any(dim=-1)
     if bool(torch.any(failed & ~is_nan)):
@@ -77,7 +77,7 @@ def _cholesky_pull(factor: Tensor, v: Tensor) -> Tensor:
 
 
 def _adjugate(a: Tensor) -> Tensor:
-    """By singular values, of which each product leaves one out; NaN of a matrix that is not finite."""
+    """The adjugate by singular values, each product of which omits one; NaN for a matrix that is not finite."""
     is_finite = torch.isfinite(a).all(dim=-1, keepdim=True).all(dim=-2, keepdim=True)
     u, s, vh = _svd(torch.where(is_finite, a, 0))
     if not a.shape[-1]:
