@@ -18,7 +18,7 @@ _KEPT: TimedCache[tuple[IncidentLine, ...]] = TimedCache(64)
 """Details of incidents kept between requests: which are open is read every time."""
 
 
-class ShownIncidents:
+class IncidentLines:
     """Incidents as lists show them: as kept, or as read along with other queries. Index: as `details_asked`."""
 
     def __init__(self, items: Sequence[Incident]) -> None:

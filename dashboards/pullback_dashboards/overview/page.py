@@ -18,7 +18,7 @@ from pullback_dashboards.incidents.view import IncidentLine
 from pullback_dashboards.news.view import RECENTLY, News, collect_news, moves
 from pullback_dashboards.overview.cache import TimedCache
 from pullback_dashboards.overview.cells import cells
-from pullback_dashboards.overview.incidents import COUNTED, ShownIncidents
+from pullback_dashboards.overview.incidents import COUNTED, IncidentLines
 from pullback_dashboards.overview.parameters import SORTS, State, asked
 from pullback_dashboards.overview.sources import (
     CASES_OF_A_WORKLOAD,
@@ -131,7 +131,7 @@ async def _read(request: Request, session: ReadSession, state: RequestedState) -
     if (measured := measuring()) is None:
         which = _which_project(project.name, names)
         return OverviewView(fleet, project=project.name, questions=questions(which), empty=_nothing_yet(fleet, base))
-    present, lines = measured.present, ShownIncidents(incidents.value[:MOST_INCIDENTS])
+    present, lines = measured.present, IncidentLines(incidents.value[:MOST_INCIDENTS])
     places = _Places(project.name, names, measured.machine.name, tuple(each.name for each in measured.machines))
     view = await _SHOWN.get((present.key, places, state), lambda: _shown(session, present, places, state, lines.asked))
     return replace(

@@ -15,7 +15,7 @@ from pullback_dashboards.incidents.view import IncidentLine
 from pullback_dashboards.news.sources import lately
 from pullback_dashboards.news.view import News, NewsLimits, collect_news
 from pullback_dashboards.overview.cache import TimedCache
-from pullback_dashboards.overview.incidents import COUNTED, ShownIncidents
+from pullback_dashboards.overview.incidents import COUNTED, IncidentLines
 from pullback_dashboards.overview.sources import present_asked
 from pullback_dashboards.projection_notice import note_unprojected, notice_of
 from pullback_dashboards.rendering import csv_response, page, page_at
@@ -94,7 +94,7 @@ async def _row(session: AsyncSession, project: Project, notice: str) -> ProjectR
     listed = incidents.value
     return replace(
         _plain(project, news.news, news.left_out),
-        incidents=await ShownIncidents(listed[: TOLD.items]).read(session),
+        incidents=await IncidentLines(listed[: TOLD.items]).read(session),
         incidents_left_out=max(0, len(listed) - TOLD.items),
     )
 
