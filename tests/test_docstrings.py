@@ -22,7 +22,7 @@ PARTICIPLE_ALONE = re.compile(
 )
 NOUNS_THAT_END_LIKE_PARTICIPLES = {"Feed", "Need", "Screen", "Seed", "Speed", "Token"}
 ALL_PARTS = ["engine", "runners", "service", "dashboards", "cli", "tools", "deploy", "benchmarks"]
-QUESTIONS = ("What", "Whether", "How", "Where", "Who", "When", "Which")
+QUESTIONS = ("What", "Whether", "How", "Where", "Who", "When", "Which", "Why")
 DESCRIPTIONS = ROOT / "service/pullback_service/client/models.py"
 """Its docstrings are descriptions of the schemas."""
 

@@ -42,15 +42,15 @@ def agent(
         typer.Option(
             envvar="PULLBACK_ISOLATION",
             help="Jobs run as the agent's user (none), as --build-user (user), or in a sandbox of bubblewrap without network, which "
-            "shows them their own files alone. Default: user if --build-user is given, else none.",
+            "shows them only their own files. Default: user if --build-user is given, else none.",
         ),
     ] = None,
     build_network: Annotated[
         bool,
         typer.Option(
             "--build-network",
-            help="Builds in the sandbox reach the package index that pip and uv are configured with on this machine, by a proxy of the "
-            "agent; measured code reaches nothing.",
+            help="Builds in the sandbox can reach the package index configured for pip and uv on this machine, through a proxy of the "
+            "agent; measured code has no network.",
         ),
     ] = False,
     build_host: Annotated[
@@ -62,14 +62,14 @@ def agent(
         ),
     ] = None,
     build_gib: Annotated[
-        float, typer.Option(min=0, help="Limit on what the builds of one job send and receive, in GiB.")
+        float, typer.Option(min=0, help="Limit on network traffic of the builds of one job, in GiB.")
     ] = 8.0,
     build_user: Annotated[
         str | None,
         typer.Option(
             metavar="USER",
             envvar="PULLBACK_BUILD_USER",
-            help="User of this machine, used for nothing else, as whom commits are built and measured; for agents of root. "
+            help="Dedicated user of this machine who builds and measures commits; for agents running as root. "
             "Default: the agent's own.",
         ),
     ] = None,
@@ -102,10 +102,10 @@ def agent(
 ) -> None:
     """Measure on this machine for a service: claim jobs, build their commits, send reports.
 
-    A build is code of the repository: only those that --repository and --allow name are built. With --build-user or
+    A build runs code of the repository: only repositories named by --repository and --allow are built. With --build-user or
     --isolation sandbox it can read neither the agent's token nor its unsent reports. If this machine does not support the level, the command ends with exit status 2.
 
-    SIGTERM finishes the job at hand; Ctrl-C, or a second SIGTERM, gives it back at once.
+    SIGTERM finishes the current job; Ctrl-C, or a second SIGTERM, returns it to the queue at once.
 
     Examples:
     pullback agent --server http://127.0.0.1:8000

@@ -41,7 +41,7 @@ def bisect(
     repository: Clone = None,
     workloads: Annotated[
         list[Path] | None,
-        typer.Option(help="A Python file with workloads; default: those that pullback.toml names, of the bad commit."),
+        typer.Option(help="A Python file with workloads; default: those of pullback.toml, in the bad commit."),
     ] = None,
     *,
     as_json: AsJson = False,
@@ -49,13 +49,11 @@ def bisect(
 ) -> None:
     """Search for the commit that made a gradient slower, larger or wrong: commits are built and measured in turns with the good one.
 
-    Both ends are compared first, and what changed most between them is followed, on the commits between that changed what is measured. One that
-    cannot be built is passed over; where the answer is ambiguous it is measured twice as long, then its neighbour. At the end the
-    commit is compared with its parent.
+    Both ends are compared first; the largest change between them is followed, on the commits in between that changed measured files. A commit that cannot be built is skipped; an ambiguous one is measured twice as long, then its neighbour. At the end the commit is compared with its parent.
 
     Exit status, as of git bisect run:
     0  the commit is found
-    1  there is nothing to find: the bad end is no worse than the good one, or no single commit shows the change
+    1  the bad end is no worse than the good one, or no single commit shows the change
     125  one of several commits: those before it cannot be built, or give no answer
     2  wrong usage, or an end cannot be built
     130, 143  interrupted by Ctrl-C or SIGTERM
@@ -167,7 +165,7 @@ class _Search:
             raise RefusalError(str(error)) from error
         change = _largest(report)
         if change is not None and self.say is not None:
-            self.say(f"{change.words}; {last} commits changed what is measured")
+            self.say(f"{change.words}; {last} commits changed measured files")
         return change
 
     def _search(self, change: _Change) -> "Culprit":

@@ -19,7 +19,7 @@ LOOK_S = 0.5
 SHOWN_DELIVERIES = 20
 NOT_DELIVERED = 1
 
-Project = Annotated[str | None, typer.Option(help="Project of the channel, where several have one of this name.")]
+Project = Annotated[str | None, typer.Option(help="Project of the channel, if several projects have one of this name.")]
 ChannelName = Annotated[str, typer.Argument(metavar="CHANNEL", help="Name or id of a channel.")]
 
 
@@ -66,9 +66,9 @@ def add(
         ),
     ] = None,
 ) -> "models.NewChannel":
-    """Make a channel. For a webhook the key of its signatures is printed, this once.
+    """Create a channel. For a webhook, print the key of its signatures, which cannot be shown again.
 
-    Exit status: 0 where it was made, 2 where it was refused.
+    Exit status: 0 if it was created, 2 if it was refused.
 
     Examples:
     pullback channel add team --project demo --webhook https://hooks.example/pullback > secret
@@ -116,7 +116,7 @@ def list_(
     *,
     project: Annotated[str | None, typer.Option(help="Only of this project.")] = None,
 ) -> "list[models.ChannelSummary]":
-    """List channels: where they lead, and whether messages arrive there.
+    """List channels with their targets and the state of their deliveries.
 
     Examples:
     pullback channel list --project demo
@@ -131,7 +131,7 @@ def list_(
 @app.command()
 @service_command("channel show")
 def show(service: "Client", *, channel: ChannelName, project: Project = None, as_json: bool) -> None:
-    """Show the last messages of a channel, newest first, with what the other side answered.
+    """Show the last messages of a channel, newest first, with the answers of the receiver.
 
     Examples:
     pullback channel show team
@@ -159,9 +159,9 @@ def try_out(
     wait: Annotated[float, typer.Option(min=0, max=600, help="Seconds to wait for the answer.")] = 60,
     as_json: bool,
 ) -> None:
-    """Send a test and wait for the answer. A channel that was switched off is on again when it arrives.
+    """Send a test message and wait for the answer. If it arrives, a channel that was switched off is switched on again.
 
-    Exit status: 0 where it arrived, 1 where it did not, 2 where no worker sent it within --wait or the service refused.
+    Exit status: 0 if it arrived, 1 if it did not, 2 if no worker sent it within --wait or the service refused.
 
     Examples:
     pullback channel test team
@@ -193,7 +193,7 @@ def _show_removed(removed: "models.ChannelSummary") -> None:
 @app.command()
 @service_command("channel remove", _show_removed)
 def remove(service: "Client", *, channel: ChannelName, project: Project = None) -> "models.ChannelSummary":
-    """Remove a channel; what waits for it is not sent any more.
+    """Remove a channel; waiting messages are discarded.
 
     Examples:
     pullback channel remove team

@@ -32,18 +32,18 @@ def check(
     head: Annotated[
         str | None,
         typer.Option(
-            metavar="SHA", help="The commit; default: the head of CI's pull request, else what is checked out."
+            metavar="SHA", help="The commit; default: the head of CI's pull request, else the one checked out."
         ),
     ] = None,
     base: Annotated[
         str | None,
         typer.Option(
             metavar="BRANCH|SHA",
-            help="Base branch or commit: the head is compared with the merge base of both; default: where CI's pull request goes, else the project's main branch.",
+            help="Base branch or commit: the head is compared with the merge base of both; default: the target of CI's pull request, else the project's main branch.",
         ),
     ] = None,
     wait: Annotated[
-        str, typer.Option(help="How long to wait for a measurement in turns; 0 asks for none.", metavar="TIME")
+        str, typer.Option(help="How long to wait for a measurement in turns; 0 requests none.", metavar="TIME")
     ] = "20m",
     fail_on: Annotated[
         str,
@@ -59,7 +59,7 @@ def check(
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the answer as JUnit's XML.")] = None,
     project: Annotated[str | None, typer.Option(help="Default: the one of pullback.toml.")] = None,
     suite: Annotated[
-        str | None, typer.Option(help="What is measured in turns; default: the suite that was measured.")
+        str | None, typer.Option(help="Suite to measure in turns; default: the suite that was measured.")
     ] = None,
     case: Annotated[
         list[str] | None,

@@ -32,9 +32,7 @@ def compare(
     against: Annotated[
         str, typer.Option("--against", metavar="REV", help="The reference: an older commit, tag or branch.")
     ],
-    candidate: Annotated[
-        str | None, typer.Option(metavar="REV", help="The commit that is judged; default: HEAD.")
-    ] = None,
+    candidate: Annotated[str | None, typer.Option(metavar="REV", help="The commit to judge; default: HEAD.")] = None,
     suite: Annotated[
         str,
         typer.Option(
@@ -50,12 +48,12 @@ def compare(
     workloads: Annotated[
         list[Path] | None,
         typer.Option(
-            help="A Python file with workloads; default: those that pullback.toml names, of the candidate or else as they are."
+            help="A Python file with workloads; default: those of pullback.toml, in the candidate or else in the working tree."
         ),
     ] = None,
     *,
     dirty: Annotated[
-        bool, typer.Option("--dirty", help="Judge the files as they are, uncommitted ones included.")
+        bool, typer.Option("--dirty", help="Judge the working tree, including uncommitted changes.")
     ] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -66,8 +64,8 @@ def compare(
     0  no regression
     3  a regression: slower, or more memory; also one that is only likely, as on a busy machine without an A/A control
     1  no regression, but something could not be compared
-    2  wrong usage, also of a part of what was asked for, or a commit that cannot be built
-    130, 143  interrupted by Ctrl-C or SIGTERM; what was measured is kept
+    2  wrong usage, even of a part of the request, or a commit that cannot be built
+    130, 143  interrupted by Ctrl-C or SIGTERM; finished results are kept
 
     Examples:
     pullback compare --against main

@@ -27,6 +27,6 @@ def _whole(text: str, where: str) -> str:
     token = text.strip()
     if not token.isascii() or not token.isprintable() or " " in token:
         raise RefusalError(
-            f"{where} holds more than one line, or characters that no token has; put only the token there"
+            f"{where} holds more than one line, or characters that tokens cannot contain; put only the token there"
         )
     return token

@@ -57,7 +57,7 @@ def restore(
     data: DataFolder = DEFAULT_DATA,
     as_json: AsJson = False,
 ) -> None:
-    """Fill an empty database from a backup; it happens as a whole, or nothing does. Stop API and workers before.
+    """Restore a backup into an empty database, in one transaction. Stop API and workers first.
 
     Examples:
     DATABASE_URL=postgresql://user@host/empty pullback db restore nightly.backup
@@ -79,7 +79,7 @@ def restore(
 @app.command()
 @needs("service", "db upgrade")
 def upgrade(*, data: DataFolder = DEFAULT_DATA, as_json: AsJson = False) -> None:
-    """Bring the database to the shape this release works with; as `pullback migrate`, also for an embedded one.
+    """Migrate the database to this release's schema, like `pullback migrate`; also for an embedded database.
 
     Examples:
     pullback db upgrade
@@ -130,10 +130,9 @@ def rebuild(
     data: DataFolder = DEFAULT_DATA,
     as_json: AsJson = False,
 ) -> None:
-    """Compute what is stored beside the raw values again: medians, readings, steps, counts of projects.
+    """Recompute everything derived from raw values: medians, readings, steps, counts of projects.
 
-    Run it after an upgrade whose release notes ask for it. It works in batches while the service goes on, and may be interrupted and repeated;
-    values whose raw data was deleted are left unchanged.
+    Run it after an upgrade if the release notes say so. It works in batches while the service is running, and can be interrupted and repeated; values whose raw data was deleted are left unchanged.
 
     Examples:
     pullback db rebuild --dry-run
@@ -163,16 +162,15 @@ def rebuild(
 @needs("service", "db detect")
 def detect(
     *,
-    project: Annotated[str | None, typer.Option(help="Only of this project; all without it.")] = None,
+    project: Annotated[str | None, typer.Option(help="Only of this project; default: all.")] = None,
     data: DataFolder = DEFAULT_DATA,
     as_json: AsJson = False,
 ) -> None:
     """Run the detector of this release over all stored history, and list where its findings differ from the stored ones.
 
-    Run it after `pullback db upgrade` and before the workers start. Nothing is written or announced. New (+) is what only this release finds, gone (-)
-    what only an earlier one did, moved (~) what begins at other commits. It may be interrupted: what was looked at so far is listed.
+    Run it after `pullback db upgrade` and before the workers start. Nothing is written or announced. New (+): found only by this release; gone (-): found only by an earlier one; moved (~): begins at other commits. If it is interrupted, findings so far are listed.
 
-    Exit status: 0 where nothing differs, 1 where something does, 130 where it was interrupted.
+    Exit status: 0 if nothing differs, 1 if something does, 130 if it was interrupted.
 
     Examples:
     pullback db detect

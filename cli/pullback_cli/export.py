@@ -68,7 +68,9 @@ def export(
     project: Annotated[
         str | None, typer.Option(help="Needed for points, comparison, matrix, commits and branches.")
     ] = None,
-    workload: Annotated[Names, typer.Option(help="May be repeated, as most of these: matches any.")] = None,
+    workload: Annotated[
+        Names, typer.Option(help="May be repeated, like most of these options: any value matches.")
+    ] = None,
     case: Annotated[Names, typer.Option(help="Label of a case.")] = None,
     variant: Annotated[Names, typer.Option(help="native, jax, external, …")] = None,
     kind: Annotated[Names, typer.Option(help="tier, peer or external. jobs: run or compare.")] = None,
@@ -109,7 +111,7 @@ def export(
 ) -> None:
     """Export results of a service to a file, with units, machines and commits. The file is written whole or not at all.
 
-    Text in CSV that a spreadsheet would run as a formula has an apostrophe before it. Parquet needs the service's extra
+    In CSV, text that a spreadsheet would run as a formula is prefixed with an apostrophe. Parquet needs the service's extra
     `parquet`.
 
     Examples:

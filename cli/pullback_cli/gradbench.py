@@ -25,7 +25,7 @@ def gradbench(
 ) -> None:
     """Run as a GradBench tool: one JSON message a line on standard input, one answer a line on standard output.
 
-    All 12 evals and their 28 functions, in double precision. Standard output holds answers and nothing else.
+    All 12 evals and their 28 functions are supported, in double precision. Standard output contains only answers.
     See docs/gradbench.md.
 
     Exit status:

@@ -26,7 +26,7 @@ app = typer.Typer(no_args_is_help=True)
 def incident() -> None:
     """List and show incidents, record verdicts on them, and have them measured again.
 
-    Exit status: 0 where the service answered, 2 where it refused or something is not as it should be, with the remedy.
+    Exit status: 0 if the service answered, 2 if it refused or the request is invalid, with the remedy.
 
     Examples:
     pullback incident list --project demo --state confirmed
@@ -122,12 +122,12 @@ def list_(
     ] = None,
     kind: Annotated[Kind | None, typer.Option(help="Only of this kind; improvements are `better`.")] = None,
     since: Annotated[str | None, typer.Option(help="Only found since then: 2026-01-31T12:00:00Z.")] = None,
-    assignee: Annotated[str | None, typer.Option(help="Only those that this person is in charge of.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Most incidents to show.")] = 50,
+    assignee: Annotated[str | None, typer.Option(help="Only those assigned to this person.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Maximum number of incidents to show.")] = 50,
 ) -> "list[models.IncidentSummary]":
     """List incidents, newest first.
 
-    Exit status: 0, also where there are none; 2 where the service refused.
+    Exit status: 0, also if there are none; 2 if the service refused.
 
     Examples:
     pullback incident list
@@ -155,9 +155,9 @@ def list_(
 @app.command()
 @service_command("incident show", _show_whole)
 def show(service: "Client", *, incident_id: IncidentId) -> "models.IncidentDetail":
-    """Show an incident: its changes with their evidence, what happened to it, and what people said.
+    """Show an incident: its changes with their evidence, its events, and the verdicts of people.
 
-    Exit status: 0; 2 where there is no such incident, or the service refused.
+    Exit status: 0; 2 if there is no such incident, or the service refused.
 
     Examples:
     pullback incident show 7
@@ -183,10 +183,10 @@ def verdict(
     """Record a verdict on an incident; it replaces the one before.
 
     `expected` accepts the new level, `fixed` says that the code is fixed: both resolve the incident. `noise` refutes it, and
-    until their next level suspicions of its series are raised from twice its size on. `real` is remembered. `none` revokes the verdict.
+    until the next level, suspicions of its series are raised only from twice its size. `real` is recorded. `none` revokes the verdict.
     Needs a token of the scope upload.
 
-    Exit status: 0; 2 where there is no such incident, where it became a part of another one, or the service refused.
+    Exit status: 0; 2 if there is no such incident, if it was merged into another one, or if the service refused.
 
     Examples:
     pullback incident verdict 7 expected --note "exact sums take longer"
@@ -209,12 +209,12 @@ def assign(
     service: "Client",
     *,
     incident_id: IncidentId,
-    person: Annotated[str | None, typer.Argument(metavar="PERSON", help="Who is in charge.")] = None,
+    person: Annotated[str | None, typer.Argument(metavar="PERSON", help="Person to assign.")] = None,
     nobody: Annotated[bool, typer.Option("--none", help="Leave the incident without an assignee.")] = False,
 ) -> "models.IncidentDetail":
     """Assign an incident to a person. Needs a token of the scope upload.
 
-    Exit status: 0; 2 where there is no such incident, where it became a part of another one, or the service refused.
+    Exit status: 0; 2 if there is no such incident, if it was merged into another one, or if the service refused.
 
     Examples:
     pullback incident assign 7 ada
@@ -231,12 +231,11 @@ def assign(
 @app.command()
 @service_command("incident confirm", _show_whole)
 def confirm(service: "Client", *, incident_id: IncidentId) -> "models.IncidentDetail":
-    """Have an incident measured again in turns, now, even if it was measured before; a job for it that waits or runs is kept.
+    """Measure an incident again in turns, now, even if it was measured before; an existing job that waits or runs is kept.
 
-    It is not compared with the machine's minutes of the day. Needs a token of the scope upload.
+    It does not count towards the machine's minutes of the day. Needs a token of the scope upload.
 
-    Exit status: 0 where a job is queued or was; 2 where no agent can measure it, where it became a part of another one, or the service
-    refused.
+    Exit status: 0 if a job is queued or was already; 2 if no agent can measure it, if it was merged into another one, or if the service refused.
 
     Examples:
     pullback incident confirm 7
@@ -249,13 +248,12 @@ def confirm(service: "Client", *, incident_id: IncidentId) -> "models.IncidentDe
 @app.command()
 @service_command("incident bisect", _show_whole)
 def bisect(service: "Client", *, incident_id: IncidentId) -> "models.IncidentDetail":
-    """Search for the commit that caused a confirmed incident, again if that was done before.
+    """Search for the commit that caused a confirmed incident, again if it was searched before.
 
     Agents measure one commit after the other (`pullback job list --origin bisect`), and the incident says what was found. On this
     machine, without a service: `pullback bisect`. Needs a token of the scope upload.
 
-    Exit status: 0 where the search goes on; 2 where the incident is not confirmed or begins at one commit, where no agent can measure
-    it, or the service refused.
+    Exit status: 0 if the search is running; 2 if the incident is not confirmed or begins at one commit, if no agent can measure it, or if the service refused.
 
     Examples:
     pullback incident bisect 7

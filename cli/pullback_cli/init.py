@@ -53,13 +53,13 @@ def init(
 ) -> None:
     """Set up this repository: write pullback.toml and bench/gradients.py, and measure one case.
 
-    Asks no questions. Each guess can be overridden by an option, or changed in the files afterwards.
+    Not interactive. Each guess can be overridden by an option, or changed in the files afterwards.
 
     Exit status:
     0  written, and a case of each workload was measured
     1  written, and a case failed, or an environment could not be made
     2  nothing written: wrong usage, no repository, or the files are there already
-    130, 143  interrupted by Ctrl-C or SIGTERM; what was written is kept
+    130, 143  interrupted by Ctrl-C or SIGTERM; written files are kept
 
     Examples:
     pullback init

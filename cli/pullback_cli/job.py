@@ -77,11 +77,13 @@ def list_(
         Literal["asked", "backfill", "idle", "confirm", "bisect", "anchor"] | None,
         typer.Option(help="Only those requested this way."),
     ] = None,
-    machine: Annotated[int | None, typer.Option(min=1, help="Only those this machine tried, by its id.")] = None,
+    machine: Annotated[
+        int | None, typer.Option(min=1, help="Only jobs that this machine attempted, by its id.")
+    ] = None,
     awaiting_approval: Annotated[
         bool, typer.Option("--awaiting-approval", help="Only jobs of forks that wait for an administrator.")
     ] = False,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Most jobs to show.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Maximum number of jobs to show.")] = 50,
 ) -> "list[models.JobSummary]":
     """List jobs, newest first.
 
@@ -124,7 +126,7 @@ def show(
 ) -> None:
     """Show a job, its attempts and its result.
 
-    With --follow the exit code is 0 where the job is done, and 1 where it failed, was cancelled or lost.
+    With --follow the exit status is 0 if the job is done, and 1 if it failed, was cancelled or lost.
 
     Examples:
     pullback job show 12
@@ -164,16 +166,16 @@ def create(
     ] = None,
     effort: Annotated[int, typer.Option(min=1, max=8, help="Multiple of the usual comparison time.")] = 1,
     fork: Annotated[
-        str | None, typer.Option(help="Repository the commit comes from, where it is not the project's: untrusted.")
+        str | None, typer.Option(help="Repository that the commit comes from, if it is not the project's: untrusted.")
     ] = None,
     priority: Annotated[int, typer.Option(min=-1000, max=1000, help="Higher ones run first.")] = 0,
     requires: Requires = None,
-    machine: Annotated[int | None, typer.Option(min=1, help="The one machine to run it, by its id.")] = None,
+    machine: Annotated[int | None, typer.Option(min=1, help="The only machine to run it on, by its id.")] = None,
     timeout_s: Annotated[float, typer.Option(min=1, help="Time limit of the job, in seconds.")] = 3600,
     force: Annotated[bool, typer.Option("--force", help="Create a job even if an identical one exists.")] = False,
     repository: Annotated[Path, typer.Option(help="Clone to look commits up in.")] = Path(),
 ) -> "models.JobDetail":
-    """Ask for a measurement; what waits, runs or is done already is returned as it stands.
+    """Request a measurement; an identical job that waits, runs or is done is returned instead.
 
     Examples:
     pullback job create --project demo
@@ -211,7 +213,7 @@ def create(
 @app.command()
 @service_command("job cancel")
 def cancel(service: "Client", *, ids: Annotated[list[int], _ids("queued", "leased", "running")], as_json: bool) -> None:
-    """Cancel jobs: waiting ones at once, running ones with their next heartbeat; those that have ended are refused.
+    """Cancel jobs: waiting ones at once, running ones with their next heartbeat; finished jobs are refused.
 
     Examples:
     pullback job cancel 12
@@ -224,7 +226,7 @@ def cancel(service: "Client", *, ids: Annotated[list[int], _ids("queued", "lease
 @app.command()
 @service_command("job retry")
 def retry(service: "Client", *, ids: Annotated[list[int], _ids("failed", "lost", "cancelled")], as_json: bool) -> None:
-    """Queue failed, lost or cancelled jobs again, each with three more attempts; their history stays.
+    """Queue failed, lost or cancelled jobs again, each with three more attempts; earlier attempts are kept.
 
     Examples:
     pullback job retry 12
@@ -237,7 +239,7 @@ def retry(service: "Client", *, ids: Annotated[list[int], _ids("failed", "lost",
 @app.command()
 @service_command("job approve")
 def approve(service: "Client", *, ids: Annotated[list[int], _ids("queued")], as_json: bool) -> None:
-    """Let jobs of forks run, on machines that accept untrusted ones; look at their commits first.
+    """Approve jobs of forks, for machines that accept untrusted ones; review their commits first.
 
     Needs a token of the scope admin.
 
@@ -261,7 +263,7 @@ def priority(
         int, typer.Argument(metavar="PRIORITY", min=-1000, max=1000, help="Higher ones run first; negative after --.")
     ],
 ) -> "models.JobDetail":
-    """Let a job run sooner or later than others.
+    """Change the priority of a job.
 
     Examples:
     pullback job priority 12 100
@@ -287,7 +289,7 @@ def backfill(
     service: "Client",
     *,
     project: Annotated[str, typer.Option(help="Project to measure.")],
-    branch: Annotated[str, typer.Option(help="Branch whose commits are measured.")] = "main",
+    branch: Annotated[str, typer.Option(help="Branch of the commits.")] = "main",
     suite: Suite = "standard",
     requires: Requires = None,
     order: Annotated[
@@ -299,9 +301,11 @@ def backfill(
         int, typer.Option(min=-1000, max=1000, help="Lower than that of jobs requested by hand.")
     ] = -100,
     timeout_s: Annotated[float, typer.Option(min=1, help="Time limit of each job, in seconds.")] = 3600,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Make no job; say which would be made.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Create no jobs; print those that would be created.")
+    ] = False,
 ) -> "models.BackfillAnswer":
-    """Ask for the commits of a branch that have no results; asking again makes nothing twice.
+    """Request measurements of the commits of a branch that have no results; safe to repeat.
 
     Examples:
     pullback job backfill --project demo --dry-run

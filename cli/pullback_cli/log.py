@@ -40,8 +40,7 @@ def log(
 ) -> None:
     """Send the history of a branch to a service: parents, authors, times and titles of commits, no content.
 
-    Results that were or will be uploaded stand at their commits' places; a branch that lost commits is shown as pushed
-    by force. Sending the same log again changes nothing.
+    Results are placed at their commits, whenever they are uploaded; a branch that lost commits is shown as force-pushed. Sending the same log again changes nothing.
 
     Examples:
     pullback log --project demo

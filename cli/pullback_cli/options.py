@@ -22,14 +22,14 @@ Cases = Annotated[
 Variants = Annotated[
     list[str] | None,
     typer.Option(
-        help="A tier or peer; may be repeated; default: all that a workload declares, and of a NumPy form all tiers.",
+        help="A tier or peer; may be repeated; default: all that a workload declares, and for a NumPy form all tiers.",
         autocompletion=completions.variants,
     ),
 ]
 ComparedVariants = Annotated[
     list[str] | None,
     typer.Option(
-        help="A tier or peer; may be repeated; default: all that a workload declares, and of a NumPy form unfused and native.",
+        help="A tier or peer; may be repeated; default: all that a workload declares, and for a NumPy form unfused and native.",
         autocompletion=completions.variants,
     ),
 ]

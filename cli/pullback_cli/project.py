@@ -44,7 +44,7 @@ def create(
     data: DataFolder = DEFAULT_DATA,
     as_json: AsJson = False,
 ) -> None:
-    """Create a project, so that tokens without that right can upload to it.
+    """Create a project, so that tokens that may not create projects can upload to it.
 
     Examples:
     pullback project create demo
@@ -117,7 +117,7 @@ def set_(
     trunk: Annotated[
         str | None,
         typer.Option(
-            help="Branch that is watched for changes; '': that of the backfill, else main, master or the first branch."
+            help="Branch that is watched for changes; '': the backfill branch, else main, master or the first branch."
         ),
     ] = None,
     raw_days: Annotated[
@@ -137,7 +137,7 @@ def set_(
             autocompletion=suites,
         ),
     ] = None,
-    backfill_branch: Annotated[str, typer.Option(help="Of this branch.")] = "main",
+    backfill_branch: Annotated[str, typer.Option(help="Branch for --backfill.")] = "main",
     backfill_order: Annotated[
         Literal["newest", "bisect"], typer.Option(help="From the newest backwards, or the widest gap first.")
     ] = "newest",

@@ -34,14 +34,14 @@ def withdraw(
     service: "Client",
     *,
     report_id: Annotated[
-        UUID, typer.Argument(metavar="ID", help="Id of a report, as its page and its address have it.")
+        UUID, typer.Argument(metavar="ID", help="Id of a report, as shown on its page and in its address.")
     ],
 ) -> "models.ReportSummary":
-    """Withdraw a report: its points leave history, and the incidents that it made are judged again.
+    """Withdraw a report: its points are removed from history, and incidents that rest on it are judged again.
 
-    The report and its file are kept, and marked; it does not come back. Needs a token of the scope upload.
+    The report and its file are kept and marked as withdrawn; this cannot be undone. Needs a token of the scope upload.
 
-    Exit status: 0, also where it was withdrawn before; 2 where there is no such report, or the service refused.
+    Exit status: 0, also if it was withdrawn before; 2 if there is no such report, or the service refused.
 
     Examples:
     pullback report withdraw 0f8fad5b-d9cb-469f-a165-70867728950e

@@ -31,7 +31,7 @@ def run(
         str | None,
         typer.Option(
             help="quick (45 seconds on two processors), standard (narrower intervals), full (every size) or trial (one call); quick:poly9* is "
-            "a part; default: what pullback.toml names, or quick.",
+            "a part; default: the suite of pullback.toml, or quick.",
             autocompletion=completions.suites,
         ),
     ] = None,
@@ -48,17 +48,17 @@ def run(
     markdown: Annotated[Path | None, typer.Option(help="Write the tables as Markdown.")] = None,
     engine: Annotated[Path | None, typer.Option(help="Measure the engine of this checkout.")] = None,
     commits: Annotated[
-        str | None, typer.Option(help="Measure each commit of A..B that changed what is measured, or one commit.")
+        str | None, typer.Option(help="Measure each commit of A..B that changed measured files, or one commit.")
     ] = None,
     repository: Clone = None,
     workloads: Annotated[list[Path] | None, typer.Option(help="A Python file with workloads of your own.")] = None,
     project: Annotated[
         str | None,
-        typer.Option(help="Default: what pullback.toml names; for other workloads the repository they lie in."),
+        typer.Option(help="Default: the project of pullback.toml; for other workloads their repository."),
     ] = None,
     *,
     instructions: Annotated[
-        bool, typer.Option("--instructions", help="Count instructions too, by valgrind (slow).")
+        bool, typer.Option("--instructions", help="Also count instructions with valgrind (slow).")
     ] = False,
     as_json: AsJson = False,
     list_only: Annotated[bool, typer.Option("--list", help="List the suite's cases and measure nothing.")] = False,
@@ -71,8 +71,8 @@ def run(
     Exit status:
     0  all cases measured
     1  a case or a commit failed
-    2  wrong usage, also of a part of what was asked for, or a file that cannot be written
-    130, 143  interrupted by Ctrl-C or SIGTERM; what was measured is kept
+    2  wrong usage, even of a part of the request, or a file that cannot be written
+    130, 143  interrupted by Ctrl-C or SIGTERM; finished results are kept
 
     Examples:
     pullback run --suite quick -o bench.json --html bench.html

@@ -29,7 +29,7 @@ def print_refusals(sentences: Iterable[str]) -> None:
 
 
 def print_once() -> Callable[[Iterable[str]], None]:
-    """As `print_refusals`, for a command that may learn of the same sentence several times."""
+    """Print each refusal once, for a command that may get the same one several times; otherwise as `print_refusals`."""
     told: set[str] = set()
 
     def tell(sentences: Iterable[str]) -> None:

@@ -33,7 +33,7 @@ def serve(
         int | None, typer.Option(hidden=True, help="A listening socket inherited from `pullback up`.")
     ] = None,
 ) -> None:
-    """Serve the API and the pages, on the database of DATABASE_URL.
+    """Serve the API and the pages, using the database of DATABASE_URL.
 
     Examples:
     DATABASE_URL=postgresql://user@host/pullback pullback serve

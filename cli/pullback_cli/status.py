@@ -28,7 +28,7 @@ def status(
 ) -> None:
     """Show what is running and what needs attention: of a service, or of `pullback up` on a folder.
 
-    Exit code 1 when nothing runs on the folder, or something needs attention at the service.
+    Exit status 1 if nothing runs on the folder, or the service needs attention.
 
     Examples:
     pullback status

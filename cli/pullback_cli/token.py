@@ -49,7 +49,7 @@ def create(
     data: DataFolder = DEFAULT_DATA,
     as_json: AsJson = False,
 ) -> None:
-    """Create a token and print it, this once: only a digest of it is stored.
+    """Create a token and print it; it cannot be shown again, because only a digest is stored.
 
     Examples:
     pullback token create ci --scope upload --project demo --expires-in-days 365 > token
@@ -87,7 +87,7 @@ def create(
 @app.command("list")
 @needs("service", "token list")
 def list_(*, data: DataFolder = DEFAULT_DATA, as_json: AsJson = False) -> None:
-    """List tokens, revoked ones too; what is shown of a token is enough to recognise it, not to use it.
+    """List tokens, including revoked ones; the shown part of a token identifies it, but cannot be used.
 
     Examples:
     pullback token list
@@ -121,7 +121,7 @@ def revoke(
     data: DataFolder = DEFAULT_DATA,
     as_json: AsJson = False,
 ) -> None:
-    """End a token at once, and every login made with it.
+    """Revoke a token and every login made with it, at once.
 
     Examples:
     pullback token revoke ci
@@ -156,7 +156,7 @@ def enroll(
     data: DataFolder = DEFAULT_DATA,
     as_json: AsJson = False,
 ) -> None:
-    """Create a code with which one agent enrols once; it gets a token of its own and keeps it in its data folder.
+    """Create a code with which one agent can enrol once. The agent gets its own token and keeps it in its data folder.
 
     Examples:
     pullback token enroll > code && pullback agent --server https://pullback.example --token-file code

@@ -28,10 +28,12 @@ def upload(
     paths: Annotated[list[Path], typer.Argument(help="Report, or files or folder (criterion, asv) of another tool.")],
     *,
     project: Annotated[str | None, typer.Option(help="Required unless the file is a Pullback report.")] = None,
-    commit: Annotated[str | None, typer.Option(help="Full hash; default: what the file says, else git's HEAD.")] = None,
-    branch: Annotated[str | None, typer.Option(help="Default: what the file says, else git's.")] = None,
+    commit: Annotated[
+        str | None, typer.Option(help="Full hash; default: the commit in the file, else git's HEAD.")
+    ] = None,
+    branch: Annotated[str | None, typer.Option(help="Default: the branch in the file, else git's.")] = None,
     machine: Annotated[
-        str | None, typer.Option(help="A name that is the same in every run; default: the file's.")
+        str | None, typer.Option(help="A stable name for the machine; default: the one in the file.")
     ] = None,
     format_name: Annotated[
         str | None, typer.Option("--format", help="Format of the file, if it cannot be detected.")

@@ -78,7 +78,7 @@ def _document(workload: "Workload", suites: Sequence[str]) -> dict[str, Any]:
 
 
 def _peers(workload: "Workload") -> list[str]:
-    """Those that are written, installed or not."""
+    """Peers with a form of the workload, installed or not."""
     from pullback_runners.peers import PEERS, find_peer
 
     written = [peer for peer in PEERS if find_peer(peer).offers(workload)]

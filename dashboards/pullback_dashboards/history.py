@@ -101,7 +101,7 @@ _NOT_JUDGED = Judgement("ambiguous", reason="Too much changed here for all of it
 
 
 def doubt_of_count(verdict: Judgement | None) -> str:
-    """Why a count that is another than before may not be the commit's doing; empty where it is."""
+    """The reason to doubt that the commit changed a count; empty if there is none."""
     if verdict is None or verdict.outcome in {"less", "more"}:
         return ""
     if verdict.outcome == "equal":

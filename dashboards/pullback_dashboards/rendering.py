@@ -1,4 +1,4 @@
-"""From a view to an answer: a page, its JSON or its CSV. The only file that knows templates and headers."""
+"""Rendering of a view as a page, JSON or CSV. The only file that knows templates and headers."""
 
 import csv
 import io
@@ -309,7 +309,7 @@ def _with_code(text: str) -> Markup:
 
 
 def _seen(value: object) -> object:
-    """Whatever a template shows, before it is escaped. What is HTML already was shown by this, or by a filter of ours."""
+    """Text of a template value, before it is escaped. Values that are HTML already have passed through this, or a filter of ours."""
     return visible(value) if type(value) is str else value
 
 

@@ -21,7 +21,7 @@ class RawNamesRoute(LazyRoute):
     """A route whose names are those of the address as it was sent."""
 
     def matches(self, scope: MutableMapping[str, Any]) -> tuple[Match, MutableMapping[str, Any]]:
-        """As Starlette has it, with each name between two slashes."""
+        """Match a path as Starlette does, with each name between two slashes."""
         raw: bytes = scope.get("raw_path") or b""
         if b"%2f" not in raw.lower():
             return super().matches(scope)

@@ -99,7 +99,7 @@ class Visit:
         return value, pullback
 
     def run_forward(self, operands: Sequence[Any]) -> Any:
-        """For the engine: the value."""
+        """Run the rule forward for the engine and return the value."""
         try:
             return self._outside(self._rule.forward(self, *operands))
         except BaseException:
@@ -107,7 +107,7 @@ class Visit:
             raise
 
     def run_pullback(self, y_bar: Any) -> list[Any]:
-        """For the engine: the cotangents."""
+        """Run the pullback for the engine and return the cotangents."""
         return [self._outside(cotangent) for cotangent in self._rule.pullback(self, y_bar)]
 
     def _outside(self, value: Any) -> Any:
@@ -119,7 +119,7 @@ class Visit:
         return value
 
     def end(self) -> None:
-        """For the engine: give the memory back, latest first."""
+        """Release the memory for the engine, latest first."""
         while self._frames:
             self._frames.pop().release()
 

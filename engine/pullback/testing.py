@@ -77,9 +77,7 @@ def check_grads(
     _check(problem, order, modes, np.random.default_rng(seed))
     for old, leaf, name in zip(before, trees.flatten(tuple(args))[0], _names(tuple(args)), strict=True):
         if issubclass(type(leaf), np.ndarray) and old.tobytes() != leaf.tobytes():
-            raise AssertionError(
-                f"check_grads: {name} was written to; a function to differentiate must leave it as it is"
-            )
+            raise AssertionError(f"check_grads: {name} was written to; a function to differentiate must not modify it")
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,7 +211,7 @@ def _choose_for_both(
     for own, other, built in ((choice, older, reference), (older, choice, candidate)):
         if installed := sorted(set(own.imports) & set(other.modules)):
             raise UsageError(
-                f"{_sha(built)} has no {installed[0]} of its own, so that the one which is installed would be compared; "
+                f"{_sha(built)} has no {installed[0]} of its own, so the installed one would be compared; "
                 "compare with a commit that has it, or uninstall that one"
             )
     names = {case.name for case in older.cases}

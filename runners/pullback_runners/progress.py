@@ -36,7 +36,7 @@ class Progress:
             (content["phase"], content["message"], content["case"] or ""),
         )
         if not all(type(each) is int and 0 <= each < _MOST_STEPS for each in steps):
-            raise ValueError("steps that nobody counts")
+            raise ValueError("steps that are not counted")
         if not all(isinstance(each, str) and len(each) <= _LONGEST_WORDS for each in words):
             raise ValueError("no words of progress")
         return cls(**content)

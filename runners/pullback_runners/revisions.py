@@ -47,7 +47,9 @@ def _where_it_may_be(repository: Path, revision: str) -> str:
     if git(repository, "rev-parse", "--is-shallow-repository").stdout.strip() == b"true":
         return "this clone is shallow, git fetch --unshallow brings the older ones"
     if re.fullmatch(r"[0-9a-f]{40}", revision):
-        return f"if a push took it off its branch, git fetch origin {revision} brings it as long as the remote has it"
+        return (
+            f"if a push removed it from its branch, git fetch origin {revision} brings it as long as the remote has it"
+        )
     return "give a commit, tag or branch that `git log` shows there"
 
 

@@ -357,7 +357,7 @@ def _engine_folder(engine_dir: Path | None) -> Path | None:
     for folder in (engine_dir / "engine", engine_dir):
         if (folder / "pullback" / "__init__.py").is_file():
             return folder.resolve()
-    raise UsageError(f"no engine in {engine_dir}; give a checkout of Pullback, which holds engine/pullback")
+    raise UsageError(f"no engine in {engine_dir}; give a checkout of Pullback, which contains engine/pullback")
 
 
 def _package(engine: Path | None) -> Path:

@@ -54,7 +54,7 @@ class BodyMemory:
                 )
             if came > self._left:
                 raise BusyError(
-                    f"The service holds as many request bodies as it has room for: wait {COME_AGAIN_S} s, then send the same request again.",
+                    f"The service has no memory for more request bodies: wait {COME_AGAIN_S} s, then send the same request again.",
                     retry_after_s=COME_AGAIN_S,
                     kind="busy-with-bodies",
                 )

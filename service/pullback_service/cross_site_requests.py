@@ -13,7 +13,7 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def refusal(method: str, headers: Mapping[bytes, bytes], *, local: bool) -> str | None:
-    """Why a request must not be served, or None. `local`: nobody has to show a token, so only loopback names are ours."""
+    """The reason to refuse a request, or None. `local`: no token is required, so only loopback names are ours."""
     host = headers.get(b"host", b"").decode("latin-1")
     if local and host and not _is_loopback(host):
         return (

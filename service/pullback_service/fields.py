@@ -178,7 +178,7 @@ def _short_params(value: dict[str, Any]) -> dict[str, Any]:
     if size > LARGEST_PARAMS_BYTES:
         raise PydanticCustomError(
             "long_params",
-            "The parameters of a case take {size} bytes of JSON, and may take {most}: give a name to what is longer.",
+            "The parameters of a case take {size} bytes of JSON, and may take {most}: shorten them, or use a name for long values.",
             {"size": size, "most": LARGEST_PARAMS_BYTES},
         )
     return value

@@ -187,7 +187,7 @@ class EmbeddedPostgres:
         if self._folder.is_symlink() and not self._folder.exists():
             raise PostgresError(
                 f"{self._folder} is a link to {self._folder.readlink()}, which is gone: "
-                "put it back, or remove the link to start with an empty database."
+                "restore it, or remove the link to start with an empty database."
             )
         if not self._folder.exists():
             return

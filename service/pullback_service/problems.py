@@ -208,7 +208,7 @@ async def _on_database_error(request: Request, error: Exception) -> Response:
             HTTPStatus.SERVICE_UNAVAILABLE,
             "database-read-only",
             "The database takes no writes",
-            "Nothing was stored, and reads go on: try again when the database has failed over or takes writes again.",
+            "Nothing was stored, and reads still work: try again when the database has failed over or takes writes again.",
             headers={"Retry-After": str(RETRY_AFTER_S)},
         )
     if isinstance(error.orig if isinstance(error, DBAPIError) else error, psycopg.ProgrammingError):

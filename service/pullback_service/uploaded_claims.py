@@ -74,12 +74,12 @@ def log_ratio_of(reference: float, candidate: float) -> float:
 
 
 def doubt_of_change(software: str) -> str:
-    """Why a count that changed is not the commit's doing, where this software changed with it."""
+    """The reason why a changed count is not attributed to the commit: software that changed with it."""
     return f"Counted with different software ({software}): count both commits in one installation to know."
 
 
 def doubt_of_count(outcome: str, log_ratio: float | None, *, least: float = 0.0) -> str | None:
-    """Why a count is not `outcome`, or None where nothing speaks against it. A ratio from or to zero is None.
+    """The reason why a count is not `outcome`, or None. A ratio from or to zero is None.
 
     A ratio of `least` in size may still be called equal.
     """
@@ -109,7 +109,7 @@ def doubt_of_measurement(
     provisional: bool = False,
     bigger_is_better: bool = False,
 ) -> str | None:
-    """Why what was measured is not `outcome`, or None where its interval bears it out."""
+    """The reason why a measurement is not `outcome`, or None if its interval supports it."""
     if outcome in COUNTED:
         return f"The upload states {outcome} for a value that was measured, not counted."
     bounded, n = ratio.bounded, ratio.n

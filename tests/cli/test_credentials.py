@@ -19,7 +19,7 @@ def test_a_token_is_read_from_a_file_or_the_environment(tmp_path, monkeypatch):
     ("content", "said"),
     [
         ("plb_one\nplb_two", "more than one line"),
-        ("plb_\u00e9", "characters that no token has"),
+        ("plb_\u00e9", "characters that tokens cannot contain"),
         ("plb_a b", "characters"),
         (" \n", "is empty"),
     ],

@@ -69,4 +69,4 @@ def test_where_no_service_is_named_it_is_the_up_of_this_folder(tmp_path, monkeyp
 def test_comparisons_say_the_tiers_that_they_take():
     for name, said in (("run", "all tiers"), ("compare", "unfused and native"), ("bisect", "unfused and native")):
         shown = " ".join(CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "300"}).stdout.split())
-        assert f"and of a NumPy form {said}" in shown
+        assert f"and for a NumPy form {said}" in shown

@@ -42,7 +42,7 @@ def folder():
 @pytest.fixture(scope="module")
 def guide():
     """The examples of the section on a point in time, in their order."""
-    section = GUIDE.read_text().partition("### A point in time")[2]
+    section = GUIDE.read_text().partition("### Point-in-time recovery")[2]
     return re.findall(r"```(?:sql|sh)\n(.*?)```", section, re.DOTALL)
 
 

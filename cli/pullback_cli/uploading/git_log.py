@@ -9,7 +9,7 @@ from pullback_runners.git import git, output_of
 
 
 def reason_of(folder: Path, *arguments: str) -> str:
-    """Why git cannot."""
+    """The error message of a git command."""
     try:
         message = git(folder, *arguments).stderr.decode(errors="replace").strip()
     except (OSError, subprocess.SubprocessError):

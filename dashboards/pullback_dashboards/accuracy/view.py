@@ -57,12 +57,12 @@ class NoticeableSteps:
 
     @property
     def in_half(self) -> str:
-        """In half of the series, in percent."""
+        """Resolution that half of the series reach, in percent."""
         return factors.step(self.half)
 
     @property
     def in_most(self) -> str:
-        """In nine of ten series."""
+        """Resolution that nine of ten series reach."""
         return factors.step(self.most)
 
 

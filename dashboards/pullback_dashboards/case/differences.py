@@ -24,7 +24,7 @@ class Difference:
 
     @property
     def rows(self) -> tuple[tuple[ReadableFact, ReadableFact], ...]:
-        """As a person reads it, before and now; of documents only what differs in them."""
+        """Text of a value before and now; for documents only the parts that differ."""
         before, now = (dict(leaves({self._key: value})) for value in self._told)
         paths = [path for path in dict.fromkeys((*now, *before)) if before.get(path) != now.get(path)]
         return tuple(_told_apart(read(path, before.get(path)), read(path, now.get(path))) for path in paths)

@@ -172,7 +172,7 @@ class CaseView:
     before_is_told: bool
     """True if the file of the commit before can still be read, which tells of its machine and its programs."""
     reasons: tuple[str, ...]
-    """Why what is another than before may not be the commit's doing."""
+    """The reason to doubt that the commit caused the difference."""
     variants: tuple[VariantBlock, ...]
     measured: tuple[MeasuredFact, ...]
     equal_code: bool
@@ -290,7 +290,7 @@ def _as_pair(entry: ReportEntry) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
 
 
 def _reasons(variants: Sequence[VariantBlock], judged: SeriesComparisons) -> Iterator[str]:
-    """Why what differs may not be the commit's doing."""
+    """The reason to doubt that the commit caused the difference."""
     yield from (EQUAL_CODE for one in judged.values() if one.is_equal_code)
     yield from (_reason(one) for one in judged.values() if _is_other_level(one))
     if any(block.since_tone.startswith("likely") for block in variants):

@@ -29,7 +29,7 @@ class Dot(NamedTuple):
     busy: bool = False
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Representation in JSON."""
         return self._asdict()
 
 

@@ -31,7 +31,7 @@ class Tick(NamedTuple):
     nothing: bool = False
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Representation in JSON."""
         log_ratio, low, high, _ = self.ratio
         return {"log_ratio": log_ratio, "low": low, "high": high, "failed": self.failed, "nothing": self.nothing}
 

@@ -45,7 +45,7 @@ class CurvePoint(NamedTuple):
     hollow: bool = False
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Representation in JSON."""
         low, high = self.ends or (None, None)
         return {"place": self.place, "height": self.height, "low": low, "high": high, "hollow": self.hollow}
 
@@ -243,7 +243,7 @@ def _last(curve: Curve) -> CurvePoint | None:
 
 
 def _log_ticks(low: float, high: float) -> Iterator[float]:
-    """Of 1, 2 and 5 times powers of ten those in between; where they are fewer than two, the ends."""
+    """Axis ticks: 1, 2 and 5 times powers of ten within the range; its ends if there are fewer than two."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     ticks = [factor * 10.0**power for power in powers for factor in (1, 2, 5) if low <= factor * 10.0**power <= high]
     if len(ticks) > 8:

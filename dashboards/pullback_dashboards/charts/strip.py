@@ -25,7 +25,7 @@ class Groups(NamedTuple):
     ratio: Ratio = NO_RATIO
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Representation in JSON."""
         return {"log_ratios": self.log_ratios, "low": self.ratio.low, "high": self.ratio.high}
 
 

@@ -73,7 +73,7 @@ class JobRow:
     state: str
     created_at: datetime
     failure: str | None
-    """Why it failed; None in other states."""
+    """The reason for the failure; None in other states."""
 
 
 @dataclass(frozen=True)

@@ -196,7 +196,7 @@ _PATH = "/projects/{project:path}/compare"
 
 @router.get("/compare")
 async def compare_somewhere(request: Request, session: ReadSession) -> Response:
-    """To the project that is asked for, else the one that was uploaded to last; without any, why there is nothing."""
+    """Redirect to the requested project, or to the one with the latest upload; without projects, an empty page with the reason."""
     nothing = "This page compares two commits of a project, two of its branches or two machines."
     return await redirect_to_project(request, session, links.compare, title="Compare", nothing=nothing)
 

@@ -106,7 +106,7 @@ _PATH = "/projects/{project:path}/explore"
 
 @router.get("/explore")
 async def explore_somewhere(request: Request, session: ReadSession) -> Response:
-    """To the project that is asked for, else the one that was uploaded to last; without any, why there is nothing."""
+    """Redirect to the requested project, or to the one with the latest upload; without projects, an empty page with the reason."""
     nothing = "This page draws any series of a project, chosen by workload, variant, metric and machine."
     return await redirect_to_project(request, session, links.explore, title="Explore", nothing=nothing)
 

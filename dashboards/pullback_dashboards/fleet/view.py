@@ -170,7 +170,7 @@ def phase_in_words(phase: str | None) -> str:
 
 
 def failure_in_words(kind: str | None, message: str | None) -> str | None:
-    """Why it ended: the message after its kind, which is not said twice."""
+    """The failure message, without the failure kind in front of it."""
     if not kind or not message:
         return message or kind
     return message if message.lower().startswith(kind.lower()) else f"{kind}: {message}"

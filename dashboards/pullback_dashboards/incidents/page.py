@@ -111,8 +111,8 @@ _PATH = "/projects/{project:path}/incidents"
 
 @router.get("/incidents")
 async def incidents_somewhere(request: Request, session: ReadSession) -> Response:
-    """To the project that is asked for, else the one that was uploaded to last; without any, why there is nothing."""
-    nothing = "This page tells which commit made which gradient slower, use more memory, wrong, or fail."
+    """Redirect to the requested project, or to the one with the latest upload; without projects, an empty page with the reason."""
+    nothing = "This page shows which commit made which gradient slower, use more memory, wrong, or fail."
     return await redirect_to_project(request, session, links.incidents, title="Incidents", nothing=nothing)
 
 
@@ -226,15 +226,15 @@ def _nothing(project: str, state: State, caller: Caller) -> EmptyPage:
         "No incidents" if state.show == "all" else "Nothing is open",
         (
             (
-                "Of all that was measured on the trunk, no commit is known to have made a gradient slower, use more memory, "
-                "wrong, or fail. Pages of cases say how small a step would be noticed."
+                "No commit of the trunk is known to have made a gradient slower, use more memory, "
+                "wrong, or fail. Pages of cases show the smallest step that would be noticed."
             ),
             (
-                "A worker looks for changes in what is uploaded: counts and comparisons of two commits tell at once, times "
+                "A worker searches uploads for changes: counts and comparisons of two commits are conclusive at once, times "
                 "of separate runs once they are measured again or later commits show the same."
             ),
             (
-                "Only commits of the trunk are watched; another branch is made the trunk by "
+                "Only commits of the trunk are watched; to select another branch, run "
                 f"`pullback project set {shlex.quote(project)} --trunk BRANCH`."
             ),
         ),

@@ -70,7 +70,7 @@ class News:
 
     @property
     def who(self) -> str:
-        """Of which variant it is, with a colon; empty of what another tool measured, which has no variants."""
+        """Variant with a colon; empty for results of other tools, which have no variants."""
         return "" if self.variant == EXTERNAL else f"{self.variant}: "
 
 

@@ -177,7 +177,7 @@ def ranked(
 
 
 def in_order(workloads: Sequence[RankedWorkload], order: str) -> tuple[RankedWorkload, ...]:
-    """By name as they come, or the one with the worst or the best tier first."""
+    """Rows sorted by name, or with the worst or the best tier first."""
     if order == "worst":
         return tuple(sorted(workloads, key=lambda one: -one.worst))
     if order == "best":

@@ -184,6 +184,6 @@ def _nothing(state: State, base: str) -> EmptyPage:
         return EmptyPage(words.get(state.state, f"No jobs {state.state}"), ("Choose another state.",))
     return EmptyPage(
         "No jobs yet",
-        ("`pullback up` creates jobs by itself. To create one by hand, in a checkout of the project:",),
+        ("`pullback up` creates jobs automatically. To create one by hand, in a checkout of the project:",),
         f"export PULLBACK_SERVER={base}\npullback job create --project NAME --suite quick",
     )

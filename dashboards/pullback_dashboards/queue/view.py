@@ -37,7 +37,7 @@ class WaitingLine:
 
     @property
     def forecast(self) -> str:
-        """As much of when it starts and how long it takes as is known, in a sentence."""
+        """Sentence with the known part of the job's expected start and duration."""
         known = [
             f"{word} {told}" for word, told in (("starts", self.starts), ("takes", self.takes)) if told != NO_ESTIMATE
         ]

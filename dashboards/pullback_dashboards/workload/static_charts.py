@@ -119,7 +119,7 @@ def _spots(view: WorkloadView, marks: tuple[Mark, ...], divisor: float, *, log: 
 
 
 def sparse(marks: Sequence[Mark]) -> list[Mark]:
-    """At most so many marks that the page stays light: failures, and of each bucket the least, the most and the last."""
+    """Thinned marks, to keep the page small: failures, and the smallest, the largest and the last of each bucket."""
     if len(marks) <= _MOST_DRAWN:
         return list(marks)
     heights = [_height(mark.result) for mark in marks]

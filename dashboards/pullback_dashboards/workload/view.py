@@ -93,7 +93,7 @@ class Mark(NamedTuple):
 
     @property
     def unsure(self) -> str:
-        """Why a change since `before` claims nothing; empty where it may."""
+        """The reason why a change since `before` claims nothing; empty if it may."""
         now, before, line = self.reading, self.before, self.line
         if now is None:
             return ""
@@ -121,7 +121,7 @@ class Mark(NamedTuple):
 
     @property
     def failure(self) -> str | None:
-        """Why there are no numbers."""
+        """The reason why there are no numbers."""
         return self.result.message if isinstance(self.result, Failure) else None
 
     @property
@@ -212,7 +212,7 @@ class Mark(NamedTuple):
 
     @property
     def since_reason(self) -> str:
-        """Why nobody knows."""
+        """The reason why it is unknown."""
         return self.unsure if self.since_tone else ""
 
     @property
@@ -530,7 +530,7 @@ def _marks(line: Line, history: History) -> Iterator[Mark]:
 
 
 def _disturbed(now: Reading, before: Reading | None, metric: Metric) -> str:
-    """Why the move of a ratio claims nothing, where something else used the machine."""
+    """The reason why a changed ratio claims nothing, if other processes used the machine."""
     if metric.exact or before is None or not (now.is_busy or before.is_busy):
         return ""
     return "One of the two was measured on a busy machine."

@@ -157,7 +157,7 @@ class Environment:
         self.asks_for_types = False
         """True if some code calls `type(x)`: a number that is an input is of another type while recording, unseen."""
         self.against_numbers: str | None = None
-        """Why no argument may be a Python number: some code asks `type(x) is float`."""
+        """The reason why no argument may be a Python number: some code tests `type(x) is float`."""
         self.numbers_matter = False
         """True if the function read the text of a number that is an input in the latest recording."""
         self._root = self._look_at("the function", FixedReference(function), comparing=False)
@@ -611,9 +611,9 @@ class Environment:
             self._look_at_import(function, found, part)
         if code_facts.globals_assigned(code):
             part.against_inputs = f"{name} assigns a global; return the value instead"
-        asked = code_facts.type_asked_for(code)
-        if asked is not None:
-            class_, of_python = asked
+        type_test = code_facts.type_asked_for(code)
+        if type_test is not None:
+            class_, of_python = type_test
             short = class_.removeprefix("numpy.")
             reason = f"{name} asks for type(x) and {short}, which a traced value is not; ask isinstance(x, {class_})"
             if of_python:

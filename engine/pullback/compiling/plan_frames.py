@@ -89,14 +89,14 @@ def template_of_graph(program: Program, args: tuple[Any, ...], environment: Envi
     steps = _Steps([replace(step, place=-1) for step in found])
     places = {step.place: at for at, step in enumerate(found) if step.place >= 0}
     questions = [*entrance.questions(), Question(PRECISION_IN_FORCE.get, PRECISION_IN_FORCE.get())]
-    for number, asked in enumerate(inputs):
+    for number, type_tests in enumerate(inputs):
         array, at = values[places[number]], places[number]
         if array.memory is not None and array.memory is not GIVEN:
             raise NotNativeError("an argument was stored into")
         for name in ("memory", "traced_by"):
             steps.steps.append(Step(Fetch.SLOT, name, Check.IDENTITY, getattr(array, name), at))
         steps.steps.append(Step(Fetch.SLOT, "tensor", Check.TYPE, type(array.tensor), at))
-        questions += [Question(function, expected, len(steps.steps) - 1) for function, expected in asked]
+        questions += [Question(function, expected, len(steps.steps) - 1) for function, expected in type_tests]
     for place, _ in environment.watched:
         steps.watch(place)
     return Template(

@@ -211,7 +211,7 @@ def tracing(trace: _T) -> Iterator[_T]:
 def outside(trace: Trace) -> Iterator[None]:
     """Let what a trace keeps be computed by those around it, for as long as the block runs."""
     before = _active.branch
-    around = (each for each in reversed(_active.traces) if each.keeps_all and each.level < trace.level)
+    around = (outer for outer in reversed(_active.traces) if outer.keeps_all and outer.level < trace.level)
     _active.branch = next(around, None)
     try:
         yield
@@ -341,7 +341,7 @@ class Primitive(ABC):
     def pull_once(
         self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
     ) -> Sequence[Any]:
-        """As `pull`, with leave to write over y: it is a plain array, and nothing else holds it."""
+        """Cotangents as by `pull`; may overwrite y, a plain array without other references."""
         return self.pull(needed, y_bar, y, operands, params)
 
     @abstractmethod

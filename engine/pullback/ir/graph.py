@@ -123,7 +123,7 @@ class Graph:
         return replace(self, nodes=tuple(nodes), outputs=tuple(map(current, self.outputs)), guards=guards)
 
     def guards_after(self) -> dict[int, list[int]]:
-        """By position of a node, the guards to be checked after it: each as soon as its value is there, in their order.
+        """Map from the position of a node to the guards to be checked after it: each as soon as its value is there, in their order.
 
         Position -1 is before the first node. The order is that in which the function looked, so that a guard that fails
         tells that those before it held.

@@ -70,7 +70,7 @@ def clip(
     max: Any = None,  # noqa: A002 (as above)
     **keywords: Any,
 ) -> Any:
-    """At a bound the number and the bound share the cotangent, as in maximum and minimum."""
+    """Clip numbers; at a bound the number and the bound share the cotangent, as in maximum and minimum."""
     refuse("numpy.clip", out=out, **keywords)
     lower, upper = a_min if min is None else min, a_max if max is None else max
     if as_operand(a).dtype.kind in "iu":  # a bound that no number of the dtype passes may be none of the dtype

@@ -28,7 +28,7 @@ def takes_type(kind: type) -> bool:
     if issubclass(kind, np.ndarray) and issubclass(kind, np.matrix | np.ma.MaskedArray):  # numpy.ma takes 25 ms to load
         raise TracingError(
             f"a {kind.__name__} cannot be combined with a traced value; make it a plain array with numpy.asarray"
-            + (" and say by numpy.where what counts" if issubclass(kind, np.ma.MaskedArray) else "")
+            + (" and select with numpy.where" if issubclass(kind, np.ma.MaskedArray) else "")
         )
     own = getattr(kind, "__array_ufunc__", np.ndarray.__array_ufunc__)
     if issubclass(kind, TracedValue) or own is np.ndarray.__array_ufunc__:

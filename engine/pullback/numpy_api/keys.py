@@ -24,7 +24,7 @@ def read(x: Any, key: Any) -> Any:
     found = gather(x, *positions, key=tuple(parts))
     before = _axes_before(given, parts, x)
     if before:
-        axes = max(np.ndim(each) for each in positions)
+        axes = max(np.ndim(position) for position in positions)
         found = np.moveaxis(found, range(before, before + axes), range(axes))
     return found
 

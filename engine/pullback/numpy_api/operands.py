@@ -16,7 +16,7 @@ def as_operand(x: Any) -> Any:
 
 
 def number_or_array(x: Any) -> Any:
-    """As an operand, but a Python number stays one: it takes part in promotion by its kind alone."""
+    """Convert to an operand, but keep Python numbers, which take part in promotion by their kind alone."""
     return x if issubclass(type(x), bool | int | float | complex) else as_operand(x)
 
 

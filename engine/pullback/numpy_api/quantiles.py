@@ -198,7 +198,7 @@ def _one(ordered: Any, length: Any, fraction: float, method: str) -> Any:
 
 
 def _between(low: Any, high: Any, share: Any, *, halfway: bool) -> Any:
-    """On the line from one element to the next, from the nearer one as NumPy does; halfway as their mean, for equal infinities."""
+    """Interpolate on the line from one element to the next, from the nearer one as NumPy does; halfway as their mean, for equal infinities."""
     if halfway:
         return (low + high) * 0.5
     distance = high - low

@@ -76,9 +76,9 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     lengths = np.shape(a)
     times = np.asarray(repeats)
     if times.size == 1:
-        each = int(times.ravel()[0])
-        spread = broadcast_to(expand_dims(a, place + 1), (*lengths[: place + 1], each, *lengths[place + 1 :]))
-        return reshape(spread, (*lengths[:place], lengths[place] * each, *lengths[place + 1 :]))
+        count = int(times.ravel()[0])
+        spread = broadcast_to(expand_dims(a, place + 1), (*lengths[: place + 1], count, *lengths[place + 1 :]))
+        return reshape(spread, (*lengths[:place], lengths[place] * count, *lengths[place + 1 :]))
     return read(a, (*[slice(None)] * place, np.repeat(np.arange(lengths[place]), times)))
 
 
@@ -91,8 +91,8 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
         sections = int(indices_or_sections)
         if sections <= 0:
             raise ValueError("the number of sections must be larger than 0")
-        each, longer = divmod(length, sections)
-        ends = [0, *np.cumsum([each + 1] * longer + [each] * (sections - longer)).tolist()]
+        size, longer = divmod(length, sections)
+        ends = [0, *np.cumsum([size + 1] * longer + [size] * (sections - longer)).tolist()]
     else:
         ends = [0, *(int(end) for end in indices_or_sections), length]
     return [ary[along(place, slice(start, stop))] for start, stop in pairwise(ends)]

@@ -92,6 +92,6 @@ def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
 ) -> Any:
     del assume_unique, kind
-    each = reshape(as_operand(element), (*np.shape(element), 1))
-    found = np.any(logic.equal(each, ravel(as_operand(test_elements))), axis=-1)
+    elements = reshape(as_operand(element), (*np.shape(element), 1))
+    found = np.any(logic.equal(elements, ravel(as_operand(test_elements))), axis=-1)
     return logic.logical_not(found) if invert else found

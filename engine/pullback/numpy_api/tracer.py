@@ -570,7 +570,7 @@ class Tracer(TracedValue, metaclass=_ClassOfTracers):
         return selecting.compress(condition, self, axis, out)
 
     def __round__(self, ndigits: Any = None) -> Any:
-        """As `round` of a Python number: an int stays as it is; a rounded float is a value that the plan is guarded by."""
+        """Round as `round` does for a Python number: an int stays as it is; a rounded float is a value that the plan is guarded by."""
         class_: type = self.__class__
         if class_ in (int, bool) and (ndigits is None or ndigits >= 0):
             return +self

@@ -57,7 +57,7 @@ def minimize(
     for path, dtype in zip(trees.paths(params), dtypes, strict=True):
         if dtype.kind != "f":
             raise TypeError(
-                f"minimize: params{path} has dtype {dtype}; give floating-point numbers, and what is constant by args"
+                f"minimize: params{path} has dtype {dtype}; give floating-point numbers, and pass constants by args"
             )
     ends = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes)])
 

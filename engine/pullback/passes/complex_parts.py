@@ -348,7 +348,7 @@ def _mul(a: Pair, b: Pair) -> Pair:
 
 
 def _div(a: Pair, b: Pair) -> Pair | None:
-    """By Smith's algorithm, as NumPy does it."""
+    """Divide by Smith's algorithm, as NumPy does."""
     if _is_real(b):
         return _div_by_real(a, b.re)
     if not isinstance(b.re, TracedValue) and not isinstance(b.im, TracedValue):

@@ -69,7 +69,7 @@ class PlacedBuffers:
 
 
 def lifetimes(schedule: Schedule) -> dict[int, tuple[int, int]]:
-    """For each buffer, the first step that writes to it and the last that reads it."""
+    """Lifetime of each buffer: the first step that writes to it and the last that reads it."""
     liveness = analyse(schedule.graph)
     spans: dict[int, tuple[int, int]] = {}
 

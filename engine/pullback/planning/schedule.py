@@ -214,7 +214,7 @@ def plan_memory(graph: Graph, *, kept: bool = False, owned: Collection[int] = ()
 
 
 def _copied_outputs(graph: Graph, memory: _Memory) -> tuple[bool, ...]:
-    """For each output, True if it must be copied: it is the caller's, stretched, a view of a number, or a duplicate."""
+    """Copies of outputs, True for each that must be copied: it is the caller's, stretched, a view of a number, or a duplicate."""
     stretched: set[Var] = set()
     for node in graph.nodes:
         if node.primitive is broadcast_to or (

@@ -102,7 +102,7 @@ class ActivatedLayer(Primitive):
     def pull_once(
         self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: Params
     ) -> Sequence[Any]:
-        """As pull, with the cotangent of the product written over y."""
+        """Pull back with the cotangent of the product written over y."""
         act, constants, rest = _split(params)
         z_bar = y_bar if act is identity else in_pieces(act.maps[0]).into(y, y_bar, None, *constants, y)
         return self._pull_activated(needed, z_bar, operands, rest)

@@ -192,9 +192,9 @@ def _weigh_points(products: WindowProducts, sums: Any, y: Any, x: Any) -> None:
         own, rows = (
             _by_examples(part[first : first + products.count], products.groups, products.dtype) for part in (y, x)
         )
-        each = products.spare["products"][: len(own)]
-        np.matmul(own, np.swapaxes(rows, 2, 3), out=each)
-        np.add.reduce(each, axis=0, out=product)
+        point_products = products.spare["products"][: len(own)]
+        np.matmul(own, np.swapaxes(rows, 2, 3), out=point_products)
+        np.add.reduce(point_products, axis=0, out=product)
         np.add(sums, product, out=sums)
 
 

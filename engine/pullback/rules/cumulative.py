@@ -133,14 +133,14 @@ cumprod = _Cumprod("cumprod")
 
 
 def products_before(x: Any, axis: int) -> Any:
-    """For every element the product of those before it along an axis."""
+    """Exclusive product: for every element the product of those before it along an axis."""
     first = list(np.shape(x))
     first[axis] = min(1, first[axis])
     return np.cumprod(np.concatenate([np.ones(first, x.dtype), x[along(axis, slice(None, -1))]], axis=axis), axis=axis)
 
 
 def products_after(x: Any, axis: int) -> Any:
-    """For every element the product of those behind it along an axis."""
+    """Exclusive product in reverse: for every element the product of those behind it along an axis."""
     return _back_to_front(products_before(_back_to_front(x, axis), axis), axis)
 
 

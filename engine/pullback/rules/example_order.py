@@ -50,7 +50,7 @@ def following(
     scratch: Callable[..., Sequence[ArrayType]],
     operand: int = 0,
 ) -> Callable[..., Any]:
-    """As `core.into_arrays.by_writing`, with the result in the memory order of an operand."""
+    """Compute into an array as `core.into_arrays.by_writing` does, with the result in the memory order of an operand."""
 
     def evaluate(*operands: Any, **params: Any) -> Any:
         types = [type_of(value) for value in operands]

@@ -170,10 +170,10 @@ class _Maxima:
                 self._mark(key, mark)
 
     def _mark(self, key: Any, mark: Any) -> None:
-        met = self._wide[key]
-        np.equal(met, self._y, out=mark)
+        window = self._wide[key]
+        np.equal(window, self._y, out=mark)
         if self._any_hole:
-            np.not_equal(met, met, out=self._holes)
+            np.not_equal(window, window, out=self._holes)
             np.logical_or(mark, self._holes, out=mark)
 
     def marked(self) -> Iterator[tuple[Any, Any]]:

@@ -49,7 +49,7 @@ MOST_DECIMALS = 308
 
 
 def _rounded(x: Any, *, decimals: int) -> Any:
-    """As NumPy does it: by a power of ten, to a whole number, half to even, and back."""
+    """Round as NumPy does: scale by a power of ten, round half to even, and scale back."""
     if np.result_type(x).kind != "f":
         raise TypeError("integers, truth values and complex numbers are rounded otherwise")
     if decimals == 0:

@@ -69,7 +69,7 @@ class SlidingWindow:
         )
 
     def elements(self) -> tuple[tuple[tuple[int, ...], tuple[Any, ...]], ...]:
-        """For every element of the window, its place and the key of what it reads in a padded array."""
+        """Places of all elements of the window, each with the key of its operand in a padded array."""
         return _elements(self)
 
 

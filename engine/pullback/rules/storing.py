@@ -74,7 +74,7 @@ class Store(Primitive):
     def pull_over(
         self, needed: Sequence[bool], y_bar: Any, operands: Sequence[Any], params: dict[str, Any]
     ) -> Sequence[Any]:
-        """As `pull`, with leave to write over the cotangent, which is a plain array."""
+        """Cotangents as by `pull`; may overwrite `y_bar`, a plain array."""
         return self.pull(needed, y_bar, None, operands, params)
 
     def infer(self, *types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
@@ -144,7 +144,7 @@ class _SetAt(Store):
     def pull_over(
         self, needed: Sequence[bool], y_bar: Any, operands: Sequence[Any], params: dict[str, Any]
     ) -> Sequence[Any]:
-        """As `pull`, with leave to write over the cotangent, which is a plain array."""
+        """Cotangents as by `pull`; may overwrite `y_bar`, a plain array."""
         v, positions = operands[1], operands[2:]
         v_bar = _cotangent_of_stored(y_bar, v, positions, params) if needed[1] else None
         if issubclass(type(v_bar), np.ndarray) and np.may_share_memory(v_bar, y_bar):

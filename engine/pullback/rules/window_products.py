@@ -95,10 +95,10 @@ class WindowProducts:
 
     def _examples_in_a_row(self) -> int:
         """The number of examples of a block whose bands are single rows; 0 if too few fit beside their copies."""
-        each = self._row_bytes
+        example_bytes = self._row_bytes
         if self._is_copied:
-            each = max(each, self.channels * prod(self.sliding.padded) * self.dtype.itemsize)
-        most = max(1, COLUMN_BYTES // each)
+            example_bytes = max(example_bytes, self.channels * prod(self.sliding.padded) * self.dtype.itemsize)
+        most = max(1, COLUMN_BYTES // example_bytes)
         count = -(-self.examples // -(-self.examples // most)) if self.examples else 0
         return count if count >= LONG_RUN or count == self.examples >= SHORTEST_RUN else 0
 
@@ -284,11 +284,11 @@ class _Band:
         in runs of a row, is as many times less as the window is high. Element by element of the window it took twice as long.
         """
         added = self.elements
-        for target, met, taken in self.folding:
+        for target, input_keys, taken in self.folding:
             if target is not None:
                 target.fill(0)
             met_in = wide if target is None else target
-            for key, place in zip(met, taken, strict=True):
+            for key, place in zip(input_keys, taken, strict=True):
                 part = met_in[key]
                 np.add(part, added[place], out=part)
             added = met_in
@@ -350,14 +350,14 @@ def _folding(products: WindowProducts, rows: slice, count: int) -> tuple[Any, ..
         first = rows.start * sliding.stride[0] if is_last else 0
         if is_last:
             spatial[0] = slice(first, first + products.met(0, height))
-        met, taken = [], []
+        input_keys, taken = [], []
         for place in range(sliding.kernel[axis]):
             start = place * sliding.dilation[axis] + (0 if axis else first)
             stop = start + (products.out(axis, height) - 1) * sliding.stride[axis] + 1
             spatial[axis] = slice(start, stop, sliding.stride[axis])
-            met.append((*[slice(None)] * len(left), *spatial))
+            input_keys.append((*[slice(None)] * len(left), *spatial))
             taken.append((*[slice(None)] * (1 + left.index(axis)), place))
-        steps.append((target, met, taken))
+        steps.append((target, input_keys, taken))
     return tuple(steps)
 
 

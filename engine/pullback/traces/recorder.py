@@ -278,7 +278,7 @@ class Recorder(Trace):
                 continue
             if mode not in ("ignore", "warn"):
                 message = f"the function sets numpy.errstate({kind}={mode!r}), which a plan runs without"
-                raise self.refusal(TracingError(f"{message}; look at the values instead, say with numpy.isfinite"))
+                raise self.refusal(TracingError(f"{message}; test the values instead, for example with numpy.isfinite"))
             if mode == "ignore":
                 self.handling.quiet.add(kind)
 
@@ -386,13 +386,13 @@ class Recorder(Trace):
         if one == other:
             return True
         nodes = {var: node for node in self.nodes for var in node.outputs}
-        met = set()
+        visited = set()
         pairs = [(one, other)]
         while pairs:
             pair = one, other = pairs.pop()
-            if one == other or pair in met:
+            if one == other or pair in visited:
                 continue
-            met.add(pair)
+            visited.add(pair)
             if not (isinstance(one, Var) and isinstance(other, Var) and one in nodes and other in nodes):
                 return False
             made, again = nodes[one], nodes[other]

@@ -133,7 +133,7 @@ def _batch_size(leaves: Sequence[Any], axes: Sequence[int | None]) -> int:
             raise TracingError(f"vmap: a {type(leaf).__name__} has no examples; share it with in_axes=None")
         if not -len(shape) <= axis < len(shape):
             raise TracingError(
-                f"vmap: an argument of shape {shape} has no axis {axis}; give in_axes, None for what is shared"
+                f"vmap: an argument of shape {shape} has no axis {axis}; give in_axes, with None for shared arguments"
             )
         sizes.setdefault(shape[axis], shape)
     if not sizes:

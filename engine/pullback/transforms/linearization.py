@@ -233,7 +233,7 @@ def checked_array(value: Any, function: Callable[..., Any]) -> Any:
     if not is_array_like(value) and not isinstance(value, TracedValue):
         raise DifferentiationError(
             f"{name_of(function)} returned a {type(value).__name__}, which has no derivative; "
-            "return arrays and numbers, and the rest beside them with has_aux=True"
+            "return arrays and numbers, and anything else with has_aux=True"
         )
     return value
 
@@ -246,12 +246,12 @@ def zero_like(value: Any) -> Any:
     return np.zeros(shape_of(value), dtype if dtype.kind in "fc" else float)[()]
 
 
-def _leaves_like(tree: Any, structure: Any, what: str, of: str) -> list[Any]:
+def _leaves_like(tree: Any, structure: Any, what: str, owner: str) -> list[Any]:
     """Leaves of a tree that has to be built like another."""
     if structure == "leaf":
         return [tree]
     if trees.structure(tree) != structure:
-        raise DifferentiationError(f"the {what} must be nested like the {of}: the same containers, keys and lengths")
+        raise DifferentiationError(f"the {what} must be nested like the {owner}: the same containers, keys and lengths")
     return trees.flatten(tree)[0]
 
 

@@ -196,7 +196,7 @@ class _Agent:
                 self._spooled(delivery, folder)
 
     def _trouble(self) -> str | None:
-        """Why no job should be claimed, or None."""
+        """The reason to claim no job, or None."""
         lack = lack_of_room(self._options.data, self._spool, least_free_bytes=self._options.least_free_bytes)
         user = self._isolation.user
         if lack is None and user is not None and not user.end_all():

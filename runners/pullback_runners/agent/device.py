@@ -50,7 +50,7 @@ class AgentDevice:
         return cls(device)
 
     def trouble(self) -> str | None:
-        """Why no job should be claimed, or None: it is lost, or somebody else measures there."""
+        """The reason to claim no job, or None: the device is lost, or another process measures there."""
         if self._lost is not None:
             return self._lost
         try:

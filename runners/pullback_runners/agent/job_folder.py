@@ -118,7 +118,7 @@ def _read_written(path: Path, most_bytes: int, what: str, digest: str | None = N
         raise JobFailedError("workload", f"the job wrote more than {most_bytes >> 20} MiB of {what}")
     if digest is not None and sha256(content).hexdigest() != digest:
         raise JobFailedError(
-            "workload", f"{path.name} of the job does not have the digest that the measuring process told"
+            "workload", f"{path.name} of the job does not have the digest that the measuring process reported"
         )
     try:
         document = json.loads(content)

@@ -38,9 +38,7 @@ def encoded(answer: Answer) -> bytes:
     try:
         return json.dumps(answer, allow_nan=False).encode() + b"\n"
     except (ValueError, RecursionError):
-        sentence = (
-            "the output holds NaN or infinity, which JSON cannot say; the input may be outside the function's domain"
-        )
+        sentence = "the output holds NaN or infinity, which JSON cannot represent; the input may be outside the function's domain"
         number = answer["id"] if isinstance(answer["id"], int | str) else None
         return json.dumps({"id": number, "success": False, "error": sentence}).encode() + b"\n"
 

@@ -29,7 +29,7 @@ _LONGEST_SHOWN = 500
 
 
 class HeldDeviceError(Exception):
-    """Somebody measures on the device already, or its lock cannot be had; one sentence."""
+    """Error for a device in use by another process, or whose lock cannot be created; one sentence."""
 
 
 @contextmanager

@@ -86,7 +86,7 @@ def fingerprint(hardware: dict[str, Any]) -> str:
 
 
 def _versions(distributions: Iterable[str]) -> dict[str, str]:
-    """Of those that are installed."""
+    """Versions of the installed ones."""
     results = {}
     for name in distributions:
         with suppress(importlib.metadata.PackageNotFoundError):

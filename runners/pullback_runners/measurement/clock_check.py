@@ -44,7 +44,7 @@ def clock_complaint(
     undelayed_s = [max(turn - delay, 0.0) for turn, delay in zip(turns_s, delays_s, strict=True)]
     taken = sorted(undelayed_s)[(len(turns_s) - 1) // 4] / (calls + 1)
     if said < (LEAST_SHARE_OF_BUSY if waiting > MOST_WAITING else LEAST_SHARE) * taken:
-        return f"it stated {said:.3g} s a call where the coordinator's clock says {taken:.3g}: it waits for something, or its clock cannot be believed"
+        return f"it stated {said:.3g} s a call where the coordinator's clock says {taken:.3g}: it waits for something, or its clock is wrong"
     if sum(stated_s) * calls > MOST_SHARE * cpus * sum(turns_s):
         return (
             f"it stated {sum(stated_s) * calls:.3g} s in turns that took {sum(turns_s):.3g} s by the coordinator's clock: "

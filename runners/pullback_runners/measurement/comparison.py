@@ -128,7 +128,7 @@ class Comparison:
         )
 
     def failure(self) -> dict[str, str] | None:
-        """Why there is nothing to compare, and which of the two it was."""
+        """The reason why there is nothing to compare, with the commit that caused it."""
         for name in (CANDIDATE, REFERENCE):
             if name in self.failures:
                 return {"kind": self.failures[name].kind, "message": f"{name}: {self.failures[name].message}"}

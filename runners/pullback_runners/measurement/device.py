@@ -77,7 +77,7 @@ class MeasuredDevice:
             f"{each} holds {'some' if each.used_bytes is None else f'{each.used_bytes:,}'}" for each in others
         )
         may_pass = needed <= self.device.memory_bytes
-        remedy = "end who holds the rest" if may_pass else "compare smaller sizes, or on a larger device"
+        remedy = "end the process that uses the rest" if may_pass else "compare smaller sizes, or on a larger device"
         raise DeviceMemoryError(
             f"{what}: the processes that take turns on {self.device} need {needed:,} bytes together ({named}), and {free:,} of "
             f"{self.device.memory_bytes:,} are free ({holders or 'no other process is known there'}); {remedy}",

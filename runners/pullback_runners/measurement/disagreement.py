@@ -54,7 +54,7 @@ def settle(
     both = f"gradients of {worst} by {reference} and {variant} differ by {off}"
     if error > _QUARTER * (we_say - they_say):
         # Too little to speak against the reference, which its own check has passed.
-        return replace(done, complaint=f"{done.complaint}; which of the two is right cannot be told by differences")
+        return replace(done, complaint=f"{done.complaint}; differences cannot decide which of the two is right")
     we_agree, they_agree = (abs(said - change) <= error + _QUARTER * tolerated for said in (we_say, they_say))
     if they_agree:
         return replace(done, complaint=f"{done.complaint}; differences of the value agree with {reference}")

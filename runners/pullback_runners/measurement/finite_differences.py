@@ -70,7 +70,7 @@ class FiniteDifferences:
         return GradientCheck(worst, self._complaint_along(gradients), NAME)
 
     def _complaint_along(self, gradients: Mapping[str, Any]) -> str | None:
-        """Why gradients are not those of the value along the first of them; None if they are, as far as it can be told.
+        """The reason why gradients contradict differences of the value along the first of them; None if no contradiction is found.
 
         Along random directions products of gradient and direction cancel: of n elements what is left is 1/sqrt(n) of their size,
         so that twice the gradient may pass. Here none cancel.
@@ -131,7 +131,7 @@ class FiniteDifferences:
 
 
 def unfit(name: str, argument: Any, gradient: Any) -> str | None:
-    """Why a gradient cannot be that of an argument, or cannot be compared with differences; None if it can."""
+    """The reason why a gradient does not fit its argument, or cannot be compared with differences; None if it can."""
     if argument.dtype.kind == "c":
         return f"{name} is complex, which finite differences cannot check; declare an oracle of the workload"
     if (gradient.dtype, gradient.shape) != (argument.dtype, argument.shape):

@@ -96,7 +96,7 @@ def check_gradient(
 
 
 def _no_difference(name: str, computed: Any, expected: Any, oracle: str) -> str:
-    """Why two values have no difference that is a number."""
+    """The reason why the difference of two values is not a number."""
     computed, expected = array_of(computed), array_of(expected)
     if computed.shape != expected.shape:
         return f"{name} has the shape {computed.shape} and that of {oracle} has {expected.shape}"

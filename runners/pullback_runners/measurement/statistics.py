@@ -1,4 +1,4 @@
-"""From slices to a ratio with an interval. Pure: numbers in, numbers out.
+"""Ratio and interval computed from slices. Pure: numbers in, numbers out.
 
 A pair of processes gives one number, the interquartile mean of log(variant / baseline) over its slices. The process, not
 the slice, is the unit of inference, since memory layout and hash seed are drawn once per process: over groups the

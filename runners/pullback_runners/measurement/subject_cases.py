@@ -94,9 +94,7 @@ def choose_for(
     if not answered:
         lines = complained.strip().splitlines()[-1:] or [f"exit status {status}"]
         python = interpreter(subject)[0]
-        remedy = (
-            "" if python == sys.executable else "; install what is missing there, or name it in [build] requirements"
-        )
+        remedy = "" if python == sys.executable else "; install it there, or list it in [build] requirements"
         raise LoadError(f"{python} cannot load workloads: {lines[0]}{remedy}", complained)
     try:
         answer = answer_of(answered)

@@ -22,7 +22,7 @@ def peers_for(device: str) -> list[str]:
 
 
 def why_no_device(device: str) -> str | None:
-    """Why none of the peers that could compute on a device sees one, in a sentence; None if one does."""
+    """A sentence on why no peer sees a device of this kind; None if one does."""
     if device == CPU:
         return None
     reasons = _probe(device)

@@ -51,12 +51,12 @@ class Peer(ABC):
     """Devices that it can compute on, given what it needs there."""
 
     def available(self) -> str | None:
-        """Why the peer cannot be used here, or None."""
+        """The reason why the peer cannot be used here, or None."""
         missing = [package for package in self.packages if importlib.util.find_spec(package) is None]
         return f"{' and '.join(missing)} not installed" if missing else None
 
     def why_not_on(self, device: str) -> str | None:
-        """Why the peer, which is installed, cannot compute on a device here, or None; asked of its engine."""
+        """The reason why the installed peer cannot compute on a device here, as its engine reports it; or None."""
         return None if device in self.devices else f"{self.name} computes on {' and '.join(self.devices)} only"
 
     def version(self) -> str:

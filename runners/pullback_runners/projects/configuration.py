@@ -138,7 +138,7 @@ class ProjectFile:
                 return [place / each for each in named]
         missing = next(each for each in named if not (places[-1] / each).is_file())
         is_folder = (places[-1] / missing).is_dir()
-        wrong = "a folder; name a file in it" if is_folder else "which is not there; add the file"
+        wrong = "a folder; name a file in it" if is_folder else "which does not exist; add the file"
         raise _wrong(
             self.text, "measure", "workloads", f"[measure] workloads names {missing}, {wrong}, or give --workloads"
         )

@@ -84,7 +84,7 @@ def detect(top: Path, origin: str | None = None, start: Path | None = None, path
     if packages:
         name = guesses[0] if member == top else _name(member, pyproject, None)
         main = _main_package(packages, str(name.value), imported_by(top / source))
-        guesses.append(Guess("build", "import", (main,), "what has to come from the commit that is measured"))
+        guesses.append(Guess("build", "import", (main,), "modules that must come from the measured commit"))
     requirements, remarks = _requirements(top, member, pyproject)
     guesses += requirements
     notes += remarks
@@ -192,7 +192,7 @@ def _source_folder(top: Path, pyproject: Mapping[str, Any]) -> str:
 def _why_source(source: str, packages: Sequence[str]) -> str:
     where = "the top of the repository" if source == "." else f"{source}/"
     if not packages:
-        return "there is no package to be seen"
+        return "no package was found"
     return f"{where} holds {', '.join(packages[:3])}{' and others' if len(packages) > 3 else ''}"
 
 
@@ -279,7 +279,7 @@ def _installation(top: Path, source: Path, packages: Sequence[str], pyproject: M
     ):
         reason = f"{seen.relative_to(top)} has to be compiled"
     elif _asks_for_its_version(source, packages):
-        reason = "the package asks for its own version when it is imported"
+        reason = "the package reads its own version when it is imported"
     if reason is None:
         return []
     guesses = [Guess("build", "install", "wheel", reason)]

@@ -30,7 +30,7 @@ _OF_AN_INSTALLATION = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}
 
 
 def commit_digest(repository: Path, sha: str, files: Sequence[str]) -> str | None:
-    """Of the names, modes and contents of a commit's measured files, and of what links among them lead to; None where git does not tell."""
+    """Digest of the names, modes and contents of a commit's measured files, and of the targets of links among them; None if git cannot read them."""
     listed = _listed(repository, sha, files)
     followed: set[str] = set()
     while new := _led_to(repository, listed.stdout) - followed:
@@ -58,7 +58,7 @@ def _led_to(repository: Path, listed: bytes) -> set[str]:
 
 
 def checkout_digest(top: Path, files: Sequence[str]) -> str | None:
-    """Of the commit that is checked out; None where measured files differ from it, or it is none."""
+    """Digest of the commit that is checked out; None if measured files differ from it, or there is no commit."""
     if not is_clone(top):
         return None
     changed = git(top, "status", "--porcelain", "--untracked-files=all", "--", *files, _BYTECODE)
@@ -66,7 +66,7 @@ def checkout_digest(top: Path, files: Sequence[str]) -> str | None:
 
 
 def folder_digest(folder: Path) -> str:
-    """Of everything in a folder that Python does not make by itself, nor pip to know its installations by."""
+    """Digest of a folder without files that Python generates, or that pip writes to record installations."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.suffix != ".pyc" and path.name not in _OF_AN_INSTALLATION:

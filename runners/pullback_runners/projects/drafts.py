@@ -108,7 +108,7 @@ def workload_text(function: PlainFunction, name: str, project: str) -> str:
     ]
     if is_example:
         lines += [
-            "# No function of this repository could be taken by itself, so this is one to begin with: call yours in its place.",
+            "# No function of this repository could be used directly, so this is an example: call yours instead.",
             f"def squares({names}):",
             f"    return {_MEANS[engine]}(({drawn[1].name} @ {first} - {drawn[2].name}) ** 2)",
             "",

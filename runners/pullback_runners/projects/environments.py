@@ -83,7 +83,7 @@ def make_environment(build: Build, files: Path, current: Path, cache_root: Path)
         if not places:
             raise BuildError(
                 f"there is no file {name}, which {FILE} names in [build] requirements, neither in the commit nor in {current}; "
-                "add it, or name one that is there"
+                "add it, or name an existing one"
             )
         results.append(places[0])
         digest.update(name.encode() + b"\0" + _measured_of(places[0]) + b"\0")

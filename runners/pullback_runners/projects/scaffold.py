@@ -86,7 +86,7 @@ def write_workload(
 
 
 def why_not(file: Path, subject: Subject) -> str | None:
-    """Why a workload file gives no gradient that is right; None if its first case does."""
+    """The reason why a workload file gives no correct gradient; None if its first case does."""
     try:
         choice = choose_for(subject, "trial", files=[file])
     except UsageError as error:

@@ -196,7 +196,7 @@ def subject_of_files(
 
 
 def engine_digest(package: Path) -> str | None:
-    """Of an engine that is measured where it is: of the commit if it lies in a checkout of it, else of its files."""
+    """Digest of an engine measured in place: of the commit if it is in a checkout, else of its files."""
     project = find_project(package)
     if project is None or not project.is_engine:
         return folder_digest(package)
@@ -310,5 +310,5 @@ def _harness(*, with_engine: bool) -> Path:
 def _package(name: str) -> Path:
     result = find_spec(name)
     if result is None or result.origin is None:
-        raise BuildError(f"the package {name} is not installed beside this one")
+        raise BuildError(f"the package {name} is not installed next to this one")
     return Path(result.origin).parent

@@ -29,13 +29,13 @@ class Attribution:
 
 
 def belonging_of_engine(package: Path) -> Attribution:
-    """Of the folder of an engine's package: the checkout that it is part of. One that is installed is part of none."""
+    """Checkout that contains the folder of an engine's package; None for an installed one."""
     is_tracked = output_of(package, "ls-files", "--error-unmatch", "__init__.py") is not None
     return Attribution(ENGINE_PROJECT, describe_commit(package) if is_tracked else None)
 
 
 def belonging_of_workloads(files: Sequence[Path], package: Path) -> Attribution | None:
-    """Of the files of somebody's own workloads: the repository that they lie in; None if that is the engine's own.
+    """Repository that contains the files of a user's workloads; None if it is the engine's own.
 
     A file that its repository ignores (an installed package below `.venv`) or that lies in none has a folder and no commit.
     """

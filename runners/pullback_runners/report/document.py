@@ -194,7 +194,7 @@ def gradient_document(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _error(result: CaseResult) -> dict[str, Any] | None:
-    """Why the case gave nothing at all: its baseline failed. What another variant died of is said at the variant."""
+    """The failure of the whole case: that of its baseline. Failures of other variants are stored with the variant."""
     error = result.failures.get(result.baseline) if result.baseline else None
     return {"kind": error.kind, "message": _shortened(f"{result.baseline}: {error.message}")} if error else None
 
@@ -292,7 +292,7 @@ def _in_environment(metric: Mapping[str, Any], environment: Mapping[str, str]) -
 
 
 def _digests(offer: AvailableVariants | None, member: Member, plan: Mapping[str, Any] | None) -> dict[str, str | None]:
-    """Of what was measured: the workload's text, the subject's files, and the code that was made of them.
+    """Digests of the measured code: the workload's text, the subject's files, and the code compiled from them.
 
     An engine's peers run nothing of it, and a plan's program is what LLVM was given.
     """
@@ -328,7 +328,7 @@ def _time_metric(case: Case, timings: Sequence[Timing]) -> dict[str, Any]:
 
 
 def seconds(value: float) -> float:
-    """To six digits, a thousandth of the smallest change of interest, so that a report is a third as long."""
+    """Round to six digits, a thousandth of the smallest change of interest, so that a report is a third as long."""
     return float(f"{value:.6g}")
 
 
@@ -385,5 +385,5 @@ def counts_document(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[
 
 
 def _rounded(log_ratio: float) -> float:
-    """To six decimals, a hundredth of a per mille of the ratio."""
+    """Round to six decimals, a hundredth of a per mille of the ratio."""
     return round(log_ratio, 6) if math.isfinite(log_ratio) else log_ratio

@@ -148,7 +148,7 @@ def doubts(report: Mapping[str, Any]) -> Iterator[str]:
     times = [row for case in report["cases"] for row in case["paired"] if row["metric"] == "time"]
     if any(row["outcome"] == "ambiguous" for row in times):
         groups = max(row["n"] for row in times)
-        words = "1 group does not tell" if groups == 1 else f"{groups} groups do not tell"
+        words = "1 group is too few" if groups == 1 else f"{groups} groups are too few"
         yield f"Ambiguous: {words} whether there is a difference."
     if (noise := unknown_noise(times)) is not None:
         yield f"{noise.capitalize()}."

@@ -115,7 +115,7 @@ def footnotes(report: Mapping[str, Any]) -> Iterator[Text]:
     remedy = "; --suite standard takes more" if harness["suite"] in {"quick", "trial"} else ""
     if "ambiguous" in outcomes:
         groups = max(pair["n"] for pair in pairs)
-        words = "1 group does not tell" if groups == 1 else f"{groups} groups do not tell"
+        words = "1 group is too few" if groups == 1 else f"{groups} groups are too few"
         yield Text(f"ambiguous: {words} whether there is a difference{remedy}", style="yellow")
     if (noise := unknown_noise(pairs)) is not None:
         yield Text(f"{noise}{remedy}")

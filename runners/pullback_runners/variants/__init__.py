@@ -53,7 +53,7 @@ def refuse_unknown_device(device: str) -> None:
 
 
 def why_no_form(variant: str, device: str) -> str | None:
-    """Why a variant cannot compute on a device, wherever it is; None if it can."""
+    """The reason why a variant cannot compute on a device of this kind on any machine; None if it can."""
     if device == CPU or variant in TIERS:
         return None
     if variant in PEERS and device in find_peer(variant).devices:

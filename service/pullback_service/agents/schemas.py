@@ -42,14 +42,14 @@ class ClaimRequest(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     wait_s: Annotated[Number, Field(ge=0, le=30)] = 0
-    labels: Labels | None = Field(None, description="Left out, those of the enrolment hold.")
+    labels: Labels | None = Field(None, description="Default: those of the enrolment.")
     kinds: list[Name] = Field(
         default=["run"], max_length=20, description="Kinds of jobs the agent knows how to do; it is given no others."
     )
     spool: SpoolStatement | None = None
     refuses: Text | None = Field(
         None,
-        description="Why the agent takes no job at present, for people; it is given none.",
+        description="The reason, for people, why the agent takes no job at present; it gets none.",
         examples=[None, "1.2 GiB are free and 5.0 are wanted"],
     )
 
@@ -75,7 +75,7 @@ class ClaimedJob(BaseModel):
         description="Labels that the job requires of an agent. `device`, always there, is where to measure.",
     )
     timeout_s: float
-    effort: int = Field(1, description="Of the kind `compare`: how many times as long as usual to measure.")
+    effort: int = Field(1, description="For the kind `compare`: multiple of the usual duration.")
     reference: CommitSummary | None = Field(None, description="Of the kind `compare`: the commit to compare with.")
     trust: TrustLevel = Field(
         "trusted", description="Whose code it runs; an agent runs that of forks (`untrusted`) in a sandbox alone."
@@ -108,4 +108,4 @@ class AgentSummary(BaseModel):
     phase: str | None
     progress: dict[str, Any] | None
     spool: SpoolStatement | None = Field(description="Results it has not delivered yet; null if it never reported any.")
-    refuses: str | None = Field(description="Why it takes no jobs at present, in its own words.")
+    refuses: str | None = Field(description="The agent's own reason for taking no jobs at present.")

@@ -369,7 +369,7 @@ async def _lacks(
     names: Names,
     against: str,
 ) -> Sequence[str]:
-    """Why nothing is comparable, with the remedy. Index: as `nearest_measured`."""
+    """The reason why nothing is comparable, with the remedy. Index: as `nearest_measured`."""
     if not outcomes.having("not_comparable").all():
         return []
     reasons = []
@@ -396,14 +396,14 @@ async def _lacks(
             for has in (outcomes.has_reference, outcomes.has_candidate)
         ]
         reasons.append(
-            f"Nothing that was measured at {base.sha[:10]} (on {machines[0]}) compares with what was measured at "
+            f"Nothing that was measured at {base.sha[:10]} (on {machines[0]}) can be compared with what was measured at "
             f"{head.sha[:10]} (on {machines[1]}): measure both on one machine and device, with one suite."
         )
     return reasons
 
 
 def _too_little(compares: ComparableCounts, base: Commit, head: Commit) -> Iterator[str]:
-    """Why no more is comparable, where most of what both commits have is not."""
+    """The reason why most series that both commits have are not comparable."""
     if compares.apart > compares.compared:
         yield (
             f"{compares.apart} of {compares.compared + compares.apart} series that both commits have cannot be compared: they were "

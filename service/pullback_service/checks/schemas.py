@@ -122,7 +122,7 @@ class CheckAnswer(BaseModel):
     """
 
     project: str
-    against: str = Field(description="The base as it was named, or the branch that stands for it.", examples=["main"])
+    against: str = Field(description="The base as named in the request, or the default branch.", examples=["main"])
     head: CheckedCommit
     base: CheckedCommit | None
     equal_code: bool = Field(

@@ -96,7 +96,7 @@ class AgentSummary(Answer):
     spool: SpoolStatement | None
     """Results it has not delivered yet; null if it never reported any."""
     refuses: str | None
-    """Why it takes no jobs at present, in its own words."""
+    """The agent's own reason for taking no jobs at present."""
 
 
 class AssigneeRequest(Statement):
@@ -181,7 +181,7 @@ class BackfillPolicy(Statement):
     Commits newer than all that were measured or asked for come besides, with a priority higher by 100.
     """
     depth: int | None = None
-    """Number of commits of the branch to look at, from the newest one backwards."""
+    """Number of commits of the branch to consider, from the newest one backwards."""
     priority: int | None = None
     """Higher ones are given out first, among equals older ones; above 0 only before jobs of the same project."""
     timeout_s: float | None = None
@@ -449,7 +449,7 @@ class CheckAnswer(Answer):
 
     project: str
     against: str
-    """The base as it was named, or the branch that stands for it."""
+    """The base as named in the request, or the default branch."""
     head: CheckedCommit
     base: CheckedCommit | None
     equal_code: bool
@@ -521,7 +521,7 @@ class ClaimedJob(Answer):
     """Labels that the job requires of an agent. `device`, always there, is where to measure."""
     timeout_s: float
     effort: int = 1
-    """Of the kind `compare`: how many times as long as usual to measure."""
+    """For the kind `compare`: multiple of the usual duration."""
     reference: CommitSummary | None = None
     """Of the kind `compare`: the commit to compare with."""
     trust: Literal["trusted", "untrusted"] = "trusted"
@@ -543,12 +543,12 @@ class ClaimRequest(Statement):
 
     wait_s: float | None = None
     labels: dict[str, str | float | bool | list[str | float | bool | None] | None] | None = None
-    """Left out, those of the enrolment hold."""
+    """Default: those of the enrolment."""
     kinds: list[str] | None = None
     """Kinds of jobs the agent knows how to do; it is given no others."""
     spool: SpoolStatement | None = None
     refuses: str | None = None
-    """Why the agent takes no job at present, for people; it is given none."""
+    """The reason, for people, why the agent takes no job at present; it gets none."""
 
 
 class CodeRequest(Statement):
@@ -742,7 +742,7 @@ class DeliverySummary(Answer):
     id: UUID
     channel_id: int
     event: str
-    """`digest` where it is about several."""
+    """`digest` for several notifications."""
     key: str | None
     title: str | None
     state: Literal["waiting", "sent", "failed", "digested"]
@@ -830,7 +830,7 @@ class FailureAnswer(Answer):
 
 
 class FailureStatement(Statement):
-    """Why an attempt ended without a result."""
+    """The reason why an attempt ended without a result."""
 
     lease_token: UUID
     kind: Literal["infra", "build", "workload", "timeout", "cancelled"]
@@ -1016,7 +1016,7 @@ class JobCommit(CommitStatement):
     """The commit to be measured."""
 
     fork: str | None = None
-    """Repository a pull request comes from, where it is not the project's own: its code is untrusted."""
+    """Repository that a pull request comes from, if it is not the project's own: its code is untrusted."""
 
 
 class JobSummary(Answer):
@@ -1106,7 +1106,7 @@ class JobRequest(Statement):
     timeout_s: float | None = None
     """Time limit in seconds, after which the work is ended."""
     effort: int | None = None
-    """Of the kind `compare`: how many times as long as usual is measured, in as many times as many groups."""
+    """For the kind `compare`: multiple of the usual duration and number of groups."""
     machine_id: int | None = None
     """The one machine that may take it."""
 
@@ -1132,7 +1132,7 @@ class MachineChange(Statement):
     """Changes to a machine."""
 
     accepts: Literal["trusted", "untrusted"]
-    """`untrusted` lets approved jobs of forks run there, beside the project's own."""
+    """`untrusted` lets approved jobs of forks run there, in addition to the project's own."""
 
 
 class WorkloadNoise(Answer):
@@ -1229,7 +1229,7 @@ class MatrixCell(Answer):
 
 
 class MatrixFailure(Answer):
-    """Why the case, or one variant of it, gave nothing at a commit."""
+    """The failure of a case, or of one of its variants, at a commit."""
 
     variant: str | None
     kind: str
@@ -1627,7 +1627,7 @@ class RulesStatement(Statement):
     anchor: str | None = None
     """`[detection] anchor` of the file: the tag that the newest commit is compared with once a week."""
     anchor_sha: str | None = None
-    """The commit of that tag. Left out where the clone does not have it: the commit sent before stays."""
+    """The commit of that tag. Omitted if the clone does not have it: the commit sent before stays."""
     rules: list[RuleStatement] | None = None
     commit: str | None = None
     """The commit of the file. Where the rules in force are of a later commit of the trunk, nothing is changed."""

@@ -46,7 +46,7 @@ class SeriesStatements:
 
 
 class FailureReason(NamedTuple):
-    """Why a case, or a variant of it, gave nothing, or nothing that is right."""
+    """The failure of a case or a variant: no result, or a wrong one."""
 
     kind: str
     message: str

@@ -259,7 +259,7 @@ def _contradict(one: UploadedComparison, other: UploadedComparison) -> bool:
 
 
 def _doubt_of_stored(uploaded: UploadedComparison, reference: Reading, candidate: Reading) -> str | None:
-    """Why what the commits' own reports counted speaks against a statement; uncommitted changes say nothing of either."""
+    """The reason why counts in the commits' own reports contradict a statement; reports with uncommitted changes do not count."""
     if reference.dirty or candidate.dirty or _other_method(reference, candidate) is not None:
         return None
     stored = _of_counts(reference, candidate)

@@ -44,7 +44,7 @@ async def _chosen(
     state: Annotated[list[IncidentState] | None, Query(description="Any of these.", max_length=8)] = None,
     kind: IncidentKind | None = None,
     since: Annotated[Time | None, Query(description="Only those that were found then or later.")] = None,
-    assignee: Annotated[Name | None, Query(description="Only those that this person is in charge of.")] = None,
+    assignee: Annotated[Name | None, Query(description="Only those assigned to this person.")] = None,
     workload: Annotated[Name | None, Query(description="Only those that changed a case of this workload.")] = None,
     case: Annotated[Name | None, Query(description="Only those that changed this case, by its label.")] = None,
     variant: Annotated[Name | None, Query(description="Only those that changed this variant.")] = None,

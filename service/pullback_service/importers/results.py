@@ -41,7 +41,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class FailedResult:
-    """Why a result has no values."""
+    """The reason why a result has no values."""
 
     kind: str
     message: str

@@ -117,7 +117,7 @@ async def announce_first(session: AsyncSession, incident: Incident, event: Event
         return
     whole = await session.get_one(Incident, min(others))
     incident.told_to, incident.rules = whole.told_to, whole.rules
-    because = f"Announced with incident {whole.id}, which is of the same change."
+    because = f"Announced with incident {whole.id}, which is about the same change."
     note_event(session, incident, event, actor=actor, details={"because": because, "announced_as": str(whole.id)})
     await session.flush()
     await announce_growth(session, incident)

@@ -53,7 +53,7 @@ class QueueMachine:
     free_in_s: float | None = 0.0
     """None: at work, nobody knows for how long."""
     refusal: str | None = None
-    """Why an agent that is here takes no jobs."""
+    """The reason why an agent that is online takes no jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ def _play(
 
 
 def _why(job: WaitingJob, benches: Sequence[QueueMachine], takers: Sequence[int]) -> Forecast | None:
-    """Why no agent can take the job (yet); None if one can."""
+    """The reason why no agent can take the job (yet); None if one can."""
     if not job.trusted and not job.approved:
         return Forecast("approval", "Commit of a fork: an administrator must approve the job.")
     if takers and job.pauses_s > 0:

@@ -26,7 +26,7 @@ Effort = Annotated[
         strict=True,
         ge=1,
         le=8,
-        description="Of the kind `compare`: how many times as long as usual is measured, in as many times as many groups.",
+        description="For the kind `compare`: multiple of the usual duration and number of groups.",
     ),
     AS_WHOLE,
 ]
@@ -38,7 +38,7 @@ class JobCommit(CommitStatement):
 
     fork: Name | None = Field(
         None,
-        description="Repository a pull request comes from, where it is not the project's own: its code is untrusted.",
+        description="Repository that a pull request comes from, if it is not the project's own: its code is untrusted.",
         examples=["someone/gradients"],
     )
 
@@ -198,7 +198,7 @@ class LogReceipt(BaseModel):
 
 
 class FailureStatement(BaseModel):
-    """Why an attempt ended without a result."""
+    """The reason why an attempt ended without a result."""
 
     model_config = ConfigDict(extra="allow")
 

@@ -41,7 +41,7 @@ class MachineChange(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     accepts: Literal["trusted", "untrusted"] = Field(
-        description="`untrusted` lets approved jobs of forks run there, beside the project's own."
+        description="`untrusted` lets approved jobs of forks run there, in addition to the project's own."
     )
 
 

@@ -45,7 +45,7 @@ class MatrixCell(RatioFields):
 
 
 class MatrixFailure(BaseModel):
-    """Why the case, or one variant of it, gave nothing at a commit."""
+    """The failure of a case, or of one of its variants, at a commit."""
 
     variant: str | None
     kind: str

@@ -19,7 +19,7 @@ class ExportedCell:
 
     @property
     def failure(self) -> str | None:
-        """Why the cell's variant gave nothing since, if it did."""
+        """The later failure of the cell's variant, if there is one."""
         variant = None if self.cell is None else self.cell.variant
         fitting = (
             failed.message for failed in self.row.failures if variant is None or failed.variant in {None, variant}

@@ -17,7 +17,7 @@ EQUAL_CODE: Final = "Equal code: the commit changed nothing that is measured."
 
 
 def other_level(reference: CodeIdentity, candidate: CodeIdentity) -> str | None:
-    """Why two numbers are of two levels, whatever the commits are; None where they compare."""
+    """The reason why two numbers are on different levels, whatever the commits are; None if they can be compared."""
     if (reference.workload, reference.harness) == (candidate.workload, candidate.harness):
         return None
     reasons = list(_reasons(reference, candidate))

@@ -32,4 +32,4 @@ class Agent(Base):
     """Reports and failures that it has measured and not yet delivered; null where it never told."""
     spool_bytes: Mapped[int | None]
     refuses: Mapped[str | None]
-    """Why it takes no jobs at present, in its own words; null while it takes them."""
+    """The agent's own reason for taking no jobs at present; null while it takes them."""

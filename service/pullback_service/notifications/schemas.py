@@ -97,7 +97,7 @@ class DeliverySummary(BaseModel):
 
     id: UUID
     channel_id: int
-    event: str = Field(description="`digest` where it is about several.")
+    event: str = Field(description="`digest` for several notifications.")
     key: str | None
     title: str | None
     state: DeliveryState

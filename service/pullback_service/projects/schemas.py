@@ -37,7 +37,7 @@ class BackfillPolicy(BaseModel):
         "Commits newer than all that were measured or asked for come besides, with a priority higher by 100.",
     )
     depth: Annotated[int, Field(strict=True, ge=1, le=DEEPEST), AS_WHOLE] = Field(
-        500, description="Number of commits of the branch to look at, from the newest one backwards."
+        500, description="Number of commits of the branch to consider, from the newest one backwards."
     )
     priority: Priority = -100
     timeout_s: Timeout = 3600

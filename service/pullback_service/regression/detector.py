@@ -216,9 +216,7 @@ def _array(numbers: Sequence[float | None] | None, values: Values) -> Values | N
         return None
     array = np.array([np.nan if number is None else number for number in numbers], dtype=np.float64)
     if len(array) != len(values):
-        raise ValueError(
-            f"{len(values)} values have {len(array)} ends of intervals: give one for each, None where there is none."
-        )
+        raise ValueError(f"{len(values)} values have {len(array)} ends of intervals: give one for each, or None.")
     return array
 
 

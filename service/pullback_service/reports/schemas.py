@@ -127,7 +127,7 @@ class GradientDocument(_Document):
 
 
 class ErrorDocument(_Document):
-    """Why there is no measurement."""
+    """The reason why there is no measurement."""
 
     kind: Name
     message: Text

@@ -46,10 +46,11 @@ class UploadParameters(BaseModel):
     direction: Name | None = Field(
         None,
         json_schema_extra=_grammar(r"(smaller|bigger)"),
-        description="The better direction, where the file does not say: `smaller`, `bigger`, or one per metric.",
+        description="The better direction, if the file does not contain it: `smaller`, `bigger`, or one per metric.",
     )
     authored_at: Time | None = Field(
-        None, description="The time at which the commit was authored: its place in history, where nothing else tells."
+        None,
+        description="The time at which the commit was authored, if unknown otherwise: it determines the commit's place in history.",
     )
     dirty: bool = Field(default=False, description="It was measured with uncommitted changes; files may say so too.")
     allow_dirty: bool = Field(

@@ -71,7 +71,7 @@ class RulesStatement(BaseModel):
     )
     anchor_sha: Sha | None = Field(
         None,
-        description="The commit of that tag. Left out where the clone does not have it: the commit sent before stays.",
+        description="The commit of that tag. Omitted if the clone does not have it: the commit sent before stays.",
     )
     rules: Annotated[list[RuleStatement], Field(max_length=MOST_RULES)] = []
     commit: Sha | None = Field(

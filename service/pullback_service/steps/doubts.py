@@ -1,4 +1,4 @@
-"""Why a judgement claims nothing, as it is stored: a code, and what differs from case to case. Pure.
+"""Stored reasons why a judgement claims nothing: a code, and the details of the case. Pure.
 
 `judge` says it in words, which may be reworded; what is stored of it is put into words where it is read.
 """

@@ -100,7 +100,7 @@ async def test_a_project_without_incidents_is_told_what_would_appear_and_how(sto
     await stored_history.upload(stored_history.commit(1))
     page = (await stored_history.client.get(LIST)).text
     assert "Nothing is open" in page
-    assert "no commit is known to have made a gradient slower" in page
+    assert "No commit of the trunk is known to have made a gradient slower" in page
     assert "<code>pullback project set demo --trunk BRANCH</code>" in page
 
 

@@ -174,7 +174,7 @@ def test_commits_that_do_not_fit_beside_what_others_hold_are_tried_again(compare
     assert str(raised.value) == (
         f"{NAME} torch: the processes that take turns on NVIDIA H200 ({H200}) need 1,000,000,000 bytes together "
         "(reference 500,000,000, candidate 500,000,000), and 900,000,000 of 150,754,820,096 are free "
-        f"(a process without a name here, process {2**22 + 1} holds 149,854,820,096); end who holds the rest"
+        f"(a process without a name here, process {2**22 + 1} holds 149,854,820,096); end the process that uses the rest"
     )
 
 

@@ -34,7 +34,7 @@ def test_a_report_that_a_process_of_the_job_has_replaced_is_not_sent(folder):
     folder.report.write_text('{"id": "k", "time": 1e-9}')
     folder.mark_report(sha256(b'{"id": "k"}').hexdigest())
     with pytest.raises(
-        JobFailedError, match=r"^report\.json of the job does not have the digest that the measuring process told$"
+        JobFailedError, match=r"^report\.json of the job does not have the digest that the measuring process reported$"
     ):
         folder.outcome()
 

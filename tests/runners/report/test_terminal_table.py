@@ -51,11 +51,11 @@ def test_doubt_is_said(report):
     text = shown(doubtful, 200)
     assert "busy machine: it was loud" in text
     assert "stopped early" in text
-    assert "ambiguous: 2 groups do not tell" in text
+    assert "ambiguous: 2 groups are too few" in text
     assert "differences of less than 2 % are not claimed: too few groups to know this machine's own noise" in text
     for row in doubtful["cases"][0]["paired"]:
         row["n"] = 1
-    assert "ambiguous: 1 group does not tell" in shown(doubtful, 200)
+    assert "ambiguous: 1 group is too few" in shown(doubtful, 200)
 
 
 def test_variants_that_fail_alike_share_a_sentence(report):

@@ -492,7 +492,7 @@ async def test_a_database_that_only_reads_still_answers_what_is_read(guarded, ad
     assert (await guarded.get("/readyz")).status_code == 200
     assert (await guarded.get(f"{API}/projects", headers=headers)).status_code == 200
     refused = await guarded.post(f"{API}/reports", headers=headers, json=report)
-    assert "Nothing was stored, and reads go on" in problem_of(refused, 503)
+    assert "Nothing was stored, and reads still work" in problem_of(refused, 503)
     assert refused.headers["retry-after"]
 
 

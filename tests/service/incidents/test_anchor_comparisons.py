@@ -210,7 +210,7 @@ async def test_a_commit_that_did_a_part_of_an_announced_drift_is_announced_with_
     assert (drift.incident.state, step.incident.state) == ("confirmed", "confirmed")
     assert await history.told() == [(drift.incident.id, "confirmed")]
     shown = (await history.client.get(f"{API}/incidents/{step.incident.id}")).json()["events"][-1]["details"]
-    assert shown["because"] == f"Announced with incident {drift.incident.id}, which is of the same change."
+    assert shown["because"] == f"Announced with incident {drift.incident.id}, which is about the same change."
 
 
 @pytest.mark.long

@@ -525,9 +525,9 @@ class ReplayedProgram:
         self._names = [name for name, _ in (*self._inputs, *self._outputs)]
         self._fixed = [number for number, name in enumerate(self._names) if name in fixed]
         self.reasons: tuple[str, ...] = ()
-        """Why it runs step by step for good; at most one."""
+        """The reason why it always runs step by step; at most one."""
         self._delay: tuple[str, ...] = ()
-        """Why a frame does so for some runs; at most one."""
+        """The reason why a frame does so for some runs; at most one."""
         self.counts = {"nodes": 0, "branches": 0, "streams": 1, "sets": 0, "copies": 0, "moved": 0}
         """Of the latest call: nodes of the graph, products in it that run beside others and its streams, graphs of the frame, arrays copied in or out, nests that were told where arrays lie."""
 
@@ -551,7 +551,7 @@ class ReplayedProgram:
 
     @property
     def told(self) -> tuple[str, ...]:
-        """Why runs go step by step; at most one reason."""
+        """The reason why runs go step by step; at most one."""
         return self.reasons or self._delay
 
     def _run(self, arrays: Sequence[Tensor], tensors: Sequence[Tensor]) -> None:

@@ -91,7 +91,7 @@ def _stored(atom: Atom, views: Views) -> StoredArray:
 
 
 def _readers(graph: Graph, found: Kernels) -> defaultdict[Atom, set[int]]:
-    """By value of memory, the numbers of the kernels that read it; one more than there are stands for the caller."""
+    """Map from each value in memory to the numbers of the kernels that read it; the number after the last one is the caller."""
     readers: defaultdict[Atom, set[int]] = defaultdict(set)
     for number, kernel in enumerate(found.kernels):
         for node in nodes_of(kernel):

@@ -114,7 +114,7 @@ def _with_totals(nest: Nest, operands: Sequence[Access]) -> Nest:
 
 
 def _numbers_read(kernel: FusedNodes, views: Views, source: Source, rows: Collection[_Begin]) -> dict[Var, int]:
-    """By value that a nest reads from memory, or of its own reductions, its number; what begins at `rows` it computes itself."""
+    """Map from each value that a nest reads from memory, and from its own reductions, to a number; numbers from `rows` on are computed by the nest."""
     numbers: dict[Var, int] = {}
     for node in kernel.nodes:
         if node.primitive in PICKS:

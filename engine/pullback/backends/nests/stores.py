@@ -24,7 +24,7 @@ _MOST_COMPARED = 1 << 14
 
 
 def taken_over(graph: Graph, views: Views) -> dict[Var, Node]:
-    """By array, the store that takes it over."""
+    """Map from each array to the store that takes it over."""
     made = {var for node in graph.nodes if not is_view(node) for var in node.outputs}
     returned = {views.access(atom).root for atom in graph.outputs}
     last: dict[Var, Node] = {}
@@ -85,7 +85,7 @@ def _elements(first: int, shape: Shape, strides: Sequence[int]) -> set[int]:
 
 
 def readers_before(graph: Graph, taken: Mapping[Var, Node], views: Views) -> dict[Node, list[Node]]:
-    """For each store that takes an array over, the other nodes that read the array."""
+    """Map from each store that takes an array over to the other nodes that read the array."""
     found: dict[Node, list[Node]] = {}
     for node in graph.nodes:
         if is_view(node):

@@ -1,4 +1,4 @@
-"""From a transformation of functions of one argument to one of functions of many, differentiated by some of them."""
+"""Extension of transforms of one argument to functions of many, differentiated by some of them."""
 
 from collections.abc import Callable, Sequence
 from functools import wraps

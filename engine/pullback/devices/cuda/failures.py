@@ -37,13 +37,13 @@ def is_blocking() -> bool:
     return os.environ.get("CUDA_LAUNCH_BLOCKING") == "1"
 
 
-def sticky_error(told: str) -> DeviceError:
+def sticky_error(message: str) -> DeviceError:
     """The error after which a process cannot use the device any more."""
     unusable = "this process cannot use the device any more: start another"
     if is_blocking():
-        return DeviceError(f"{told}; {unusable}")
+        return DeviceError(f"{message}; {unusable}")
     return DeviceError(
-        f"{told}, an asynchronous error of a kernel that was queued before; {unusable}, "
+        f"{message}, an asynchronous error of a kernel that was queued before; {unusable}, "
         "with CUDA_LAUNCH_BLOCKING=1 to see which operation failed"
     )
 
@@ -53,16 +53,19 @@ def raise_device_error(error: RuntimeError, where: str = "", *, peak_bytes: int 
 
     `where` says what was computed, if no line of a program does. `peak_bytes` is the most memory that a program needs at once.
     """
-    line, said = line_of(error.__traceback__), " ".join(str(error).split())
+    line, message = line_of(error.__traceback__), " ".join(str(error).split())
     if isinstance(error, DeviceError):
-        if not line or said.startswith("line "):
+        if not line or message.startswith("line "):
             raise error
-        raise DeviceError(f"{line}: {said}") from error
+        raise DeviceError(f"{line}: {message}") from error
     where = line or where
     if type(error).__name__ == "OutOfMemoryError":
         traceback.clear_frames(error.__traceback__)  # they hold what the call has made so far
         facts = (
-            said.partition(" Of the allocated memory")[0].rstrip(".").replace(". Tried", ", tried").replace(". ", ", ")
+            message.partition(" Of the allocated memory")[0]
+            .rstrip(".")
+            .replace(". Tried", ", tried")
+            .replace(". ", ", ")
         )
         needed = "" if peak_bytes is None else f"; the plan needs {peak_bytes:,} bytes at once"
         raise DeviceError(
@@ -70,7 +73,7 @@ def raise_device_error(error: RuntimeError, where: str = "", *, peak_bytes: int 
         ) from error
     head = f"{where}: " if where else ""
     for words in STICKY.values():
-        if words in said:
+        if words in message:
             raise sticky_error(f"{head}CUDA error: {words}") from error
     raise error
 

@@ -30,7 +30,7 @@ def extremum(lanes: Lanes, relation: str, a: str, b: str) -> str:
 
 
 def extremum_of_numbers(lanes: Lanes, relation: str, a: str, b: str) -> str:
-    """As `extremum`, but NaN only where both are."""
+    """Extremum that ignores NaN: NaN only where both operands are."""
     if not lanes.is_float:
         return extremum(lanes, relation, a, b)
     if _is_number(lanes, a):
@@ -220,13 +220,13 @@ def remainder_of_floats(lanes: Lanes, a: str, b: str) -> str:
 
 def floor_divide_floats(lanes: Lanes, a: str, b: str) -> str:
     """The quotient rounded down, as NumPy makes it: (a - fmod(a, b)) / b, one less where the signs differ, and rounded."""
-    each, zero, one = lanes.rounding_each(), lanes.constant(0), lanes.constant(1)
+    rounding, zero, one = lanes.rounding_each(), lanes.constant(0), lanes.constant(1)
     rest, _, differ = _divide(lanes, a, b)
-    quotient = lanes.div(each.sub(a, rest), b)
-    quotient = lanes.select(differ, each.sub(quotient, one), quotient)
+    quotient = lanes.div(rounding.sub(a, rest), b)
+    quotient = lanes.select(differ, rounding.sub(quotient, one), quotient)
     lower = lanes.intrinsic("floor", quotient)
-    is_next = lanes.compare(">", each.sub(quotient, lower), lanes.constant(0.5))
-    whole = lanes.select(is_next, each.add(lower, one), lower)
+    is_next = lanes.compare(">", rounding.sub(quotient, lower), lanes.constant(0.5))
+    whole = lanes.select(is_next, rounding.add(lower, one), lower)
     plain = lanes.div(a, b)
     whole = lanes.select(lanes.compare("!=", quotient, zero), whole, lanes.copysign(zero, plain))
     return lanes.select(lanes.compare("==", b, zero), plain, whole)

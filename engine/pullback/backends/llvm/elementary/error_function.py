@@ -208,13 +208,13 @@ def erf(lanes: Lanes, x: str) -> str:
 
 def _tail(lanes: Lanes, a: str, tail: _Tail) -> str:
     """The tail at a positive a."""
-    each = lanes.rounding_each()
+    rounding = lanes.rounding_each()
     a = at_most(lanes, a, tail.limit)
     centre = lanes.constant(tail.centre)
-    above, below = each.sub(a, centre), each.add(a, centre)
-    below_rest = each.sub(a, each.sub(below, centre))
+    above, below = rounding.sub(a, centre), rounding.add(a, centre)
+    below_rest = rounding.sub(a, rounding.sub(below, centre))
     inverse = lanes.div(lanes.constant(1.0), below)
-    q = each.mul(above, inverse)
+    q = rounding.mul(above, inverse)
     missing = lanes.mul_add(lanes.neg(q), below_rest, lanes.fma(lanes.neg(q), below, above))
     q = lanes.mul_add(missing, inverse, q)
     # The polynomial, its quotient by a + k and the square, each with what rounding it has lost.
@@ -223,13 +223,13 @@ def _tail(lanes: Lanes, a: str, tail: _Tail) -> str:
     slope, slope_rest = _next(lanes, series, q, second)
     value, value_rest = _next(lanes, slope, q, first)
     value_rest = lanes.mul_add(slope_rest, q, lanes.add(value_rest, lanes.constant(tail.first_rest)))
-    weight = each.mul(value, inverse)
+    weight = rounding.mul(value, inverse)
     weight_rest = lanes.mul_add(value_rest, inverse, lanes.fma(value, inverse, lanes.neg(weight)))
     inverse_rest = lanes.mul_add(
         lanes.neg(inverse), below_rest, lanes.fma(lanes.neg(inverse), below, lanes.constant(1.0))
     )
-    half = each.mul(a, lanes.constant(-tail.factor))
-    square = each.mul(half, a)
+    half = rounding.mul(a, lanes.constant(-tail.factor))
+    square = rounding.mul(half, a)
     square_rest = lanes.fma(half, a, lanes.neg(square))
     change = lanes.add(inverse_rest, square_rest)
     return exp(lanes, square, low=change, times=(weight, weight_rest), above=False)

@@ -37,13 +37,13 @@ def _tanh_single(lanes: Lanes, x: str) -> str:
     What e^(2a) is wrong by has less effect than in the formula for all x below, so nothing has to be put back, and both ways
     together are fewer operations, and fewer that wait for each other, than that takes: 0.36 ns a number instead of 0.5.
     """
-    each, one = lanes.rounding_each(), lanes.constant(1.0)
+    rounding, one = lanes.rounding_each(), lanes.constant(1.0)
     size = lanes.absolute(x)
     square = lanes.mul(size, size)
     near = lanes.mul_add(lanes.mul(square, size), polynomial(lanes, square, _TANH_NEAR), size)
     clamped = at_most(lanes, size, 10.0)  # where it is 1 to rounding
     power, half = half_of_expm1_of_twice(lanes, clamped)
-    divisor = lanes.mul_add(lanes.add(power, power), half, each.add(power, one))
+    divisor = lanes.mul_add(lanes.add(power, power), half, rounding.add(power, one))
     far = lanes.sub(one, lanes.div(lanes.constant(2.0), divisor))
     is_near = lanes.compare("<", size, lanes.constant(0.54930615))  # log(3) / 2, where it is 1/2
     return lanes.copysign(lanes.select(is_near, near, far), x)
@@ -97,9 +97,9 @@ def cosh(lanes: Lanes, x: str) -> str:
 # --- inverses -------------------------------------------------------------------------------------------------------
 def _one_plus_sum(lanes: Lanes, a: str, b: str) -> tuple[str, str]:
     """The sum 1 + a + b and what rounding has lost, for a not smaller than b, both positive."""
-    each = lanes.rounding_each()
-    w = each.add(a, b)
-    lost = each.sub(b, each.sub(w, a))
+    rounding = lanes.rounding_each()
+    w = rounding.add(a, b)
+    lost = rounding.sub(b, rounding.sub(w, a))
     u, c = one_plus(lanes, w)
     return u, lanes.add(c, lost)
 
@@ -137,9 +137,9 @@ def arccosh(lanes: Lanes, x: str) -> str:
 def arctanh(lanes: Lanes, x: str) -> str:
     """log(1 + 2a / (1 - a)) / 2 with a = |x|; infinite at 1, NaN beyond."""
     a, one = lanes.absolute(x), lanes.constant(1.0)
-    each = lanes.rounding_each()
-    divisor = each.sub(one, a)
-    w, missing = quotient(lanes, lanes.add(a, a), divisor, each.sub(each.sub(one, divisor), a))
+    rounding = lanes.rounding_each()
+    divisor = rounding.sub(one, a)
+    w, missing = quotient(lanes, lanes.add(a, a), divisor, rounding.sub(rounding.sub(one, divisor), a))
     u, c = one_plus(lanes, w)
     y = of_sum(lanes, u, lanes.add(c, missing))
     y = lanes.mul(y, lanes.constant(0.5))

@@ -81,8 +81,8 @@ def _reduced(module: Module, function: Function, lanes: Lanes, size: str) -> tup
     scale = lanes.from_bits(word(f"or i64 {lanes.bits(scale)}, {sign}"))
     head, tail = lanes.mul(head, scale), lanes.mul(tail, scale)
     quarter, lacking = (lanes.constant(part) for part in _QUARTER)
-    each = lanes.rounding_each()
-    r = each.mul(head, quarter)
+    rounding = lanes.rounding_each()
+    r = rounding.mul(head, quarter)
     lost = lanes.fma(head, quarter, lanes.neg(r))
     lost = lanes.fma(head, lacking, lanes.fma(tail, quarter, lost))
     return r, quarters, lost

@@ -105,15 +105,15 @@ def _in_base(lanes: Lanes, x: str, factor: tuple[float, float], of_two: tuple[fl
     """
     e, m = split(lanes, x)
     f = lanes.sub(m, lanes.constant(1.0))
-    each = lanes.rounding_each()
+    rounding = lanes.rounding_each()
     high = lanes.from_bits(lanes.on_bits("and", lanes.bits(f), lanes.bits_constant(format_of(lanes).upper_half_mask)))
-    low = lanes.add(each.sub(f, high), of_fraction(lanes, e, f).rest)
-    product = each.mul(high, lanes.constant(factor[0]))
+    low = lanes.add(rounding.sub(f, high), of_fraction(lanes, e, f).rest)
+    product = rounding.mul(high, lanes.constant(factor[0]))
     rest = lanes.mul_add(high, lanes.constant(factor[1]), lanes.mul(low, lanes.constant(factor[0] + factor[1])))
     whole = lanes.mul(e, lanes.constant(of_two[0])) if of_two[0] != 1 else e
     rest = lanes.mul_add(e, lanes.constant(of_two[1]), rest) if of_two[1] else rest
-    total = each.add(whole, product)
-    lost = each.add(each.sub(whole, total), product)
+    total = rounding.add(whole, product)
+    lost = rounding.add(rounding.sub(whole, total), product)
     return at_border(lanes, x, lanes.add(total, lanes.add(lost, rest)))
 
 
@@ -130,10 +130,10 @@ def log10(lanes: Lanes, x: str) -> str:
 # --- sums -----------------------------------------------------------------------------------------------------------
 def one_plus(lanes: Lanes, w: str) -> tuple[str, str]:
     """The sum 1 + w and what rounding it has lost, for w above -1."""
-    each = lanes.rounding_each()
+    rounding = lanes.rounding_each()
     larger, smaller = at_least(lanes, w, 1.0), at_most(lanes, w, 1.0)
-    u = each.add(larger, smaller)
-    return u, each.sub(smaller, each.sub(u, larger))
+    u = rounding.add(larger, smaller)
+    return u, rounding.sub(smaller, rounding.sub(u, larger))
 
 
 def of_sum(lanes: Lanes, u: str, c: str, *, doublings: str | None = None, normal: bool = True) -> str:
@@ -148,10 +148,10 @@ def of_sum(lanes: Lanes, u: str, c: str, *, doublings: str | None = None, normal
     power = lanes.from_bits(lanes.on_bits("add", power, lanes.bits_constant(format_.one_bits)))
     counts = lanes.compare("<", u, lanes.constant(2.0 ** (2 * format_.fraction_bits)))
     moved = lanes.select(counts, lanes.mul(c, power), lanes.constant(0.0))
-    each = lanes.rounding_each()
-    from_one = each.sub(m, lanes.constant(1.0))
-    f = each.add(from_one, moved)
-    lost = each.sub(moved, each.sub(f, from_one))
+    rounding = lanes.rounding_each()
+    from_one = rounding.sub(m, lanes.constant(1.0))
+    f = rounding.add(from_one, moved)
+    lost = rounding.sub(moved, rounding.sub(f, from_one))
     return _natural(lanes, e if doublings is None else lanes.add(e, doublings), f, lost)
 
 

@@ -208,8 +208,8 @@ def _power_of_singles(lanes: Lanes, a: str, y: str) -> str:
 
 def _power_of_doubles(lanes: Lanes, a: str, y: str) -> str:
     high, low = _logarithm(lanes, a)
-    each = lanes.rounding_each()
-    t = each.mul(y, high)
+    rounding = lanes.rounding_each()
+    t = rounding.mul(y, high)
     rest = lanes.mul_add(y, low, lanes.fma(y, high, lanes.neg(t)))
     is_inside = lanes.compare("<", lanes.absolute(t), lanes.constant(1000.0))
     return exp(lanes, t, low=lanes.select(is_inside, rest, lanes.constant(0.0)))
@@ -217,32 +217,32 @@ def _power_of_doubles(lanes: Lanes, a: str, y: str) -> str:
 
 def _logarithm(lanes: Lanes, a: str) -> tuple[str, str]:
     """The logarithm of a positive finite number as a sum of two floats, good to 2**-65."""
-    each, fma = lanes.rounding_each(), lanes.fma
+    rounding, fma = lanes.rounding_each(), lanes.fma
     e, m = split(lanes, a)
     one, two = lanes.constant(1.0), lanes.constant(2.0)
-    f = each.sub(m, one)
+    f = rounding.sub(m, one)
     # s = f / (2 + f), where 2 + f is `below` and a rest.
-    below = each.add(f, two)
-    below_rest = each.sub(f, each.sub(below, two))
+    below = rounding.add(f, two)
+    below_rest = rounding.sub(f, rounding.sub(below, two))
     inverse = lanes.div(one, below)
-    s = each.mul(f, inverse)
+    s = rounding.mul(f, inverse)
     s_rest = lanes.mul(inverse, fma(lanes.neg(s), below_rest, fma(lanes.neg(s), below, f)))
     # z = s^2, and w = z (2/3 + z Q(z)).
     z, z_rest = _multiply(lanes, (s, s_rest), (s, s_rest))
     tail = lanes.mul(z, polynomial(lanes, z, _LOG_FINE))
     first, second = (lanes.constant(part) for part in _TWO_THIRDS)
-    c = each.add(first, tail)
-    c_rest = lanes.add(each.add(each.sub(first, c), tail), second)
+    c = rounding.add(first, tail)
+    c_rest = lanes.add(rounding.add(rounding.sub(first, c), tail), second)
     w = _multiply(lanes, (z, z_rest), (c, c_rest))
     u, u_rest = _multiply(lanes, (s, s_rest), w)
-    double = each.add(s, s)
-    high = each.add(double, u)
-    low = lanes.add(each.add(each.sub(double, high), u), lanes.mul_add(s_rest, two, u_rest))
+    double = rounding.add(s, s)
+    high = rounding.add(double, u)
+    low = lanes.add(rounding.add(rounding.sub(double, high), u), lanes.mul_add(s_rest, two, u_rest))
     # e ln 2 is larger than that, or nothing.
     ln2_first, ln2_second = ln2_parts(lanes)
-    whole = each.mul(e, lanes.constant(ln2_first))
-    total = each.add(whole, high)
-    lost = each.add(each.sub(whole, total), high)
+    whole = rounding.mul(e, lanes.constant(ln2_first))
+    total = rounding.add(whole, high)
+    lost = rounding.add(rounding.sub(whole, total), high)
     return total, lanes.mul_add(e, lanes.constant(ln2_second), lanes.add(lost, low))
 
 

@@ -27,9 +27,9 @@ def sigmoid_fast(lanes: Lanes, x: str) -> str:
 def _log_one_plus_shrunk(lanes: Lanes, x: str) -> str:
     """log(1 + e^-|x|)."""
     t, one = _shrunk(lanes, x), lanes.constant(1.0)
-    each = lanes.rounding_each()
-    u = each.add(one, t)
-    return of_sum(lanes, u, each.sub(t, each.sub(u, one)))
+    rounding = lanes.rounding_each()
+    u = rounding.add(one, t)
+    return of_sum(lanes, u, rounding.sub(t, rounding.sub(u, one)))
 
 
 def softplus(lanes: Lanes, x: str) -> str:
@@ -52,20 +52,20 @@ def logaddexp2(lanes: Lanes, a: str, b: str) -> str:
     """log2(2^a + 2^b), as `logaddexp`."""
     one = lanes.constant(1.0)
     t = exp2(lanes, lanes.neg(lanes.absolute(lanes.sub(a, b))))
-    each = lanes.rounding_each()
-    u = each.add(one, t)
-    rest = of_sum(lanes, u, each.sub(t, each.sub(u, one)))
+    rounding = lanes.rounding_each()
+    u = rounding.add(one, t)
+    rest = of_sum(lanes, u, rounding.sub(t, rounding.sub(u, one)))
     y = lanes.mul_add(rest, lanes.constant(1 / LN2), extremum(lanes, ">", a, b))
     return lanes.select(lanes.compare("==", a, b), lanes.add(a, one), y)
 
 
 def logit(lanes: Lanes, p: str) -> str:
     """log(p / (1 - p)), near 1/2 as the logarithm of 1 + (2 p - 1) / (1 - p); 2 p - 1 is exact there."""
-    each, zero, one = lanes.rounding_each(), lanes.constant(0.0), lanes.constant(1.0)
+    rounding, zero, one = lanes.rounding_each(), lanes.constant(0.0), lanes.constant(1.0)
     is_near = lanes.compare(">", p, lanes.constant(0.25))
-    above = lanes.select(is_near, each.sub(each.add(p, p), one), p)
-    below = each.sub(one, p)
-    q, missing = quotient(lanes, above, below, each.sub(each.sub(one, below), p))
+    above = lanes.select(is_near, rounding.sub(rounding.add(p, p), one), p)
+    below = rounding.sub(one, p)
+    q, missing = quotient(lanes, above, below, rounding.sub(rounding.sub(one, below), p))
     near_u, near_c = one_plus(lanes, q)
     u = lanes.select(is_near, near_u, q)
     c = lanes.add(missing, lanes.select(is_near, near_c, zero))

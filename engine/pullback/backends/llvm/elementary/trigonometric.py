@@ -134,9 +134,9 @@ def angle_of(lanes: Lanes, size: str, r: str, quarters: str, lost: str) -> Angle
 
 def _sum(lanes: Lanes, larger: str, smaller: str) -> tuple[str, str]:
     """The sum of two numbers, and what rounding it has lost."""
-    each = lanes.rounding_each()
-    total = each.add(larger, smaller)
-    return total, each.sub(smaller, each.sub(total, larger))
+    rounding = lanes.rounding_each()
+    total = rounding.add(larger, smaller)
+    return total, rounding.sub(smaller, rounding.sub(total, larger))
 
 
 def _sin_of_rest(lanes: Lanes, r: str, z: str, lost: str) -> tuple[str, str]:
@@ -146,10 +146,10 @@ def _sin_of_rest(lanes: Lanes, r: str, z: str, lost: str) -> tuple[str, str]:
 
 def _cos_of_rest(lanes: Lanes, r: str, z: str, lost: str) -> tuple[str, str]:
     """1 - z/2 + z^2 C(z), where what rounding 1 - z/2 loses is put back."""
-    each, one = lanes.rounding_each(), lanes.constant(1.0)
+    rounding, one = lanes.rounding_each(), lanes.constant(1.0)
     half = lanes.mul(z, lanes.constant(0.5))
-    start = each.sub(one, half)
-    rest = each.sub(each.sub(one, start), half)
+    start = rounding.sub(one, half)
+    rest = rounding.sub(rounding.sub(one, start), half)
     rest = lanes.sub(rest, lanes.mul(r, lost))
     series = polynomial(lanes, z, _COS_SINGLE if is_single(lanes) else _COS_DOUBLE)
     return _sum(lanes, start, lanes.mul_add(lanes.mul(z, z), series, rest))

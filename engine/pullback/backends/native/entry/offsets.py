@@ -40,7 +40,7 @@ def why_unknown() -> str | None:
 
 
 def _probe() -> dict[str, bool]:
-    """For each field, True if it is where it is expected, on arrays of different kinds."""
+    """Test of each field, on arrays of different kinds: True if it is at the expected offset."""
     array = np.arange(24.0).reshape(2, 3, 4)
     view = np.zeros((4, 6), np.int32)[1:, ::2]
     locked = np.zeros((), np.float32)

@@ -269,8 +269,8 @@ class Template:
         else:
             type_, detail = id(step.expected), step.length
         if step.check in ARRAYS:
-            of = (*self.program.inputs, *self.program.outputs)[step.place]
-            expected, ndim, detail, nbytes = id(of.dtype), len(of.shape), shapes[step.place], of.nbytes
+            array = (*self.program.inputs, *self.program.outputs)[step.place]
+            expected, ndim, detail, nbytes = id(array.dtype), len(array.shape), shapes[step.place], array.nbytes
             target = (self.table + step.place) * WORD
         elif step.place >= 0:
             target = self.number(step.place) * WORD
@@ -357,7 +357,7 @@ def _written(form: Form, first: int) -> Any:
 
 def watch_words(watched: WatchedInput, array: np.ndarray[Any, Any], held: bytes) -> tuple[int, ...]:
     """The words of a watch: of this array, and of the bytes it held in the watched elements."""
-    item = array.itemsize
+    item_bytes = array.itemsize
     held_at = np.frombuffer(held, np.uint8).ctypes.data
-    last = (array.size - 1) * item
-    return (id(array), array.ctypes.data, item, watched.count, watched.step * item, last, held_at)
+    last = (array.size - 1) * item_bytes
+    return (id(array), array.ctypes.data, item_bytes, watched.count, watched.step * item_bytes, last, held_at)

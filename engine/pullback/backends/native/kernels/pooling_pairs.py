@@ -100,16 +100,16 @@ class _Writer:
     def _numbers(self, operand: int, windows: Sequence[Index], active: int | None) -> list[str]:
         """The elements of the windows, in their order."""
         rows = self._rows(self.operands[operand], self.pooling.operands[operand], windows)
-        met = _PAIR * (active or self.lanes.width)
-        return [number for row in rows for number in evens_and_odds(self.lanes, row, 1, met)]
+        count = _PAIR * (active or self.lanes.width)
+        return [number for row in rows for number in evens_and_odds(self.lanes, row, 1, count)]
 
     def _spread(self, shares: Sequence[str], windows: Sequence[Index], active: int | None) -> None:
-        lanes, width, met = self.lanes, self.lanes.width, _PAIR * (active or self.lanes.width)
+        lanes, width, count = self.lanes, self.lanes.width, _PAIR * (active or self.lanes.width)
         for number, row in enumerate(self._rows(self.result, self.pooling.result, windows)):
             pair = shares[_PAIR * number : _PAIR * (number + 1)]
             for half, value in enumerate(interleaved(lanes, *pair)):
-                if met > half * width:
-                    lanes.store(value, row, half * width, active=min(width, met - half * width))
+                if count > half * width:
+                    lanes.store(value, row, half * width, active=min(width, count - half * width))
 
 
 def _pooled(lanes: Lanes, numbers: Sequence[str], primitive: Primitive) -> str:

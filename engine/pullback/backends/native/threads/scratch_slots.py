@@ -32,7 +32,7 @@ def share_with_rooms(
     rooms: Rooms,
     build: BuildInRoom,
 ) -> None:
-    """As `share`, with memory for each block: `build(function, pointers, block, room)`."""
+    """Share blocks as `share` does, with memory for each block: `build(function, pointers, block, room)`."""
     nbytes = rooms.nbytes
     if blocks == 1:
         share(emission, key, name, [*pointers, rooms.memory], 1, lambda f, given, n: build(f, given[:-1], n, given[-1]))

@@ -84,7 +84,7 @@ _AT_NUMBERS: dict[str, Callable[..., None]] = {
 
 
 def _matmul(shapes: Sequence[Shape], result: ArrayType) -> Into | None:
-    """By the library's products of two matrices, of a matrix and a vector, or of two stacks of matrices."""
+    """Compute a product with the library's functions for two matrices, a matrix and a vector, or two stacks of matrices."""
     if result.dtype.kind not in "fc":
         return None
     a_shape, b_shape = shapes

@@ -15,14 +15,14 @@ from pullback.core.types import ArrayType, Shape
 from pullback.devices.cuda.rows.table import row
 
 
-def _refusing(function: Callable[..., Any], said: str) -> Callable[..., Any]:
+def _refusing(function: Callable[..., Any], message: str) -> Callable[..., Any]:
     """A function of matrices in the precision of the result, with NumPy's error in place of PyTorch's."""
 
     def run(_result: ArrayType, dtype: torch.dtype, *operands: Tensor, **params: Any) -> Any:
         try:
             return function(*(_in_precision(x, dtype) for x in operands), **params)
         except torch.linalg.LinAlgError as error:
-            raise np.linalg.LinAlgError(said) from error
+            raise np.linalg.LinAlgError(message) from error
 
     return run
 
@@ -33,7 +33,7 @@ def _in_precision(x: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _solve(a: Tensor, b: Tensor) -> Tensor:
-    """Of matrices; PyTorch takes those of fewer axes for vectors where the shapes allow it."""
+    """Solve for matrices; PyTorch treats right sides with fewer axes as vectors if the shapes allow it."""
     return torch.linalg.solve(a, b.expand(*a.shape[: a.ndim - b.ndim], *b.shape) if b.ndim < a.ndim else b)
 
 

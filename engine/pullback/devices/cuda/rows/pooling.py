@@ -71,7 +71,7 @@ def _max_pool(_result: ArrayType, dtype: torch.dtype, x: Tensor, window: Shape, 
 
 
 def _marks(windows: _Windows, x: Tensor, y: Tensor) -> list[Tensor]:
-    """For each element of a window, where it is a maximum. A NaN is one."""
+    """Masks of the maxima, one for each element of a window. A NaN is a maximum."""
     wide = windows.padded(x, _lowest(x.dtype))
     return [(wide[key] == y) | torch.isnan(wide[key]) for key in windows.elements()]
 

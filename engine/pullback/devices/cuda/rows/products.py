@@ -125,7 +125,7 @@ def _conv(
     groups: int,
 ) -> Tensor:
     order = memory_format(dtype, w.shape, groups)
-    x, w = (each.contiguous(memory_format=order) for each in (_padded(x.to(dtype), pad), w.to(dtype)))
+    x, w = (operand.contiguous(memory_format=order) for operand in (_padded(x.to(dtype), pad), w.to(dtype)))
     with _settled():
         return _CONVOLUTIONS[len(stride)](x, w, None, stride, 0, dilation, groups).contiguous()
 
@@ -136,7 +136,9 @@ def _backward(
     none = [0] * len(stride)
     order = memory_format(y.dtype, w.shape, groups)
     # PyTorch brings the cotangent into the format of the operand that is read, and only looks at the shape of the other.
-    x, w = (each.contiguous(memory_format=order) if reads else each for each, reads in ((x, mask[1]), (w, mask[0])))
+    x, w = (
+        operand.contiguous(memory_format=order) if reads else operand for operand, reads in ((x, mask[1]), (w, mask[0]))
+    )
     with _settled():
         results: tuple[Tensor, Tensor, Tensor] = torch.ops.aten.convolution_backward(
             y.contiguous(), x, w, None, list(stride), none, list(dilation), False, none, groups, mask

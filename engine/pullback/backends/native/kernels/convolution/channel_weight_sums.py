@@ -301,10 +301,10 @@ class _Writer:
                 index = stack.enter_context(function.loop(0, count, at_least_once=True))
                 y = self._at(y, function.mul(index, self.sums.y.spatial[axis]))
                 base = self._at(base, function.mul(index, self.sliding.stride[axis] * self.plan.pitches[axis]))
-            met = [lanes.load(base, vector * lanes.width) for vector in range(tile.vectors)]
+            source_vectors = [lanes.load(base, vector * lanes.width) for vector in range(tile.vectors)]
             for out, own in enumerate(slots):
                 factor = lanes.splat(one.load(y, out * self.sums.y.channels))
-                for slot, vector in zip(own, met, strict=True):
+                for slot, vector in zip(own, source_vectors, strict=True):
                     value = lanes.mul_add(factor, vector, function.load(lanes.type, slot))
                     function.store(lanes.type, value, slot)
         for out, own in enumerate(slots):

@@ -215,14 +215,15 @@ class _Writer:
         one = lanes.narrowed()
         values = [[function.load(lanes.type, slot) for slot in row] for row in sums]
         for source_base, weights_base in taps:
-            met = [
+            source_vectors = [
                 lanes.load(source, source_base + vector * lanes.width, active=self._active(vector))
                 for vector in range(tile.vectors)
             ]
             for out in range(tile.outs):
                 weight = lanes.splat(one.load(weights, weights_base + out * self.correlation.weights.outs))
                 values[out] = [
-                    lanes.mul_add(weight, vector, value) for vector, value in zip(met, values[out], strict=True)
+                    lanes.mul_add(weight, vector, value)
+                    for vector, value in zip(source_vectors, values[out], strict=True)
                 ]
         for slots, row in zip(sums, values, strict=True):
             for slot, value in zip(slots, row, strict=True):

@@ -94,16 +94,16 @@ def _copy_evens(lanes: Lanes, source: str, target: str, index: Index, active: in
     lanes.store(even, target, index, active=active)
 
 
-def evens_and_odds(lanes: Lanes, source: str, stride: int, met: int) -> list[str]:
-    """The first `met` numbers of a row, deinterleaved into two vectors and filled up with zeros."""
+def evens_and_odds(lanes: Lanes, source: str, stride: int, count: int) -> list[str]:
+    """The first `count` numbers of a row, deinterleaved into two vectors and filled up with zeros."""
     width = lanes.width
     if stride != 1:
         return [
-            lanes.load(source, part * stride, stride=2 * stride, active=min(width, (met + 1 - part) // 2))
+            lanes.load(source, part * stride, stride=2 * stride, active=min(width, (count + 1 - part) // 2))
             for part in range(2)
         ]
-    first = lanes.load(source, active=min(width, met))
-    second = lanes.load(source, width, active=min(width, met - width)) if met > width else lanes.constant(0)
+    first = lanes.load(source, active=min(width, count))
+    second = lanes.load(source, width, active=min(width, count - width)) if count > width else lanes.constant(0)
     return [shuffled(lanes, first, second, [2 * lane + part for lane in range(width)]) for part in range(2)]
 
 

@@ -163,8 +163,8 @@ class _Writer:
 
             def add(index: Index, active: int | None) -> None:
                 own = [(self._at(y, function.mul(index, stride)), out * sums.y.channels, stride) for out in outs]
-                met = [(self._at(copy, index), copy_offset, 1) for copy_offset, _ in taps]
-                self._add_products(slots, own, met, active)
+                inputs = [(self._at(copy, index), copy_offset, 1) for copy_offset, _ in taps]
+                self._add_products(slots, own, inputs, active)
 
             along(function, lanes, sums.sliding.out[-1], add)
         for out in outs:
@@ -174,7 +174,7 @@ class _Writer:
                 one.store(one.add(one.load(weights, place), term), weights, place)
 
     def _add_products(
-        self, slots: list[list[str]], own: Sequence["_Vector"], met: Sequence["_Vector"], active: int | None
+        self, slots: list[list[str]], own: Sequence["_Vector"], inputs: Sequence["_Vector"], active: int | None
     ) -> None:
         """Each of y's times each of x's; the fewer stay in registers beside the sums, the others are read one by one."""
         function, lanes = self.function, self.lanes
@@ -183,13 +183,13 @@ class _Writer:
             pointer, index, stride = vector
             return lanes.load(pointer, index, stride=stride, active=active)
 
-        fewer_met = len(met) <= len(own)
-        kept, others = (met, own) if fewer_met else (own, met)
+        fewer_inputs = len(inputs) <= len(own)
+        kept, others = (inputs, own) if fewer_inputs else (own, inputs)
         values = [read(vector) for vector in kept]
         for number, vector in enumerate(others):
             other = read(vector)
             for position, value in enumerate(values):
-                slot = slots[number][position] if fewer_met else slots[position][number]
+                slot = slots[number][position] if fewer_inputs else slots[position][number]
                 function.store(lanes.type, lanes.mul_add(other, value, function.load(lanes.type, slot)), slot)
 
 

@@ -84,8 +84,8 @@ class Axis:
     @cached_property
     def mean_met(self) -> float:
         """The mean number of taps inside the source, over all results; for an axis that can skip."""
-        met = (min(self.count, self.size - offset) - max(0, -offset) for offset in self._offsets)
-        return sum(max(0, results) for results in met) / self.count
+        result_counts = (min(self.count, self.size - offset) - max(0, -offset) for offset in self._offsets)
+        return sum(max(0, results) for results in result_counts) / self.count
 
     def met(self, phase: int) -> tuple[int, int]:
         """Begin and end of what a row of one phase has of the source; the rest is zeros."""
@@ -96,9 +96,9 @@ class Axis:
     @cached_property
     def shared(self) -> int:
         """The number of zeros at the end of one row that are those at the beginning of the next."""
-        met = [self.met(phase) for phase in self.phases]
+        ranges = [self.met(phase) for phase in self.phases]
         end = self.count + self.reach
-        return min(self.reach, *(min(begin, end - stop) for begin, stop in met))
+        return min(self.reach, *(min(begin, end - stop) for begin, stop in ranges))
 
     def shift(self, tap: Tap) -> int:
         """The distance in steps from `low` to a tap."""
@@ -131,7 +131,7 @@ def _transposed(sliding: SlidingWindow, axis: int) -> Axis:
     stride, dilation, low = sliding.stride[axis], sliding.dilation[axis], sliding.pad[axis][0]
     courses = []
     for first in range(min(stride, sliding.size[axis])):
-        met = [(k, first + low - dilation * k) for k in range(sliding.kernel[axis])]
-        taps = tuple(Tap(k, place // stride) for k, place in met if place % stride == 0)
+        places = [(k, first + low - dilation * k) for k in range(sliding.kernel[axis])]
+        taps = tuple(Tap(k, place // stride) for k, place in places if place % stride == 0)
         courses.append(Course(first, -(-(sliding.size[axis] - first) // stride), taps))
     return Axis(sliding.out[axis], 1, tuple(courses), stride)

@@ -117,7 +117,7 @@ class _Order:
                 place.store(self.lanes, picked, row, *rest)
 
     def _picked(self, values: Sequence[str], compared: Sequence[tuple[str, int]]) -> str:
-        """In every lane, the value whose number equals the one it is compared with."""
+        """Select in every lane the value whose number equals the one it is compared with."""
         places, picked = self.lanes.as_dtype(ORDER_DTYPE), values[0]
         for value, (number, other) in zip(values[1:], compared[1:], strict=True):
             picked = self.lanes.select(places.compare("==", number, places.constant(other)), value, picked)

@@ -173,7 +173,7 @@ class _Writer:
         return spreads
 
     def _lacks(self, out: Index, levels: Sequence[str]) -> list[list[str]]:
-        """For each level and each of EDGES, the sum of the squared shortfalls of magnitudes below the level."""
+        """Sums for each level and each of EDGES: the sum of the squared shortfalls of magnitudes below the level."""
         function, lanes, plan = self.function, self.lanes, self.plan
         zero = lanes.constant(0)
         slots = [[function.slot(lanes.type, zero) for _ in range(TAPS)] for _ in levels]
