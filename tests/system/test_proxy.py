@@ -437,14 +437,15 @@ def test_no_upload_is_lost_or_refused_while_replicas_are_upgraded_and_taken_back
             assert migrations.revisions(database).current == "9999"
             replace_all(release=newer_release)
             replace_all()  # the database stays as the newer release has it
+            if a_second == 100 and "PYTEST_XDIST_WORKER" not in os.environ:  # to be reached, where no other tests run
+                # Processes that start take a part of two processors: what waited meanwhile is sent afterwards.
+                until(lambda: len(sent) >= a_second * (time.monotonic() - began) - MOST_AT_ONCE, 20, "the asked rate")
         finally:
             done.set()
             took_s = time.monotonic() - began
     for one in uploading:
         one.result()
     print(f"{len(sent)} uploads in {took_s:.1f} s")  # noqa: T201 - to be read beside the figure
-    if a_second == 100 and "PYTEST_XDIST_WORKER" not in os.environ:  # to be reached, where no other tests run
-        assert len(sent) >= 0.95 * a_second * took_s
     statuses = Counter(status for _, status in sent)
     assert statuses.keys() <= {200, 201}, statuses  # 200: it was stored before its connection ended
     with psycopg.connect(database) as connection:

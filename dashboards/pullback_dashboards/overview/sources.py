@@ -140,7 +140,7 @@ class NewestMeasurements:
 
 
 @dataclass(frozen=True)
-class MeasuredProject:
+class ProjectMeasurements:
     """The machines that measured a project, the one that is shown, and what is newest there."""
 
     machines: Sequence[MeasuringMachine]
@@ -150,7 +150,7 @@ class MeasuredProject:
 
 def present_asked(
     ask: QueryBatch, project_id: ProjectId, machine: str | None, *, notice: str = ""
-) -> Callable[[], MeasuredProject | None]:
+) -> Callable[[], ProjectMeasurements | None]:
     """The machines of a project, with the newest commits and upload of the one that is named, else of the one with the newest commit.
 
     The notice is about commits that wait for their readings. None where nothing was measured.
@@ -162,13 +162,13 @@ def present_asked(
     machines, commits = ask(known.given_as("machines")), ask(newest.given_as("newest"))
     incident_changes = ask(incident_changes_at(project_id, MachineId(0), ()).where(machine=_MACHINE, commits=_RECENT))
 
-    def read() -> MeasuredProject | None:
+    def read() -> ProjectMeasurements | None:
         if not machines.value:
             return None
         shown, found = sources.chosen(machines.value, machine), commits.value
         said = tuple(incident_changes.value)
         present = NewestMeasurements(project_id, shown.id, tuple(found.commits), found.upload, notice, said)
-        return MeasuredProject(machines.value, shown, present)
+        return ProjectMeasurements(machines.value, shown, present)
 
     return read
 

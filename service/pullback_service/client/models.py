@@ -40,10 +40,8 @@ class AccuracyPart(Answer):
     """Those whose announcement was withdrawn."""
     precision: float | None
     """The share of right ones among those that people judged; null while nobody judged."""
-    low: float | None
-    """The lower end of its 95 % interval."""
-    high: float | None
-    """The upper end of its 95 % interval."""
+    interval: list[Any] | None
+    """Its 95 % interval."""
 
 
 class NoticedStep(Answer):

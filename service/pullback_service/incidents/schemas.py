@@ -209,14 +209,12 @@ class AccuracyPart(BaseModel):
     precision: float | None = Field(
         description="The share of right ones among those that people judged; null while nobody judged."
     )
-    low: float | None = Field(description="The lower end of its 95 % interval.")
-    high: float | None = Field(description="The upper end of its 95 % interval.")
+    interval: tuple[float, float] | None = Field(description="Its 95 % interval.")
 
     @classmethod
     def of(cls, judged: JudgedIncidents) -> Self:
         """A part."""
-        low, high = judged.interval or (None, None)
-        return cls(**judged._asdict(), precision=judged.precision, low=low, high=high)
+        return cls(**judged._asdict(), precision=judged.precision, interval=judged.interval)
 
 
 class NoticedStep(BaseModel):

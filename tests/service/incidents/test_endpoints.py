@@ -67,7 +67,7 @@ async def test_the_accuracy_of_a_project_counts_each_incident_once_for_each_mach
         return answer.json()
 
     whole = (await accuracy())["whole"]
-    assert (whole["said"], whole["right"], whole["precision"], whole["low"]) == (1, 0, None, None)
+    assert (whole["said"], whole["right"], whole["precision"], whole["interval"]) == (1, 0, None, None)
     await history.upload(*(history.commit(number, array_bytes=4096.0) for number in range(3, 25)))
     assert (await history.client.post("/api/v1/incidents/2/verdict", json={"verdict": "noise"})).status_code == 200
     verdict = f"{confirmed['url']}/verdict"
@@ -87,7 +87,8 @@ async def test_the_accuracy_of_a_project_counts_each_incident_once_for_each_mach
         ("workload", "lstm"): (2, 1, 1, 2),
     }
     assert parts["machine", "box"]["precision"] == 0.5
-    assert parts["all", ""]["low"] < 0.5 < parts["all", ""]["high"]
+    low, high = parts["all", ""]["interval"]
+    assert low < 0.5 < high
     assert [(each["machine"], each["metric"]) for each in answer["noticed"]] == [("box", "time")]
     assert 0 < answer["noticed"][0]["half"] <= answer["noticed"][0]["most"]
     assert (await history.client.get(f"{API}/incidents/accuracy", params={"project": "other"})).status_code == 404
