@@ -95,7 +95,7 @@ class Failure(NamedTuple):
 
 
 Result: TypeAlias = Reading | Failure
-"""Whatever a commit gave of a series."""
+"""The result of a series at a commit."""
 
 _NOT_JUDGED = Judgement("ambiguous", reason="Too much changed here for all of it to be judged.")
 

@@ -39,29 +39,29 @@ class Address:
         return tuple(pair for pair in self.pairs if pair[0] not in names)
 
     def replaced(self, name: str, value: str | None) -> str:
-        """With one value for a name, or with none."""
+        """The query with one value for a name, or with none."""
         return self.with_all({name: value})
 
     def added(self, name: str, value: str) -> str:
-        """With a value beside those that a name has."""
+        """The query with one more value for a name."""
         return self._written((*self.without(*_PLACES), (name, value)))
 
     def dropped(self, name: str, value: str) -> str:
-        """Without one value of a name."""
+        """The query without one value of a name."""
         return self._written(tuple(pair for pair in self.without(*_PLACES) if pair != (name, value)))
 
     def less(self, *names: str) -> str:
-        """Without some names."""
+        """The query without some names."""
         return self._written(self.without(*names))
 
     def with_all(self, changes: Mapping[str, str | None]) -> str:
-        """With one value for each of some names, or with none."""
+        """The query with one value for each of some names, or with none."""
         places = () if changes.keys() <= {*_PLACES} else _PLACES
         remaining = self.without(*changes, *places)
         return self._written((*remaining, *((name, value) for name, value in changes.items() if value is not None)))
 
     def only(self, names: Sequence[str]) -> str:
-        """With nothing but some names."""
+        """The query with only some names."""
         return self._written(tuple(pair for pair in self.pairs if pair[0] in names))
 
     def _written(self, pairs: Sequence[tuple[str, str]]) -> str:

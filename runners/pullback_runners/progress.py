@@ -75,6 +75,6 @@ class GroupSteps:
         self._done += 1
 
     def end(self) -> None:
-        """No more groups: what a failure or the clock has spared counts as done."""
+        """End the groups: those skipped after a failure or for want of time count as done."""
         self._steps.done += self._expected - self._done
         self._steps.say("finished", f"{self._name}: finished", self._case)

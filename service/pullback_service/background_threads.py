@@ -23,7 +23,7 @@ from pullback_service.request_work import counted, current
 
 MOST_AT_ONCE: Final = 2
 MOST_WAITING: Final = 64
-"""Whoever comes when so many wait is told to come again: the last of them would wait for seconds."""
+"""The most waiting requests; more are answered 503, because the last of them would wait for seconds."""
 MOST_OF_ONE: Final = 16
 """The most of these for one caller, to leave room for others; more than a browser requests at a time."""
 MOST_LARGE_WAITING: Final = 5
@@ -137,8 +137,8 @@ def _busy() -> BusyError:
 
 
 in_background: Final = BackgroundThreads(MOST_AT_ONCE, MOST_WAITING)
-"""Those of this process."""
+"""The threads of this process."""
 large_in_background: Final = BackgroundThreads(1, MOST_LARGE_WAITING)
 """One for what takes much memory and seconds: a second one of it would take as much again, and is no sooner done."""
 large_reads: Final = ReadTurns(MOST_LARGE_WAITING)
-"""Those of this process."""
+"""The turns of this process."""

@@ -42,7 +42,7 @@ LOCAL = Caller("local", EVERYTHING, may_make_projects=True)
 BOOTSTRAP = Caller("bootstrap token", EVERYTHING, may_make_projects=True)
 COMMAND_LINE = Caller("command line", EVERYTHING, may_make_projects=True)
 NOBODY = Caller("nobody", frozenset(), frozenset())
-"""Whoever asks for what everybody is told."""
+"""An anonymous caller of public data."""
 
 
 def anonymous(projects: frozenset[ProjectId]) -> Caller:

@@ -104,7 +104,7 @@ class RequestError(ServiceError):
 
 
 class AuthenticationError(RequestError):
-    """No token where one is needed, or a token that is not valid."""
+    """A required token is missing, or not valid."""
 
     status = 401
     slug = "not-authenticated"

@@ -69,7 +69,7 @@ def _whole(value: object) -> object:
 
 
 AS_WHOLE = BeforeValidator(_whole)
-"""For whole numbers of a body, behind their bounds: a validator before them would keep them out of the description."""
+"""Validation of whole numbers of a body, after their bounds: before them it would keep them out of the description."""
 Count = Annotated[int, Field(strict=True, ge=0, le=LARGEST_COUNT), AS_WHOLE]
 Size = Annotated[int, Field(strict=True, ge=0, le=LARGEST_ID), AS_WHOLE]
 Priority = Annotated[

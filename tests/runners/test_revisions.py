@@ -43,7 +43,7 @@ def test_what_a_shallow_clone_lacks_is_said_with_the_remedy(clone, tmp_path):
 
 
 def test_a_commit_that_is_gone_may_be_had_from_the_remote(clone):
-    with pytest.raises(UsageError, match="took it off its branch, git fetch origin a{40} brings it"):
+    with pytest.raises(UsageError, match="removed it from its branch, git fetch origin a{40} brings it"):
         find_commit(clone, "a" * 40)
 
 

@@ -54,6 +54,6 @@ def test_parameters_of_a_case_which_are_in_its_label_are_short():
     longest = {"text": "x" * (LARGEST_PARAMS_BYTES - len('{"text":""}'))}
     assert params.validate_python(longest) == longest
     with pytest.raises(
-        ValidationError, match="take 4097 bytes of JSON, and may take 4096: give a name to what is longer"
+        ValidationError, match="take 4097 bytes of JSON, and may take 4096: shorten them, or use a name for long values"
     ):
         params.validate_python({"text": longest["text"] + "x"})

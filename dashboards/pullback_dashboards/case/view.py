@@ -182,7 +182,7 @@ class CaseView:
     reproduce: str
     baseline: str
     incidents: tuple[IncidentMark, ...] = ()
-    """Those of the case that begin at the commit."""
+    """Incidents of the case that begin at the commit."""
     irregularities: tuple[IrregularityLine, ...] = ()
     """Spikes, drift and noisier stretches of its series."""
 

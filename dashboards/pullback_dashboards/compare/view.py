@@ -169,7 +169,7 @@ class CompareView:
     menus: tuple[Menu, ...] = ()
     pin_href: str | None = None
     incidents: tuple[IncidentMark, ...] = ()
-    """Those that begin behind the reference, up to the candidate."""
+    """Incidents that begin after the reference, up to the candidate."""
 
     @property
     def moved_metrics(self) -> tuple[Metric, ...]:

@@ -111,7 +111,7 @@ class Mark(NamedTuple):
 
     @property
     def metric(self) -> str:
-        """In which metric."""
+        """The name of the metric."""
         return self.line.metric.name
 
     @property

@@ -19,7 +19,7 @@ _here = threading.local()
 
 
 def _leave_blocks_of_others() -> None:
-    """In a fork: the threads that were in the other blocks are not there."""
+    """Leave the blocks of other threads, which a forked child does not have."""
     global _blocks
     others, _blocks = _blocks, getattr(_here, "blocks", 0)
     if others and not _blocks and _collected:

@@ -54,7 +54,7 @@ CLASS_LABELS = frozenset(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FixedReference:
-    """No place: a thing that was reached otherwise, and is watched there."""
+    """An object without a place: it was reached in another way, and is watched there."""
 
     value: Any
 

@@ -124,7 +124,7 @@ class Derivative:
     types: tuple[ArrayType, ...]
     """Types of the leaves of the value."""
     mask: tuple[bool, ...]
-    """For each leaf of the arguments, True if it has a gradient."""
+    """True for each leaf of the arguments that has a gradient."""
     kinds: tuple[type, ...]
     """Types of these leaves."""
     saved: int

@@ -56,7 +56,7 @@ class WithBodies(Primitive):
         return self.value_and_push(tangents, operands, params)[1]
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
-        """No operations of its own: those of the graphs are counted there."""
+        """Zero operations: those of the graphs are counted there."""
         return 0
 
 

@@ -18,7 +18,7 @@ class ZeroDerivative(DeclaredPrimitive):
     def pull(
         self, needed: Sequence[bool], y_bar: Any, y: Any, operands: Sequence[Any], params: dict[str, Any]
     ) -> Sequence[Any]:
-        """No cotangents."""
+        """Return no cotangents."""
         return [None] * len(operands)
 
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:

@@ -86,7 +86,7 @@ class Schedule:
     owned: tuple[int, ...]
     """The inputs that may be written to after their last use; the first buffers are theirs."""
     output_buffers: tuple[int | None, ...]
-    """For each output the buffer it lives in or is copied into; None for numbers, and for copies made by NumPy."""
+    """The buffer that each output uses or is copied into; None for numbers, and for copies made by NumPy."""
 
     @property
     def kept_types(self) -> dict[int, ArrayType]:

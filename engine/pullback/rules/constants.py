@@ -25,7 +25,7 @@ class _Stop(Primitive):
         return (None,)
 
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-        """No tangent."""
+        """Return no tangent."""
 
     def batch(self, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]) -> Any:
         return self(operands[0])

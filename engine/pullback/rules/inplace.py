@@ -227,7 +227,7 @@ class _Restore(WritingPrimitive):
         return (None, None)
 
     def push(self, tangents: Sequence[Any], y: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-        """No tangent: values written back are constant."""
+        """Return no tangent: values written back are constant."""
 
     def flops(self, types: Sequence[ArrayType], result: ArrayType) -> int:
         return 0

@@ -19,7 +19,7 @@ class PreparedFunction:
     call: Callable[[], Any]
     """The call that is timed."""
     output: Callable[[Any], Any]
-    """From its result to what JSON can say; not timed."""
+    """Convert its result to JSON values; not timed."""
 
 
 Prepare = Callable[[Engine, Input], PreparedFunction]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from pullback_runners.peers import QueuedCall
 
 MOST_COLD_CALLS = 10
-"""Before each of them some hundred megabytes are written, which takes longer than most calls."""
+"""The most cold calls: before each, some hundred megabytes are written, which takes longer than most calls."""
 
 Seconds = float
 
@@ -15,9 +15,9 @@ class CallTimes(NamedTuple):
     """Seconds that a call took."""
 
     device_time: Seconds | None
-    """From before its first kernel until after its last, by events; None where the engine gives none."""
+    """The time from its first kernel to the end of its last one, by events; None if the engine provides none."""
     host_time: Seconds
-    """Until it returned, which the host can use for something else from then on."""
+    """The time until it returned and the host was free for other work."""
     time_cold: Seconds
     """Wall time until the result was available, with the device's cache cleared of earlier calls."""
 

@@ -48,6 +48,6 @@ def clock_complaint(
     if sum(stated_s) * calls > MOST_SHARE * cpus * sum(turns_s):
         return (
             f"it stated {sum(stated_s) * calls:.3g} s in turns that took {sum(turns_s):.3g} s by the coordinator's clock: "
-            "its clock cannot be believed"
+            "its clock is wrong"
         )
     return None

@@ -54,11 +54,11 @@ class Timing:
     late_s: list[float] = field(default_factory=list)
     """Seconds that the process waited for a CPU before each turn."""
     throttled: list[int] = field(default_factory=list)
-    """On a device: numbers of the slices in which it was throttled, however often they were repeated."""
+    """Numbers of the slices in which the device was throttled, however often they were repeated."""
     clocks: list[Clocks] = field(default_factory=list)
-    """On a device: its clocks before and after each slice."""
+    """Clocks of the device before and after each slice."""
     beside: dict[str, list[float]] = field(default_factory=dict)
-    """On a device: the other times of a call by their metric, once a stretch."""
+    """The other times of a call on a device by their metric, once a stretch."""
     repeats: int = MOST_REPEATS
     """The most repeats of a throttled slice; none once that did not help."""
 

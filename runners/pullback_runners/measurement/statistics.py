@@ -20,7 +20,7 @@ QUARTILE = 0.25
 CONFIDENCE = 0.95
 
 PLANNED_GROUPS = 20
-"""More groups than these are there only because the answer was ambiguous before."""
+"""The planned number of groups; more exist only if the answer was ambiguous before."""
 
 LATER_CONFIDENCE = 0.995
 """Confidence of intervals over more groups: repeating a measurement until it is decisive would be wrong too often."""
@@ -35,7 +35,7 @@ EXPECTED_WEIGHT = 3
 """The weight of the expected scatter, as a number of groups' distances from their middle: with two groups three quarters."""
 
 FEWEST_TWIN_PAIRS = 12
-"""From so many groups with a twin on, how far from zero two identical programs come is known well enough to be used."""
+"""The number of groups with a twin from which the noise between two identical programs is known well enough to be used."""
 
 RESAMPLES = 2000
 

@@ -90,7 +90,7 @@ class Form:
     wrt: tuple[str, ...]
     """Names of the arguments that are differentiated."""
     gradients: Callable[[dict[str, Any]], dict[str, Any]] = dict
-    """From gradients by `wrt`, as NumPy arrays, to those of the workload."""
+    """Convert gradients by `wrt`, as NumPy arrays, to those of the workload."""
     derivative: Callable[..., tuple[Any, Any]] | None = None
     """The value and the workload's derivatives in their order, where those are no gradients of the loss."""
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from pullback_runners.progress import Progress
 
 AGAIN_S: Final = 10.0
-"""After so long it is told how long a step takes already, then after twice as long each time."""
+"""The time after which the duration of a running step is printed; it doubles each time."""
 
 
 class _Build(NamedTuple):

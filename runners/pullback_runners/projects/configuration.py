@@ -18,7 +18,7 @@ OLDEST_PYTHON = (3, 11)
 """The oldest that the harness runs in."""
 
 _MOST_DOTS = 200
-"""In a line: of a key with n dots tomllib keeps all n beginnings."""
+"""The most dots in a line: tomllib stores all n prefixes of a key with n dots."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class ProjectFile:
     """Variables of the processes that are measured."""
     detection: Detection = Detection()
     rules: tuple[Rule, ...] = ()
-    """In the order of the file."""
+    """The rules in the order of the file."""
     text: str = field(default="", repr=False, compare=False)
     """The text of the file, for line numbers in messages."""
 

@@ -14,7 +14,7 @@ from pullback_runners.workloads import Case
 _ORDER = ("slower", "likely_slower", "faster", "likely_faster", "same", "ambiguous", "failed")
 _MEMORY = {"array_bytes": "arrays", "array_allocs": "array requests", "native_bytes": "malloc", "gpu_bytes": "GPU"}
 _SHOWN = {**_MEMORY, "python_bytes": "Python"}
-"""Those in the table: requests of Python itself are told where they changed, and count as no memory of the variant."""
+"""Metrics in the table: requests of Python itself are shown if they changed, and do not count as memory of the variant."""
 
 
 def comparison_table(report: Mapping[str, Any]) -> Table:

@@ -250,7 +250,7 @@ def measured_variant(
 
 
 def _device_metric(timings: Sequence[Timing]) -> dict[str, Any]:
-    """Beside a time on a device: in which slices it was throttled, and its clocks, process by process."""
+    """The slices in which a device was throttled, and its clocks, process by process."""
     return {
         "method": "wall",
         "throttled": [timing.throttled for timing in timings],

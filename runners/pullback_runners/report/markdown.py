@@ -29,7 +29,7 @@ _HEADINGS = {
     "GPU": "---",
     "gradient error": "---:",
 }
-"""With the alignment of their columns; GPU is there where there is one, times beside the wall's where they were taken."""
+"""Columns with their alignment; GPU if there is one, times other than wall time if they were measured."""
 
 
 def markdown_of(report: Mapping[str, Any]) -> str:

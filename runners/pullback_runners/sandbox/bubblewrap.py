@@ -20,7 +20,7 @@ class SandboxView:
     """The files and devices that one process can reach."""
 
     work: Path
-    """Its writable working directory, HOME and TMPDIR."""
+    """The writable working directory, HOME and TMPDIR of the sandbox."""
     readable: Sequence[Path] = ()
     writable: Mapping[Path, Path] = field(default_factory=dict)
     """Folders by their path inside the sandbox."""

@@ -87,7 +87,7 @@ def jacobian_blocks(pb: Any) -> Callable[..., tuple[Any, Any]]:
         blocks = -(-p // size)
 
         def filled(array: Any) -> Any:
-            """In blocks; what is filled up repeats the last observation."""
+            """The array in blocks, padded with the last observation."""
             missing = [array[-1:]] * (blocks * size - p)
             whole = np.concatenate([array, *missing]) if missing else array
             return np.reshape(whole, (blocks, size, *array.shape[1:]))

@@ -65,7 +65,7 @@ def _(
 
 
 def _taps(side: int, axes: int, stride: int) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-    """For each element of the kernel, which elements of an image with its padding it meets."""
+    """The elements of a padded image that each element of the kernel meets."""
     for tap in itertools.product(range(3), repeat=axes):
         yield tap, tuple(slice(start, start + side, stride) for start in tap)
 

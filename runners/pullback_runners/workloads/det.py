@@ -24,7 +24,7 @@ LARGEST = 20
 
 @lru_cache(maxsize=32)
 def minors(n: int) -> list[tuple[Any, Any]]:
-    """For sizes 1 to n: the columns of every minor of that size, and which minors of the size below each needs."""
+    """The columns of every minor of sizes 1 to n, and the minors of the next smaller size that each needs."""
     if n > LARGEST:
         raise UsageError(
             f"expansion into minors of a matrix of {n} rows needs 2^{n} of them; give one of {LARGEST} at most"

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 
 def newest_first(places: int, known: Collection[int]) -> Iterator[int]:
-    """From the newest commit backwards."""
+    """Order commits from the newest one backwards."""
     return (place for place in range(places - 1, -1, -1) if place not in known)
 
 

@@ -22,7 +22,7 @@ from pullback_service.models.projects import Project
 MOST_BOARDS = 200
 """The most boards of one owner, and of one project."""
 MOST_CHARTS = 40
-"""On one board."""
+"""The most charts on one board."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ def newest_first(of: OrderedTable) -> tuple[ColumnElement[Any], ...]:
 
 
 def since(of: OrderedTable, ordered_at: object, commit_id: object) -> ColumnElement[bool]:
-    """At a commit or later."""
+    """The condition that a row is at a commit or later."""
     return tuple_(*place(of)) >= tuple_(ordered_at, commit_id)
 
 

@@ -161,7 +161,7 @@ def lay_out(
 
 
 def _with_stated(outcomes: Outcomes, inputs: JudgementInputs) -> Outcomes:
-    """With the series that only uploads that compare know, or that have no points at these commits."""
+    """Add the series that only uploads of comparisons contain, or that have no points at these commits."""
     known = set(outcomes.named())
     missing = {key: stated for key, stated in inputs.stated.items() if key not in known}
     shapes = list(outcomes.shapes)

@@ -175,7 +175,7 @@ class DescribedSeries(NamedTuple):
     machine_id: Ids
 
     def of_shapes(self, flags: Sequence[bool]) -> Flags:
-        """For every series the flag of its shape."""
+        """The flag of its shape for every series."""
         return np.array(flags, bool)[self.shape]
 
     def keys(self, places: NDArray[np.intp]) -> Iterator[Key]:

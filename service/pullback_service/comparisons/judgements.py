@@ -28,7 +28,7 @@ from pullback_service.comparisons.vectorized_judging import (
 )
 
 NO_SERIES = 0
-"""In the place of the id of a series that there is not; the database counts from 1."""
+"""The id of a missing series; the database counts from 1."""
 
 
 class Shape(NamedTuple):
@@ -81,7 +81,7 @@ class Outcomes:
         return self.of_shapes([shape.direction == "bigger" for shape in self.shapes])
 
     def of_shapes(self, flags: Sequence[bool]) -> Flags:
-        """For every series the flag of its shape."""
+        """The flag of its shape for every series."""
         return np.array(flags, bool)[self.shape]
 
     def named(self) -> Iterator[Key]:

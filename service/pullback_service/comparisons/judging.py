@@ -368,7 +368,7 @@ def _ratio(reading: Reading) -> BoundedLogRatio | None:
 
 
 def change_of_ratios(before: BoundedLogRatio, now: BoundedLogRatio) -> tuple[float, float]:
-    """From one ratio with its interval to another: the change, and half the width of its interval."""
+    """The change from one ratio with its interval to another, and half the width of its interval."""
     older, newer = (before[2] - before[1]) / 2, (now[2] - now[1]) / 2
     return now[0] - before[0], sqrt(older * older + newer * newer)
 

@@ -340,7 +340,7 @@ def judged_series(
 def _changed_software(
     inputs: JudgementInputs, variant: str, reference: Reading | None, candidate: Reading | None
 ) -> str | None:
-    """In words, what the count of each commit was made with where it was not the same."""
+    """The software with which each count was made, in words, if it differs."""
     if reference is None or candidate is None or not inputs.software.machines:
         return None
     return inputs.software.between(UUID(reference.report_id), UUID(candidate.report_id), variant) or None

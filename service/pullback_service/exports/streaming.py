@@ -20,7 +20,7 @@ from pullback_service.request_work import counted, metered
 Place = TypeVar("Place")
 
 _THREADS: Final = ThreadPoolExecutor(2, "exports")
-"""Those that write rows: only one runs Python at a time, and the event loop waits for its turn behind each more."""
+"""Threads that write rows: only one runs Python at a time, and each additional one delays the event loop."""
 
 
 async def in_batches(

@@ -98,7 +98,7 @@ def _by(things: Iterable[T], key: Callable[[T], Hashable]) -> dict[Hashable, lis
 
 
 def successors(groups: Sequence[Sequence[T]], incident_of: Mapping[T, int]) -> list[tuple[int | None, list[int]]]:
-    """For each group the incident that it continues, None for a new one, and the incidents that are merged into it.
+    """The incident that each group continues, None for a new one, and the incidents that are merged into it.
 
     `incident_of` are the incidents of changes that were there before. An incident goes on where most of its changes are, the first group
     among equals; a group of several incidents goes on with the oldest.

@@ -185,7 +185,7 @@ def _devices(changes: Sequence[NamedChange]) -> str:
 
 
 def _moved(each: NamedChange, *, plural: bool = False) -> str:
-    """For example `takes 4.1 % more time (3.6 to 4.7, 40 groups)`."""
+    """The words of a changed time or size, for example `takes 4.1 % more time (3.6 to 4.7, 40 groups)`."""
     change = each.change
     verb = ("take" if plural else "takes", "make" if plural else "makes", "use" if plural else "uses")
     if each.metric == "time":
@@ -200,7 +200,7 @@ def _moved(each: NamedChange, *, plural: bool = False) -> str:
 
 
 def _counted(each: NamedChange) -> str | None:
-    """For example `one array more`; None if the metric is no count, or the counts are not known."""
+    """The words of a changed count, for example `one array more`; None if the metric is no count, or the counts are not known."""
     word, before, after = _COUNTED.get(each.metric or ""), each.change.before, each.change.after
     if word is None or before is None or after is None:
         return None

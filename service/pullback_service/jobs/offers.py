@@ -43,7 +43,7 @@ class Abilities:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """So many jobs that wait, for whom it makes no difference which."""
+    """A number of waiting jobs that are interchangeable."""
 
     requires: Mapping[str, Any]
     kind: str = "run"

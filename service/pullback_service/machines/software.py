@@ -54,7 +54,7 @@ _MACHINES: Final[LiteralString] = "SELECT id, facts FROM machine WHERE id = ANY 
 
 
 class _ReportOrigin(NamedTuple):
-    """From which machine a report came, and when."""
+    """The machine of a report, and its time."""
 
     machine_id: int
     at: datetime
@@ -88,7 +88,7 @@ class Software:
         return self._changes.keys() | self._facts.keys()
 
     def between(self, older: UUID, newer: UUID, variant: str) -> str:
-        """With what a variant was measured for a report and for another, in words, where it was not the same; else empty.
+        """The software with which two reports measured a variant, in words, if it differs; otherwise empty.
 
         The newer one may have come first: late results are as good as any.
         """

@@ -66,7 +66,7 @@ class Report(Base):
     quality: Mapped[str] = mapped_column(QualityText)
     dirty: Mapped[bool]
     partial: Mapped[bool] = mapped_column(server_default="false")
-    """It says that it measured a part of its suite: nothing is missing for not being in it."""
+    """True if the report states that it measured a part of its suite, so that no result counts as missing."""
     device: Mapped[str | None]
     """The device of all its cases; null for the CPU, and for a report of several devices."""
     cases: Mapped[int]

@@ -28,7 +28,7 @@ FIRST_PAUSE: Final = timedelta(seconds=30)
 LONGEST_PAUSE: Final = timedelta(hours=1)
 GIVEN_UP_AFTER: Final = timedelta(days=1)
 FEWEST_FAILURES: Final = 5
-"""Before a channel is switched off: a worker that was stopped for a day has tried once."""
+"""The fewest failures before a channel is disabled: a worker that was stopped for a day has tried once."""
 MOST_IN_DIGEST: Final = 50
 MOST_SWEPT_AT_ONCE: Final = 500
 

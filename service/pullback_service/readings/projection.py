@@ -28,7 +28,7 @@ from pullback_service.row_arrays import insert_rows
 
 POINTS_AT_ONCE = 20_000
 COMMITS_AT_ONCE = 50
-"""In one transaction of the background task, unless they have more points than are read at once."""
+"""Commits in one transaction of the background task, unless they have more points than are read at once."""
 
 POINT_COLUMNS: LiteralString = f"""
 point.series_id, point.commit_id, point.ordered_at, point.report_id, point.value, point.process_values, point.process_count,

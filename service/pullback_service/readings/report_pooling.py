@@ -198,7 +198,7 @@ def spread_of(values: Sequence[float]) -> Spread:
 
 @lru_cache(1024)
 def _quartiles(count: int) -> tuple[tuple[int, float], ...]:
-    """Behind which of so many ordered values (two or more) each quartile lies, and how far on the way to the next.
+    """The positions of the quartiles among ordered values (two or more), and their fraction of the way to the next value.
 
     Linear between the values: NumPy's, and `statistics.quantiles(method="inclusive")`. By hand, because an upload of 10,000
     points asks for as many: a sixth of the time of the standard library's.

@@ -32,7 +32,7 @@ class Change:
 
     first: int
     last: int
-    """It came in with one of the observations `first` to `last`, at odds of two to one or better."""
+    """The change starts at one of the observations `first` to `last`, at odds of two to one or better."""
     size: float
     low: float
     high: float

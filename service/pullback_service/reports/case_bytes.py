@@ -147,7 +147,7 @@ class _Brackets:
         return zip(begins.tolist(), ends.tolist(), strict=True)
 
     def text(self, at: int, end: int) -> memoryview:
-        """From one bracket to another."""
+        """The text from one bracket to another."""
         return self._document[self.place[at] : self.place[end] + 1]
 
     def member(self, at: int, end: int, name: bytes) -> tuple[int, int] | None:

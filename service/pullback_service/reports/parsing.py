@@ -1,4 +1,4 @@
-"""From the bytes of an upload to a report that holds. Pure; every complaint names a JSON path.
+"""Conversion of the bytes of an upload to a valid report. Pure; every error names a JSON path.
 
 Our document comes bare, or under the key `pullback` of a pyperf file.
 """

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 COUNTS: Final = "slice_counts"
-"""In the place of `slices`: how many each process had."""
+"""The key that replaces `slices`: the number of slices of each process."""
 _NAME: Final = "slices"
 _QUOTED: Final = b'"slices"'
 _BEGINS: Final = re.compile(rb"\s*:\s*\[")

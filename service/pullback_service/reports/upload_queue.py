@@ -24,7 +24,7 @@ LARGEST_TOGETHER_BYTES = 64 * 1024
 APART_BYTES = 1024 * 1024
 """A larger report is stored by an event loop of its own: rows are made of it for seconds, in which nobody else would be answered."""
 MOST_LONG = 2
-"""Long bodies at once: more find no processor that has nothing to do, and would take the connections of all others."""
+"""The most long bodies at once: more would find no idle processor, and would take the connections of all others."""
 
 
 class _Lane(NamedTuple):

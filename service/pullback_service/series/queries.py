@@ -215,7 +215,7 @@ async def workloads(session: AsyncSession, project_id: ProjectId) -> Sequence[st
 
 
 class _MatrixFilter(NamedTuple):
-    """To what a matrix is kept, by values that its statements name as here; `branch` is one's id."""
+    """Filters of a matrix, by values with the same names in its statements; `branch` is an id."""
 
     machines: bool
     workloads: bool

@@ -133,7 +133,7 @@ async def first_points(
 async def marks_in(
     session: AsyncSession, series_id: SeriesId, window: Window, *, at_most: int, raw: bool = False
 ) -> tuple[Sequence[PooledPoint], int]:
-    """At most so many points of a window, chosen so that their plot looks like that of all, and how many all are.
+    """A limited number of points of a window, selected so that their plot looks like that of all, and the number of all.
 
     Values and ratios keep their extremes (`chart_marks.py`). Index: as `points_in`, read once for values and once for the
     rest of the points that are kept.

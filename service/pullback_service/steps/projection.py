@@ -35,7 +35,7 @@ OWN_AT_ONCE: Final = 20_000
 """Steps of an upload's own that are judged with it, in about two seconds."""
 COMMITS_AT_ONCE: Final = 50
 PAIRS_AT_ONCE: Final = 10_000
-"""In one transaction of the task. Commits that follow each other are read once; uploads of the project wait for half a second."""
+"""Pairs in one transaction of the task. Consecutive commits are read once; uploads of the project wait for half a second."""
 NEW: Final = 0
 """Stands for the version of the rule in stale steps of readings that nobody judged yet."""
 

@@ -32,7 +32,7 @@ def value_and_grad(function, wrt):
 LIES = {
     "a clock of CPU time that goes slowly": (
         "import time\ntime.process_time_ns = lambda real=time.process_time_ns: real() // 10",
-        "cannot be believed",
+        "clock is wrong",
     ),
     "a check that finds all right": (PASSES_ALL + LATER.format(calls=0), "a process without its code did not: "),
     "a check that finds all right in the processes that are timed": (

@@ -957,4 +957,4 @@ def test_an_installed_package_is_not_compared_in_the_place_of_a_commit_that_has_
     repository.commit("second")
     done = compare(repository.folder, "--against", "HEAD~1")
     assert done.returncode == 2
-    assert f"{first[:10]} has no waves of its own, so that the one which is installed would be compared" in done.stderr
+    assert f"{first[:10]} has no waves of its own, so the installed one would be compared" in done.stderr

@@ -304,9 +304,7 @@ def test_series_that_say_nothing_have_no_change(values):
 
 
 def test_intervals_that_are_too_few_are_refused():
-    with pytest.raises(
-        ValueError, match=r"^3 values have 1 ends of intervals: give one for each, None where there is none\.$"
-    ):
+    with pytest.raises(ValueError, match=r"^3 values have 1 ends of intervals: give one for each, or None\.$"):
         find_changes([1.0] * 3, low=[1.0], high=[2.0])
 
 

@@ -158,7 +158,7 @@ class _Pooling:
 
 
 def _elements(sliding: SlidingWindow, pad: Pads) -> list[list[_Line]]:
-    """For each axis, by element of a window, where the windows read."""
+    """The positions that windows read, for each axis and element of a window."""
     found = []
     for size, length, step, (low, _), count in zip(
         sliding.size, sliding.kernel, sliding.stride, pad, sliding.out, strict=True
@@ -170,7 +170,7 @@ def _elements(sliding: SlidingWindow, pad: Pads) -> list[list[_Line]]:
 
 
 def _windows(sliding: SlidingWindow, pad: Pads) -> list[list[_Line]]:
-    """For each axis, the windows around an element, from that in which it stands first."""
+    """The windows that contain an element, for each axis, beginning with the one in which it is the first element."""
     found = []
     for size, length, step, (low, _), count in zip(
         sliding.size, sliding.kernel, sliding.stride, pad, sliding.out, strict=True

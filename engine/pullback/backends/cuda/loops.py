@@ -48,7 +48,7 @@ class Body:
     kept: tuple[ArrayType, ...]
     arena: Arena
     places: tuple[int | None, ...]
-    """For each result its place among the tensors; None for one of the host."""
+    """The place of each result among the tensors; None for results on the host."""
     kernels: int
     launches: int
     """Nodes of a graph that one run is, about."""
@@ -96,7 +96,7 @@ class _Places:
 
 
 class _Turns:
-    """For each value that is carried on the device two parts of the block, which are written in turn."""
+    """Two parts of the block for each value carried on the device, written alternately."""
 
     def __init__(self, body: Body, count: int, places: _Places) -> None:
         self._types = [atom.type for atom in body.graph.outputs[:count]]

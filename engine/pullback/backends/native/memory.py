@@ -41,7 +41,7 @@ class Memory:
     kept: frozenset[Var]
     """The values that are in memory at all."""
     offsets: dict[Var, int]
-    """In bytes from the arena's begin, of what neither comes from the caller nor is returned."""
+    """Offsets in bytes from the begin of the arena, for values that neither come from the caller nor are returned."""
     scratch: dict[int, int]
     """The offset of a kernel's scratch memory, by its number."""
     returned: dict[Var, int]

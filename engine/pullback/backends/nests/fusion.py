@@ -104,7 +104,7 @@ class Kernels:
     kernels: tuple[Kernel, ...]
     views: Views
     taken: Mapping[Var, Node] = field(default_factory=dict)
-    """For each array that a store writes over, the store; no kernel that reads the array stands behind it."""
+    """Stores by the array that they overwrite; no kernel that reads the array runs after its store."""
     layouts: Layouts = field(default_factory=dict)
     """Layouts of the values that are not in C order."""
 

@@ -16,7 +16,7 @@ from pullback.rules.activations import sigmoid
 RESETS = ("after", "before")
 
 Step = Callable[..., tuple[Any, ...]]
-"""From weights, x and the states of all kinds to the next states."""
+"""A function from weights, x and the states of all kinds to the next states."""
 
 
 def rnn_cell(params: Parameters, x: Any, h: Any = None, act: str | Callable[..., Any] = "tanh") -> Any:

@@ -17,7 +17,7 @@ class NativeProgram:
 
     address: int
     inputs: tuple[ArrayType, ...]
-    """Those that are read on each call, then the constants."""
+    """The inputs that are read on each call, then the constants."""
     outputs: tuple[ArrayType, ...]
     guards: tuple[bool | int, ...] = ()
     """The values that the last outputs have to have; the results of any other run are wrong for the caller."""

@@ -20,7 +20,7 @@ SHARED_FROM_NS: Final = 20_000
 LEAST_BLOCK_NS: Final = 5_000
 """The length of blocks while there are fewer than `ENOUGH` of them."""
 ENOUGH: Final = 16
-"""So many blocks keep the threads of most machines busy, and the last ones to finish finish together."""
+"""The number of blocks that keeps the threads of most machines busy until the last ones finish together."""
 BLOCK_NS: Final = 250_000
 """Blocks are not longer than this, however many there are."""
 
