@@ -29,6 +29,8 @@ BODY_ROUND_BYTES = 20 * 1024
 UNREAD_BYTES = 80 * 1024 * 1024
 """The part of a body that is read and dropped when its request is answered early: what is left of the longest upload."""
 UNREAD_S = 10.0
+UNREAD_SILENCE_S = 1.0
+"""Time for the next part of such a body: who waits for the answer before it sends more gets it then."""
 LAST_REQUEST_S = 1.0
 """Time for a request that was on its way, by a kept connection, when the process was asked to end."""
 
@@ -273,7 +275,8 @@ class DropUnreadBody:
             with suppress(TimeoutError):
                 async with asyncio.timeout(UNREAD_S):
                     while has_more and left > 0:
-                        left -= len((await receive_part()).get("body", b""))
+                        async with asyncio.timeout(UNREAD_SILENCE_S):
+                            left -= len((await receive_part()).get("body", b""))
             await send(message)
 
         await self._app(scope, receive_part, send_behind)

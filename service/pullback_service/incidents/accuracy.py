@@ -30,10 +30,11 @@ _JUDGED: Final[LiteralString] = """
          LEFT JOIN given ON given.incident_id = told.id
         WHERE told.confirmed IS NOT NULL OR told.likely IS NOT NULL),
        changed AS MATERIALIZED (
-       SELECT DISTINCT change.incident_id, change.machine_id, workload.id AS workload_id
+       SELECT DISTINCT change.incident_id, named.id AS machine_id, workload.id AS workload_id
          FROM change
          JOIN (SELECT id AS case_id, min(id) OVER (PARTITION BY workload) AS id FROM "case" WHERE project_id = %(project)s) workload
               USING (case_id)
+         JOIN (SELECT id AS machine_id, min(id) OVER (PARTITION BY name) AS id FROM machine) named USING (machine_id)
         WHERE change.project_id = %(project)s),
        counted AS (
        SELECT is_confirmed, NULL::bigint AS machine_id, NULL::bigint AS workload_id, count(*) AS said, sum(is_right) AS is_right,

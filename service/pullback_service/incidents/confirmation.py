@@ -42,6 +42,8 @@ MINUTES_A_DAY: Final = 120.0
 _A_COMPARISON_S: Final = 15.0
 _A_JOB_S: Final = 60.0
 """The estimated time of a job that has not ended: this, and one of the above for each comparison."""
+COMPARISONS_OF_A_JOB: Final = int(_A_JOB_S / _A_COMPARISON_S)
+"""The number of comparisons that take as long as the start of a job."""
 _TODAY: Final = func.date_trunc("day", func.timezone("UTC", now()))
 
 _MEASURING: Final[LiteralString] = """

@@ -16,6 +16,7 @@ from pullback_service.ids import JobId, ProjectId
 from pullback_service.incidents.anchor_comparisons import TIMEOUT_S
 from pullback_service.incidents.confirmation import (
     BEHIND,
+    COMPARISONS_OF_A_JOB,
     GIVEN_UP_AFTER_DAYS,
     MINUTES_A_DAY,
     MOST_CASES,
@@ -125,8 +126,8 @@ async def compare_across_edges(
 ) -> list[JobId]:
     """Queue comparisons of the first commits of new levels on each device of a machine, if an agent can measure it; returns the new jobs.
 
-    A job has as many of the cases as the machine has time for today, those that moved most, and a few at least. The others wait in
-    jobs for the next days, each of half of the minutes of a day.
+    A job has as many of the cases as the machine has time for today, those that moved most; the first job of a machine has a few at least.
+    The others wait in jobs for the next days, in half of the minutes of a day.
     Index: as `measuring_devices` and `budget_of`; pk_reading, pk_series, pk_case, pk_measured, pk_report, ix_reading_series_history,
     uq_branch_commit_branch_id_commit_id, ix_facts_change_machine_id, ix_job_commit, ix_job_of_incidents.
     """
@@ -149,6 +150,7 @@ async def compare_across_edges(
     budget = await budget_of(session, machines, minutes_a_day, behind=True)
     waiting = {"machines": statements.array_of(machines), "behind": BEHIND}
     booked: dict[int, int] = defaultdict(int, await statements.rows(session, _BOOKED, waiting))
+    least, room = dict.fromkeys(machines, MOST_CASES), dict.fromkeys(machines, 0)  # of the last booked day
     jobs = []
     for (device, reference_id, commit_id), of_both in _first_of_series(
         edge for edge in edges if _is_edge(edge, facts)
@@ -156,13 +158,19 @@ async def compare_across_edges(
         machine_id, _ = device
         variants = {edge.variant for edge in of_both}
         cases = _moved_most(of_both)
-        at_once = max(budget.comparisons_left(machine_id) // len(variants), MOST_CASES)
-        a_day = max(budget.comparisons_of_a_later_day() // len(variants), MOST_CASES)
-        budget.take(machine_id, len(cases[:at_once]), len(variants), 1)
-        parts = [(0, cases[:at_once])]
-        for begin in range(at_once, len(cases), a_day):
-            booked[machine_id] += 1
-            parts.append((booked[machine_id], cases[begin : begin + a_day]))
+        at_once = max(budget.comparisons_left(machine_id) // len(variants), least[machine_id])
+        least[machine_id] = 0  # the first ones alone go beyond the budget
+        parts, cases = [(0, cases[:at_once])] if at_once else [], cases[at_once:]
+        if at_once:
+            budget.take(machine_id, len(parts[0][1]), len(variants), 1)
+        while cases:
+            if room[machine_id] < len(variants):
+                booked[machine_id] += 1
+                room[machine_id] = max(budget.comparisons_of_a_later_day(), MOST_CASES * len(variants))
+            a_day = room[machine_id] // len(variants)
+            part, cases = cases[:a_day], cases[a_day:]
+            room[machine_id] -= len(part) * len(variants) + COMPARISONS_OF_A_JOB
+            parts.append((booked[machine_id], part))
         for days_later, part in parts:
             if days_later > GIVEN_UP_AFTER_DAYS:
                 logger.warning("edge_not_compared", commit=commit_id, machine=machine_id, cases=len(part))

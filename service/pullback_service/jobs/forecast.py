@@ -35,7 +35,7 @@ class WaitingJob:
     trusted: bool = True
     approved: bool = True
     pauses_s: float = 0.0
-    """The time that is left until an agent may have it, because an attempt failed."""
+    """The time that is left until an agent may have it."""
     priority: int = 0
 
 
@@ -201,7 +201,7 @@ def _why(job: WaitingJob, benches: Sequence[QueueMachine], takers: Sequence[int]
     if not job.trusted and not job.approved:
         return Forecast("approval", "Commit of a fork: an administrator must approve the job.")
     if takers and job.pauses_s > 0:
-        return Forecast("pause", "An attempt failed; the next one starts after a pause.", starts_in_s=job.pauses_s)
+        return Forecast("pause", PAUSED, starts_in_s=job.pauses_s)
     if takers:
         return None
     mine = [bench for bench in benches if job.machine_id in {None, bench.machine_id}]
@@ -212,6 +212,7 @@ def _why(job: WaitingJob, benches: Sequence[QueueMachine], takers: Sequence[int]
 
 
 NO_AGENT = "No agent is enrolled: start one."
+PAUSED = "It starts after a pause: an attempt failed, or its machine has no time left for it today."
 
 
 def _obstacle(job: WaitingJob, mine: Sequence[QueueMachine], only: str | None) -> Forecast:

@@ -63,6 +63,15 @@ def test_values_and_gradients_are_those_of_the_host_and_no_memory_is_asked_for(n
             _agree(plan(pb.put(x, "cpu")), expected)
 
 
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("dtype", ["i4", "i8"])
+def test_the_maximum_of_padded_integers_is_theirs(dtype, tier):
+    x = RNG.integers(-9, 0, size=(2, 3, 6, 6)).astype(dtype)
+    plan = pb.compile(lambda x: pb.nn.max_pool(x, 3, stride=2, pad=1), tier=tier)
+    for _ in range(4):
+        _agree(plan(pb.put(x, "cpu")), pb.nn.max_pool(x, 3, stride=2, pad=1))
+
+
 @pytest.mark.parametrize(("name", "kernels"), [("tiles", 3), ("padded", 2), ("means", 2), ("lower", 1)])
 def test_pooling_and_its_gradient_are_as_many_kernels(name, kernels):
     x, loss = LOSSES[name]

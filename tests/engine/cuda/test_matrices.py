@@ -117,6 +117,13 @@ def test_a_cholesky_factor_of_nan_is_nan_and_stands_beside_others_of_a_stack():
     np.testing.assert_array_equal(pb.fetch(np.linalg.cholesky(pb.put(a, "cpu"))), np.linalg.cholesky(a))
 
 
+@pytest.mark.parametrize("a", [[[-1, np.nan], [np.nan, 1]], [[-1, np.nan], [0, 1]], [[1, np.nan], [0, -1]]])
+def test_a_matrix_that_is_not_positive_before_any_nan_has_no_cholesky_factor(a):
+    for matrix in (np.array(a, float), pb.put(np.array(a, float), "cpu")):
+        with pytest.raises(np.linalg.LinAlgError):
+            np.linalg.cholesky(matrix)
+
+
 @pytest.mark.parametrize("name", ["eig", "lu_factor"])
 def test_what_has_no_row_runs_on_the_host_and_plans_say_so(name):
     function = {

@@ -186,6 +186,10 @@ def _narrow(places: Any, size: int) -> Any:
     return places.astype(np.int32 if size < 2**31 - 1 else np.int64)
 
 
+def _least(dtype: np.dtype[Any]) -> float:
+    return -np.inf if dtype.kind == "f" else int(np.iinfo(dtype).min)
+
+
 def _number(value: float, dtype: np.dtype[Any]) -> Literal:
     return Literal(dtype.type(value), ArrayType((), dtype))
 
@@ -193,14 +197,14 @@ def _number(value: float, dtype: np.dtype[Any]) -> Literal:
 def _max_pool(node: Node, made: MakeNode, constant: Callable[[Any], Var]) -> None:
     (x,) = node.inputs
     pooling = _Pooling(node, x.type.shape[2:], made, constant)
-    reads = [pooling.read(x, lines, -np.inf) for lines in pooling.elements]
+    reads = [pooling.read(x, lines, _least(x.type.dtype)) for lines in pooling.elements]
     pooling.reduced(maximum, reads, node.outputs[0])
 
 
 def _max_select(node: Node, made: MakeNode, constant: Callable[[Any], Var]) -> None:
     dx, x, y = node.inputs
     pooling = _Pooling(node, x.type.shape[2:], made, constant)
-    marks = [pooling.is_maximum(pooling.read(x, lines, -np.inf), y) for lines in pooling.elements]
+    marks = [pooling.is_maximum(pooling.read(x, lines, _least(x.type.dtype)), y) for lines in pooling.elements]
     moves = [pooling.read(dx, lines, 0) for lines in pooling.elements]
     zero = pooling.number(0)
     chosen = [pooling.of(where, mark, move, zero) for mark, move in zip(marks, moves, strict=True)]
@@ -210,7 +214,7 @@ def _max_select(node: Node, made: MakeNode, constant: Callable[[Any], Var]) -> N
 def _max_spread(node: Node, made: MakeNode, constant: Callable[[Any], Var]) -> None:
     v, x, y = node.inputs
     pooling = _Pooling(node, x.type.shape[2:], made, constant)
-    marks = [pooling.is_maximum(pooling.read(x, lines, -np.inf), y) for lines in pooling.elements]
+    marks = [pooling.is_maximum(pooling.read(x, lines, _least(x.type.dtype)), y) for lines in pooling.elements]
     shares, zero = pooling.shares(v, y, marks), pooling.number(0)
     terms = [
         pooling.of(where, pooling.is_maximum(x, pooling.read(y, lines, 0)), pooling.read(shares, lines, 0), zero)

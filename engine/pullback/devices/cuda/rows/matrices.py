@@ -42,9 +42,10 @@ def _pinv(a: Tensor, *, rtol: float | None, hermitian: bool) -> Tensor:
 
 
 def _cholesky(a: Tensor) -> Tensor:
-    """The Cholesky factor; NaN for matrices with NaN, as in NumPy, where PyTorch raises an error."""
+    """The Cholesky factor; NaN if a NaN in the leading part is why it has none, as in NumPy, where PyTorch raises an error."""
     factor, info = torch.linalg.cholesky_ex(a)
-    failed, is_nan = info > 0, torch.isnan(a).any(dim=-1).any(dim=-1)
+    is_leading = (torch.arange(a.shape[-1], device=a.device) < info[..., None])[..., None]
+    failed, is_nan = info > 0, (torch.isnan(a.tril()) & is_leading).any(dim=-1).any(dim=-1)
     if bool(torch.any(failed & ~is_nan)):
         raise torch.linalg.LinAlgError
     return torch.where((failed & is_nan)[..., None, None], torch.nan, factor).tril()
