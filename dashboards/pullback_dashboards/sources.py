@@ -147,21 +147,22 @@ def _with_failures(
 ) -> list[tuple[int, Line]]:
     """The same with the ids."""
     struck = [(case_id, line, [*line.results]) for case_id, line in lines]
+    of_cases: dict[int, list[tuple[str, list[Result | None]]]] = {}
+    for case_id, line, row in struck:
+        of_cases.setdefault(case_id, []).append((line.variant, row))
     unnamed = variant_of_failures({line.variant for _, line, _ in struck})
     for failure in failures:
         place = places.get(failure.commit.id)
         if place is None:
             continue
-        rows = [
-            row
-            for case_id, line, row in struck
-            if case_id == failure.case.id and failure.variant in {None, line.variant}
-        ]
+        of_case = of_cases.setdefault(failure.case.id, [])
+        rows = [row for variant, row in of_case if failure.variant in {None, variant}]
         if not rows:
             nothing = (None,) * len(places)
             never = Line(failure.case.workload, failure.case.label, failure.variant or unnamed, _TIME, nothing)
             rows = [[*nothing]]
             struck.append((failure.case.id, never, rows[0]))
+            of_case.append((never.variant, rows[0]))
         for row in rows:
             if row[place] is None or failure.kind == WRONG_GRADIENT:  # whatever another report measured of it
                 row[place] = Failure(failure.message, str(failure.report_id))

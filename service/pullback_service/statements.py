@@ -9,7 +9,7 @@ planning and waking up on both sides, costs 0.5 to 1 ms.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -72,6 +72,7 @@ async def run(session: AsyncSession, statement: LiteralString, values: Mapping[s
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 Rows: TypeAlias = Iterable[tuple[Any, ...]]
+ReadIn: TypeAlias = Callable[[Callable[[Sequence[Any]], None], Sequence[Any]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ class QueryBatch:
         """Give the rows of more queries to all."""
         self._given |= given
 
-    async def send(self, session: AsyncSession) -> None:
+    async def send(self, session: AsyncSession, read_in: ReadIn | None = None) -> None:
         """Send them, if there are any, and keep their answers."""
         if not self._asked:
             return
@@ -133,6 +134,12 @@ class QueryBatch:
         values = {f"{name}_{key}": value for name, query in named for key, value in query.values.items()}
         cursor = await (await driver_of(session)).execute(statement, values, binary=True)
         (result,) = await cursor.fetchall()
+        if read_in is None:
+            self._read(result)
+        else:
+            await read_in(self._read, result)
+
+    def _read(self, result: Sequence[Any]) -> None:
         at = 0
         for query, answer in self._asked:
             if query.width is None or result[at] is None:
@@ -144,11 +151,16 @@ class QueryBatch:
 
 
 @asynccontextmanager
-async def together(session: AsyncSession, **given: Query[Any]) -> AsyncIterator[QueryBatch]:
-    """Queries of a block that are sent as one statement when it ends, each given to the function that the block gets."""
+async def together(
+    session: AsyncSession, *, read_in: ReadIn | None = None, **given: Query[Any]
+) -> AsyncIterator[QueryBatch]:
+    """Queries of a block that are sent as one statement when it ends, each given to the function that the block gets.
+
+    Many thousands of rows are `read_in` a background thread.
+    """
     queries = QueryBatch(given)
     yield queries
-    await queries.send(session)
+    await queries.send(session, read_in)
 
 
 async def answer(session: AsyncSession, query: Query[T]) -> T:

@@ -1,5 +1,6 @@
 """From what the service says to a history: which lines a failure strikes."""
 
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
@@ -46,3 +47,12 @@ def test_what_was_measured_stands_and_commits_that_are_not_shown_strike_nobody(b
     measured = (1, build.line("unfused", [build.paired(1.0)]))
     elsewhere = replace(failure(1), commit=COMMIT._replace(id=8))
     assert failures_of(with_failures([measured], [failure(1), elsewhere], PLACES)) == [("unfused", None)]
+
+
+def test_thousands_of_failures_find_the_lines_of_their_cases_without_reading_the_others(build):
+    empty, count = build.line("unfused", [None]), 4_000
+    began = time.thread_time()
+    struck = with_failures([(n, empty) for n in range(count)], [failure(n) for n in range(count)], PLACES)
+    took_s = time.thread_time() - began
+    assert failures_of(struck) == [("unfused", f"of case {n}") for n in range(count)]
+    assert took_s < 0.2  # with all lines read for each failure 0.5 s

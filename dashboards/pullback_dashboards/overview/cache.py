@@ -5,10 +5,12 @@ newest upload and the newest commits are part of the key; what else may move (a 
 is taken back) is noticed after a minute.
 """
 
+import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
+from weakref import WeakValueDictionary
 
 T = TypeVar("T")
 
@@ -22,11 +24,14 @@ class TimedCache(Generic[T]):
         self._most = most
         self._clock = clock
         self._kept: OrderedDict[Hashable, tuple[float, T]] = OrderedDict()
+        self._reading: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
 
     async def get(self, key: Hashable, read: Callable[[], Awaitable[T]]) -> T:
-        """The answer for a key: as kept, or as read now."""
-        result = self.kept(key)
-        return self.keep(key, await read()) if result is None else result
+        """The answer for a key: as kept, or as read now. Of several who ask at once, one reads and the others wait for it."""
+        lock = self._reading.setdefault(key, asyncio.Lock())
+        async with lock:
+            result = self.kept(key)
+            return self.keep(key, await read()) if result is None else result
 
     def kept(self, key: Hashable) -> T | None:
         """The answer for a key, if it is kept."""

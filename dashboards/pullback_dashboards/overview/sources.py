@@ -39,6 +39,7 @@ from pullback_dashboards.overview.ranking import (
 from pullback_dashboards.overview.view import SPARK_COMMITS
 from pullback_dashboards.wording.plurals import counted
 from pullback_service import statements
+from pullback_service.background_threads import in_background
 from pullback_service.errors import MissingObject, NotFoundError
 from pullback_service.ids import MachineId, ProjectId
 from pullback_service.incidents.queries import SeriesChange, incident_changes_at
@@ -182,7 +183,7 @@ async def find(
     chosen_cases = overview_data.cases_of(project_id, machine_id, choice)
     kept = _LATELY.kept(now)
     recent = commits_called([commit.id for commit in commits[-RECENTLY.commits - 1 :]])
-    async with statements.together(session, chosen=chosen_cases) as ask:
+    async with statements.together(session, read_in=in_background, chosen=chosen_cases) as ask:
         beside(ask)
         changes = changes_at(ask, project_id, machine_id, recent) if kept is None else lambda: kept
         known_cases = ask(chosen_cases.given_as("chosen"))
@@ -194,9 +195,7 @@ async def find(
         if everything is None:
             newest = _newest_asked(ask, present, metric_name, known_cases if choice == CaseChoice() else None)
     failures = failing.value
-    lately = changes()
-    if kept is None:
-        _LATELY.keep(now, lately)
+    lately = kept if kept is not None else _LATELY.keep(now, await in_background(changes))
     known, of_cases = known_cases.value, measured.value
     cases = known
     if state.changed:
@@ -208,35 +207,43 @@ async def find(
     if metric.name != metric_name:  # none that comes before it was measured
         everything = _STOOD.kept((now, metric.name))
         if everything is None:
-            async with statements.together(session) as ask:
+            async with statements.together(session, read_in=in_background) as ask:
                 newest = _newest_asked(ask, present, metric.name)
     if everything is None:
         everything = _STOOD.keep((now, metric.name), await _standings(session, *newest(), metric, failures))
-    chosen = {case.label for case in cases}
-    stood = tuple(result for label, result in everything if label in chosen)
-    by_workload: dict[str, list[str]] = {}
-    for case in cases:
-        by_workload.setdefault(case.workload, []).append(case.label)
-    workloads = in_order(ranked(by_workload, stood, metric), state.sort)
+    workloads, stood, averages = await in_background(_ranked, cases, everything, metric, state.sort)
     visible, paging = _page(workloads, state.page)
     all_open = paging.cases <= OPEN_BY_THEMSELVES
     opened = frozenset(one.workload for one in visible) if all_open else frozenset(state.open)
+    drawn = await in_background(_drawn, visible, opened, stood)
     return OverviewData(
         commits=tuple(map(sources.commit_of, commits)),
-        curves=await _curves(session, commits, _drawn(visible, opened, stood), metric, failures),
+        curves=await _curves(session, commits, drawn, metric, failures),
         lately=lately,
         metric=metric,
         metrics=metrics,
         workloads=visible,
-        standings={(result.case, result.variant): result for result in stood},
+        standings=stood,
         opened=opened,
-        means=means(stood, metric),
+        means=averages,
         paging=paging,
         suites=suites.value,
         devices=devices.value,
         is_measured_here=is_ours.value,
         all_open=all_open,
     )
+
+
+def _ranked(
+    cases: Sequence[KnownCase], everything: Sequence[tuple[str, VariantResult]], metric: Metric, order: str
+) -> tuple[Sequence[RankedWorkload], Mapping[tuple[str, str], VariantResult], tuple[Mean, ...]]:
+    """The workloads of some cases in order, the standings of these by case and variant, and their means."""
+    chosen = {case.label for case in cases}
+    stood = {(label, result.variant): result for label, result in everything if label in chosen}
+    by_workload: dict[str, list[str]] = {}
+    for case in cases:
+        by_workload.setdefault(case.workload, []).append(case.label)
+    return in_order(ranked(by_workload, stood.values(), metric), order), stood, means(stood.values(), metric)
 
 
 async def _curves(
@@ -320,11 +327,26 @@ async def _standings(
     failures: Sequence[FailedCase],
 ) -> tuple[tuple[str, VariantResult], ...]:
     """The newest of every variant of all `cases`, by the case: a number, or a failure at that commit or since."""
+    baselines = await in_background(_baselines, points)
+    earlier = await _earlier_baselines(session, points, baselines) if metric.exact else {}
+    return await in_background(_stood, cases, points, metric, failures, baselines, earlier)
+
+
+def _baselines(points: Sequence[NewestReading]) -> Mapping[int, str]:
+    return {case_id: reading.baseline for case_id, _, reading in sorted(points, key=_place) if reading.baseline}
+
+
+def _stood(
+    cases: Sequence[KnownCase],
+    points: Sequence[NewestReading],
+    metric: Metric,
+    failures: Sequence[FailedCase],
+    baselines: Mapping[int, str],
+    earlier: Mapping[tuple[int, int], float],
+) -> tuple[tuple[str, VariantResult], ...]:
     labels = {case.id: case.label for case in cases}
     found: _Standings = {}
     variants: dict[str, list[str]] = {}
-    baselines = {case_id: reading.baseline for case_id, _, reading in sorted(points, key=_place) if reading.baseline}
-    earlier = await _earlier_baselines(session, points, baselines) if metric.exact else {}
     for case_id, variant, newest in points:
         label, baseline = labels[case_id], baselines.get(case_id, BASELINE)
         result = VariantResult(label, variant, newest.commit_id, newest, newest.series_id, baseline)
@@ -389,11 +411,11 @@ def _page(workloads: Sequence[RankedWorkload], page: int) -> tuple[tuple[RankedW
 
 
 def _drawn(
-    visible: Sequence[RankedWorkload], opened: frozenset[str], stood: Sequence[VariantResult]
+    visible: Sequence[RankedWorkload], opened: frozenset[str], stood: Mapping[tuple[str, str], VariantResult]
 ) -> list[VariantResult]:
     """Standings whose lines are drawn: all cases of open workloads, of closed ones the worst, with their baselines."""
     by_case: dict[str, dict[str, VariantResult]] = {}
-    for result in stood:
+    for result in stood.values():
         by_case.setdefault(result.case, {})[result.variant] = result
     drawn: dict[tuple[str, str], VariantResult] = {}
     for one in visible:

@@ -4,6 +4,7 @@ import pytest
 
 from pullback_service.series import search
 from pullback_service.series.filters import SeriesChoice
+from pullback_service.statements import rows
 
 pytestmark = pytest.mark.anyio
 
@@ -162,3 +163,27 @@ async def test_finding_and_counting_take_one_statement_each_beside_the_projects(
         await search.list_series(session, choice, after_id=None, limit=10)
         await search.facets(session, choice)
     assert len(statements) == 4
+
+
+@pytest.mark.parametrize("narrowed", [{}, {"workload": ["workload 7"]}, {"text": "work"}, {"params": {"n": ["100"]}}])
+async def test_series_are_counted_without_statistics_of_their_tables(client, reports, session, monkeypatch, narrowed):
+    """Right after the first large upload Postgres takes its tables to be as good as empty."""
+    upload = reports.report(1, cases=[reports.case(f"workload {number}") for number in range(100)])
+    assert (await client.post("/api/v1/reports", json=upload)).status_code == 201
+    plans = []
+
+    async def explained(session, statement, values):
+        ((plan,),) = await rows(session, f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", values)
+        plans.append(plan[0]["Plan"])
+        return await rows(session, statement, values)
+
+    monkeypatch.setattr(search, "rows", explained)
+    counted = await search.facets(session, SeriesChoice(project="demo", **narrowed))
+    assert counted.series == (4 if "workload" in narrowed else 400)
+    assert most_rows_of(plans[0]) <= 2000  # with each series compared with each case 20,200
+
+
+def most_rows_of(plan):
+    """Rows that one part of a plan gave or left out, however often it ran."""
+    each = plan["Actual Rows"] + plan.get("Rows Removed by Join Filter", 0) + plan.get("Rows Removed by Filter", 0)
+    return max(each * plan["Actual Loops"], *map(most_rows_of, plan.get("Plans", ())), 0)
