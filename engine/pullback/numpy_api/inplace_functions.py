@@ -12,6 +12,7 @@ from pullback.numpy_api.keys import read
 from pullback.numpy_api.memory_order import layout_of
 from pullback.numpy_api.operands import as_operand, concrete, normalized_axis
 from pullback.numpy_api.shapes import reshape
+from pullback.numpy_api.special import name_with_library
 from pullback.numpy_api.storing import added, in_dtype, updated
 from pullback.numpy_api.traced_stores import assign, store
 from pullback.numpy_api.translations import implements
@@ -142,7 +143,7 @@ def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
 # --- ufuncs ----------------------------------------------------------------------------------------------------------
 def store_at(ufunc: Any, a: Any, indices: Any, *others: Any) -> None:
     """`ufunc.at(a, indices, …)`."""
-    name = f"numpy.{ufunc.__name__}.at"
+    name = f"{name_with_library(ufunc)}.at"
     a = target(a, name)
     if ufunc in (np.add, np.subtract):
         (b,) = others
@@ -176,7 +177,7 @@ def write_out(ufunc: Any, method: str, inputs: Sequence[Any], out: Any, keywords
     where = keywords.pop("where", True) if method == "__call__" else True
     result = apply_ufunc(ufunc, method, tuple(inputs), keywords)
     results = result if isinstance(result, tuple) else (result,)
-    name = f"numpy.{ufunc.__name__}(…, out=…)"
+    name = f"{name_with_library(ufunc)}(…, out=…)"
     for given, value in zip(out, results, strict=True):
         if given is None:
             raise TracingError(f"{name} for some of its results only is not traced; give an array for each, or none")

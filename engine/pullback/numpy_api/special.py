@@ -17,12 +17,21 @@ def special_primitive(ufunc: Any) -> Primitive | None:
     return _table().get(ufunc) if "scipy.special" in sys.modules else None
 
 
+def name_with_library(ufunc: Any) -> str:
+    """The name by which the user called a ufunc; one that is neither NumPy's nor of scipy.special has no library."""
+    name: str = ufunc.__name__
+    for library in ("numpy", "scipy.special"):
+        if getattr(sys.modules.get(library), name, None) is ufunc:
+            return f"{library}.{name}"
+    return name
+
+
 @cache
 def _table() -> dict[Any, Primitive]:
     special: Any = importlib.import_module("scipy.special")
     behind: Any = importlib.import_module("scipy.special._ufuncs")  # where the ufunc behind zeta is
     family: Any = importlib.import_module("pullback.rules.special")
-    rows = {name: row for part in family.__all__ for name, row in vars(getattr(family, part)).items()}
+    rows = {name: row for module in family.FAMILIES for name, row in vars(module).items()}
     names = {name: name for name, row in rows.items() if isinstance(row, Primitive)} | _ALIASES
     table = {_ufunc(special, behind, name): rows[own] for name, own in names.items()}
     table |= {_ufunc(special, behind, name): Primitive.table.get(own) for name, own in _ELEMENTWISE.items()}

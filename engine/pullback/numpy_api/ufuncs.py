@@ -12,7 +12,7 @@ from pullback.numpy_api.elementwise import fabs, float_power, frexp, modf, posit
 from pullback.numpy_api.operands import NONE, as_operand
 from pullback.numpy_api.refusals import no_rule
 from pullback.numpy_api.shapes import astype, reshape
-from pullback.numpy_api.special import special_primitive
+from pullback.numpy_api.special import name_with_library, special_primitive
 from pullback.rules import elementwise as e
 from pullback.rules import exponential as x
 from pullback.rules import logic, rounding
@@ -147,8 +147,8 @@ def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], keywords: dict
         a, b = map(as_operand, inputs)
         return apply_ufunc(ufunc, "__call__", (reshape(a, np.shape(a) + (1,) * np.ndim(b)), b), keywords)
     if method == "__call__":
-        raise no_rule(ufunc, f"numpy.{ufunc.__name__}")
-    raise no_rule((ufunc, method), f"numpy.{ufunc.__name__}.{method}")
+        raise no_rule(ufunc, name_with_library(ufunc))
+    raise no_rule((ufunc, method), f"{name_with_library(ufunc)}.{method}")
 
 
 def _called(ufunc: Any, translation: Callable[..., Any], inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
@@ -157,14 +157,14 @@ def _called(ufunc: Any, translation: Callable[..., Any], inputs: tuple[Any, ...]
     dtype = options.pop("dtype", None)
     for option in options:
         raise TracingError(
-            f"numpy.{ufunc.__name__}(…, {option}=…) cannot be differentiated; leave {option} out, "
+            f"{name_with_library(ufunc)}(…, {option}=…) cannot be differentiated; leave {option} out, "
             "or use pb.inplace for products into an existing array"
         )
     if dtype is None:
         return translation(*inputs)
     wanted = np.dtype(dtype)
     if wanted.kind not in "fc":
-        raise TracingError(f"numpy.{ufunc.__name__}(…, dtype={wanted}) cannot be differentiated; leave dtype out")
+        raise TracingError(f"{name_with_library(ufunc)}(…, dtype={wanted}) cannot be differentiated; leave dtype out")
     return translation(*(astype(as_operand(operand), wanted) for operand in inputs))
 
 

@@ -13,7 +13,7 @@ from pullback_runners.measurement.gradient_check import check_gradient
 from pullback_runners.peers import PEERS as NAMES
 from pullback_runners.peers import FormsPeer, devices, find_peer
 from pullback_runners.variants import open_variant
-from pullback_runners.workloads import Case, find_workload
+from pullback_runners.workloads import Case, find_workload, known_workloads
 
 PEERS = [find_peer(name) for name in NAMES]
 RECURRENT = [
@@ -32,6 +32,7 @@ SMALL = {
     "constant_matrix": [{"n": 6, "batch": 3}],
     "poly9_broadcast": [{"n": 33}],
     "poly9_powers": [{"n": 33}],
+    "mul_fresh": [{"m": 4, "k": 6, "n": 3}],
     "mul_restore": [{"m": 4, "k": 6, "n": 3}],
     "gemm_restore": [{"m": 4, "k": 6, "n": 3, "trans_a": a, "trans_b": b} for a, b in ("NT", "TN")],
     "recursive_mul": [{"n": 4, "depth": 3}],
@@ -82,6 +83,21 @@ def installed(peer):
     if reason is not None:
         pytest.skip(f"{peer.name}: {reason}")
     return peer
+
+
+@pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.name)
+def test_every_form_is_compared_with_the_oracle(peer):
+    for name in sorted({workload.name for workload in known_workloads() if peer.offers(workload)} - set(SMALL)):
+        pytest.fail(
+            f"nothing compares the form of {name} for {peer.name} with the oracle: add {name} to SMALL in this file, with sizes "
+            "that take milliseconds"
+        )
+
+
+@pytest.mark.parametrize("peer", [peer for peer in PEERS if isinstance(peer, FormsPeer)], ids=lambda peer: peer.name)
+def test_every_form_is_one_of_a_workload(peer):
+    unknown = set(peer._forms) - {workload.name for workload in known_workloads()}
+    assert not unknown, f"{peer.name} has forms of {', '.join(sorted(unknown))}, which no file of workloads/ declares"
 
 
 @pytest.mark.sample(every=4)

@@ -28,7 +28,11 @@ def test_the_quick_suite_is_its_headline_when_nothing_is_named():
 def test_every_workload_has_sizes_in_every_suite_and_is_measured_when_it_is_named():
     for workload in known_workloads():
         for suite in SUITES:
-            assert names(suite, workload.name) == [case.name for case in workload.cases(suite)] != []
+            cases = [case.name for case in workload.cases(suite)]
+            assert cases, (
+                f"{workload.name} has no sizes for {suite}: add {suite}=grid(…) to its @workload in {workload.file}"
+            )
+            assert names(suite, workload.name) == cases
 
 
 def test_a_users_own_workload_is_in_the_headline(monkeypatch):

@@ -56,12 +56,20 @@ def pullback(*arguments, folder, url):
     )
 
 
+def test_the_file_of_every_example_has_its_sample():
+    for tool, example in EXAMPLES.items():
+        for name in set(re.findall(r"@(\w[\w./]*)", example)) - {"bench.json"}:  # of any tool, from CI
+            assert name in FILES, (
+                f"{tool} in docs/uploading.md uploads {name}: add it to FILES in this file, with the sample of tests/data/importers "
+                "that it is copied from"
+            )
+
+
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_every_example_of_the_guide_is_accepted(url, workplace):
     of_tools = {
         tool: example for tool, example in EXAMPLES.items() if tool != "From CI"
     }  # tests/system/test_replicas.py
-    assert len(of_tools) == 11
     for tool, example in of_tools.items():
         done = subprocess.run(  # noqa: S602 - the guide's own lines, which a shell has to read
             example,
@@ -72,14 +80,19 @@ def test_every_example_of_the_guide_is_accepted(url, workplace):
             text=True,
             check=False,
         )
-        assert done.returncode == 0, f"{tool}: {done.stdout}{done.stderr}"
+        assert done.returncode == 0, (
+            f"the example of {tool} in docs/uploading.md fails; its file is copied from a sample that FILES in this file names: "
+            f"{done.stdout}{done.stderr}"
+        )
         assert json.loads(done.stdout)["points"] > 0, tool
         assert len(example.strip().splitlines()) <= 5, tool
 
 
 def test_the_guide_names_every_format_and_every_limit():
     for name in registry.NAMES:
-        assert f"format `{name}`" in GUIDE, name
+        assert f"format `{name}`" in GUIDE, (
+            f"docs/uploading.md names no format `{name}`: add a section with the command in a block ```sh, and the words (format `{name}`)"
+        )
     for name, value in vars(limits).items():
         if f"`{name}`" in GUIDE:
             row = next(line for line in GUIDE.splitlines() if f"`{name}`" in line)

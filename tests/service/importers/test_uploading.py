@@ -151,7 +151,9 @@ async def test_every_name_in_the_description_is_a_format(client):
     description = (await client.get("/api/v1/openapi.json")).json()["paths"][URL]["post"]["description"]
     for importer in IMPORTERS:
         title = importer.title.removeprefix("the ").removesuffix("'s nightly archive")
-        assert title in " ".join(description.split())
+        assert title in " ".join(description.split()), (
+            f"add {title!r} to the docstring of upload_report in service/pullback_service/endpoints/reports.py, then run make api"
+        )
 
 
 @pytest.mark.parametrize(
