@@ -12,7 +12,7 @@ from pullback_runners.workloads.digest import ANY, digests_of
 from pullback_runners.workloads.registry import broken_packages, known_workloads, load_workload_file, suggestion
 
 _MOST_NAMED = 6
-"""Longer lists of cases are cut in messages."""
+"""Longer lists of names are cut in messages."""
 
 
 def select_cases(suite: str, patterns: Sequence[str] = (), device: str = CPU) -> list[Case]:
@@ -32,9 +32,7 @@ def select_cases(suite: str, patterns: Sequence[str] = (), device: str = CPU) ->
     for pattern in patterns:
         matching = {case.name for case in known if case.workload == pattern or _glob(pattern).fullmatch(case.name)}
         if not matching:
-            raise UsageError(
-                f"no case of suite {suite!r} matches {pattern!r}; {_what_there_is(pattern, suite, device)}"
-            )
+            raise UsageError(_nothing_matches(pattern, suite, device))
         chosen |= matching
     return [case for case in known if case.name in chosen]
 
@@ -125,14 +123,27 @@ def load_workload_files(
     return loaded, refused
 
 
-def _what_there_is(pattern: str, suite: str, device: str) -> str:
-    """The remedy: sizes of a workload that is known, a name much like it, or where all names can be seen."""
+def _nothing_matches(pattern: str, suite: str, device: str) -> str:
+    """The sentence about a pattern without a case: suites or sizes of a workload that is known, or names to choose from."""
     name = pattern.partition("[")[0]
     known = {each.name: each for each in known_workloads()}
-    if name in known and (cases := [case.name for case in known[name].cases(suite, device)]):
-        more = f" and {len(cases) - _MOST_NAMED} more" if len(cases) > _MOST_NAMED else ""
-        return f"there are {', '.join(cases[:_MOST_NAMED])}{more}"
-    return f"{suggestion(name, known)}`pullback run --suite {suite} --case '*' --list` shows them all"
+    missing = f"no case of suite {suite!r} matches {pattern!r}; "
+    if name in known:
+        cases = [case.name for case in known[name].cases(suite, device)]
+        if not cases:
+            suites = ", ".join(known[name].grids) or f"none; declare {suite}=grid(...) in its decorator"
+            return f"{name} has no sizes for the suite {suite}; it has {suites}"
+        return f"{missing}there are {_shortened(cases)}"
+    theirs = [each.name for each in known.values() if each.is_foreign]
+    near = suggestion(name, theirs or known) or (
+        f"the workloads of your files are {_shortened(theirs)}; " if theirs else ""
+    )
+    return f"{missing}{near}`pullback run --suite {suite} --case '*' --list` shows them all"
+
+
+def _shortened(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"{', '.join(names[:_MOST_NAMED])}{more}"
 
 
 def _glob(pattern: str) -> re.Pattern[str]:

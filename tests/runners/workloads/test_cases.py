@@ -50,6 +50,30 @@ def test_a_size_that_is_not_there_is_answered_with_those_that_are():
         select_cases("quick", ["poly9_broadcast[n=7,*"])
 
 
+def test_a_suite_without_sizes_is_answered_with_those_that_have_some(monkeypatch):
+    monkeypatch.setattr(registry, "_workloads", {each.name: each for each in known_workloads()})
+
+    @registry.workload(wrt="x", quick=grid(n=(1,)), standard=grid(n=(2,)))
+    def loss(n):
+        """A user's own."""
+
+    with pytest.raises(UsageError, match=r"^loss has no sizes for the suite full; it has quick, standard$"):
+        select_cases("full", ["loss"])
+
+
+def test_an_unknown_name_is_answered_with_the_workloads_of_the_users_files(monkeypatch):
+    monkeypatch.setattr(registry, "_workloads", {each.name: each for each in known_workloads()})
+
+    @registry.workload(wrt="x", quick=grid(n=(1,)))
+    def loss(n):
+        """A user's own."""
+
+    with pytest.raises(UsageError, match=r"'nosuch\*'; the workloads of your files are loss; `pullback run"):
+        select_cases("quick", ["nosuch*"])
+    with pytest.raises(UsageError, match=r"'los'; did you mean loss\? "):
+        select_cases("quick", ["los"])
+
+
 def test_a_larger_suite_holds_the_headline_of_the_smaller_one():
     assert set(QUICK) < set(names("standard"))
     assert set(QUICK) < set(names("full"))
