@@ -145,7 +145,8 @@ async def compare(
     ids = reference.id, candidate.id
     given = readings_at_two(*ids, where)
     about = None if across is not None else await statements_about(session, *ids, choice)
-    async with statements.together(session, **given) as ask:
+    async with statements.together(session) as ask:
+        ask.give(**given)
         ask(given["number"].given_as("number"))
         readings, measured, series = ask(numbers_given(given["few"])), ask(measured_given()), ask(series_given())
         stated = None if about is None else ask(about)
