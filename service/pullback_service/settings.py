@@ -76,7 +76,7 @@ class Settings(BaseSettings):
     max_streams: int = Field(200, ge=1, le=10_000)
     """Requests for logs that may wait for more output at the same time in one process; others are answered at once."""
     drain_s: float = Field(0.0, ge=0, le=300)
-    """Seconds that a process of the service goes on when it is asked to stop, while `/readyz` answers 503: for proxies that ask there, and would else find it gone."""
+    """Seconds for which a stopping process of the service continues to answer, while `/readyz` returns 503: for proxies that poll it, and would otherwise send requests to a process that has exited."""
     lease_s: float = Field(90.0, gt=0)
     """The time that an agent may be silent before its job goes back to the queue."""
     retry_pause_s: float = Field(30.0, ge=0, le=3600)

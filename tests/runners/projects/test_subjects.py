@@ -519,7 +519,7 @@ def test_what_a_commit_lacks_is_named(repository, build, said, tmp_path, monkeyp
     [
         (
             '[measure]\nworkloads = ["gone.py"]',
-            "pullback.toml, line 2: [measure] workloads names gone.py, which is not there",
+            "pullback.toml, line 2: [measure] workloads names gone.py, which does not exist",
         ),
         ("", "names no workloads; add [measure] workloads"),
         ('[build]\nimport = ["json"]\n[measure]\nworkloads = ["bench/total.py"]', "json came from"),
