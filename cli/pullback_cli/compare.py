@@ -36,7 +36,8 @@ def compare(
     suite: Annotated[
         str,
         typer.Option(
-            help="standard (finds 1-2 %, up to a minute a comparison), quick or full; quick:poly9* is a part.",
+            help="standard (finds 1-2 %, up to a minute a comparison), quick, full or trial (2 groups of 20 slices, finds nothing small); "
+            "quick:poly9* is a part.",
             autocompletion=completions.suites,
         ),
     ] = "standard",
@@ -84,6 +85,8 @@ def compare(
     project = require_project((repository or Path.cwd()).resolve())
     if output is not None:
         check_output(output)
+    if candidate == "":
+        raise RefusalError("--candidate is empty; name a commit, or leave it out")
     name, globs = narrowed_suite(suite)
     reference_commit = find_commit(project.top, against)
     with (

@@ -81,6 +81,8 @@ def init(
     _check_place(top / FILE, force=force)
     if engine is not None and engine not in ENGINES:
         raise RefusalError(f"--engine {engine} is not known; give {', '.join(ENGINES)}")
+    if name == "":
+        raise RefusalError("--name is empty; give a name, or leave it out")
     guesses = detect(top, origin_name(top), start, next(iter(_listed(path) or ()), None))
     for table, key, value in (
         ("project", "name", name),
@@ -109,9 +111,9 @@ def init(
         (top / files[0]).parent.mkdir(parents=True, exist_ok=True)
         write_whole(text, top / FILE)
     except OSError as error:
-        raise RefusalError(
-            f"{error.filename} cannot be written ({error.strerror}); rename the existing file, or fix the permissions of its folder"
-        ) from error
+        is_there = isinstance(error, FileExistsError | NotADirectoryError)
+        remedy = "rename the existing file" if is_there else "fix the permissions of its folder"
+        raise RefusalError(f"{error.filename} cannot be written ({error.strerror}); {remedy}") from error
     typer.echo(f"wrote {FILE}")
     status = _write_and_measure(project, guesses, functions, engine, keeps=keeps, measure=measure, chosen=function)
     written = " ".join([FILE, *(() if keeps else files)])

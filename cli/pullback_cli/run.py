@@ -30,8 +30,8 @@ def run(
     suite: Annotated[
         str | None,
         typer.Option(
-            help="quick (45 seconds on two processors), standard (narrower intervals), full (every size) or trial (one call); quick:poly9* is "
-            "a part; default: the suite of pullback.toml, or quick.",
+            help="quick (45 seconds on two processors), standard (narrower intervals), full (every size) or trial (2 groups of 20 "
+            "slices: does it work?); quick:poly9* is a part; default: the suite of pullback.toml, or quick.",
             autocompletion=completions.suites,
         ),
     ] = None,

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 def check_output(output: Path, option: str = "-o") -> None:
     """Refuse a file that cannot be written."""
     folder = output.absolute().parent
+    if not folder.exists():
+        raise RefusalError(
+            f"cannot write {output}: the folder {folder} does not exist; create it, or give {option} another file"
+        )
     if not folder.is_dir() or not os.access(folder, os.W_OK) or output.is_dir():
         raise RefusalError(f"cannot write {output}; give {option} a file in a writable folder")
 

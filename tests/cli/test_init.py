@@ -181,6 +181,23 @@ def test_a_file_where_the_folder_of_workloads_would_be_is_named(init, repository
     assert not (repository / "pullback.toml").exists()
 
 
+def test_an_empty_name_is_refused(init, repository):
+    done = init(repository, "--name", "", "--no-run")
+    assert done.returncode == 2
+    assert "--name is empty; give a name, or leave it out" in done.stderr
+    assert not (repository / "pullback.toml").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_not_taken_for_an_existing_file(init, repository, monkeypatch):
+    def refuse(**what):
+        raise PermissionError(13, "Permission denied", str(what["dir"]))
+
+    monkeypatch.setattr("tempfile.mkstemp", refuse)  # root can write everywhere
+    done = init(repository, "--no-run")
+    assert done.returncode == 2
+    assert f"{repository} cannot be written (Permission denied); fix the permissions of its folder" in done.stderr
+
+
 def test_a_folder_whose_name_is_no_text_needs_another_name_for_its_project(init, tmp_path):
     folder = tmp_path / "odd\n\udcff"
     git(tmp_path, "init", "-q", str(folder))

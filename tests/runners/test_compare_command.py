@@ -62,7 +62,11 @@ def test_what_cannot_be_had_is_said_and_the_rest_is_compared(pullback, tmp_path)
         (["--against", "plain", "--candidate", "none"], "cannot be built: it has no engine/ folder"),
         (["--against", "plain", "--variant", "fussed"], "no variant 'fussed'"),
         (["--against", "plain", "--device", "tpu"], "no device 'tpu'; known: cpu, cuda"),
-        (["--against", "plain", "-o", "/no/such/folder/x.json"], "writable folder"),
+        (
+            ["--against", "plain", "-o", "/no/such/folder/x.json"],
+            "the folder /no/such/folder does not exist; create it",
+        ),
+        (["--against", "plain", "--candidate", ""], "--candidate is empty; name a commit, or leave it out"),
         (["--against", "plain", "--dirty", "--candidate", "slow"], "give only one of them"),
     ],
 )

@@ -161,8 +161,10 @@ def read_project(path: Path) -> ProjectFile:
         if not path.is_file():
             raise UsageError(f"{path} is no file, nor a link to one; remove it, and `pullback init` writes one")
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} cannot be read: {error}; save it as UTF-8") from error
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror}); fix its permissions") from error
     return parse_project(text, path.resolve().parent)
 
 
@@ -174,7 +176,7 @@ def parse_project(text: str, top: Path) -> ProjectFile:
     try:
         tables = tomllib.loads(text.removeprefix("\ufeff"))  # some editors begin a file with a byte order mark
     except (ValueError, RecursionError) as error:  # of numbers with thousands of digits, and lists in lists in lists
-        raise UsageError(f"{FILE} is not TOML: {error}") from error
+        raise UsageError(f"{FILE} is not TOML: {error}; correct it there") from error
     kinds = {"project": Project, "build": Build, "measure": Measure, "detection": Detection}
     made: dict[str, Any] = {}
     for name, table in tables.items():

@@ -57,7 +57,7 @@ def memory_in_words(bytes_metric: Mapping[str, Any], allocs_metric: Mapping[str,
     """The count of a layer in words: `430 KiB in 22`; a layer that could not be seen is `not seen`."""
     if bytes_metric["value"] is None:
         return "not seen"
-    doubt = " (varies)" if bytes_metric.get("differs") or allocs_metric.get("differs") else ""
+    doubt = " (varies between calls)" if bytes_metric.get("differs") or allocs_metric.get("differs") else ""
     return f"{bytes_in_words(bytes_metric['value'])} in {allocs_metric['value']}{doubt}"
 
 

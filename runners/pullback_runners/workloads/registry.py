@@ -337,7 +337,9 @@ def load_workload_file(path: Path, *, beside_own: bool = True, top: str | None =
         said = text if isinstance(error, UsageError) else f"{type(error).__name__}{f': {text}' if text else ''}"
         name = path.relative_to(top) if top and path.is_relative_to(top) else path
         place = place_in((str(path),), error, top=top).replace(f"({name}, ", "(")
-        raise UsageError(f"{name} cannot be loaded{place}: {said}{FIX_IT}") from error
+        is_unreadable = isinstance(error, PermissionError) and error.filename == str(path)
+        remedy = "; fix its permissions" if is_unreadable else FIX_IT
+        raise UsageError(f"{name} cannot be loaded{place}: {said}{remedy}") from error
     names = [name for name, declared in _workloads.items() if before.get(name) is not declared]
     if not names:
         raise UsageError(f"{path} declares no workload; decorate a function with @workload, as docs/workloads.md shows")

@@ -14,6 +14,7 @@ from pullback_runners.projects.configuration import (
     Rule,
     find_project,
     parse_project,
+    read_project,
 )
 
 WHOLE = """\
@@ -113,7 +114,7 @@ def test_a_folder_in_the_place_of_a_workload_file_is_called_one(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[build\n", "pullback.toml is not TOML: .*line 1"),
+        ("[build\n", "pullback.toml is not TOML: .*line 1.*; correct it there$"),
         ("[project]\n\n[biuld]\n", r"pullback.toml, line 3: no table \[biuld\] is known; did you mean 'build'\?"),
         ('name = "ridge"\n', "line 1: no table .name. is known"),
         ("project = 1\n", "line 1: project is a table"),
@@ -171,6 +172,20 @@ def test_a_folder_in_the_place_of_a_workload_file_is_called_one(tmp_path):
 def test_what_is_wrong_is_said_with_its_line(text, said):
     with pytest.raises(UsageError, match=said):
         parse_project(text, Path("/home/me/ridge"))
+
+
+def test_a_file_that_cannot_be_read_has_a_remedy(tmp_path, monkeypatch):
+    path = tmp_path / "pullback.toml"
+    path.write_bytes(b'[project]\nname = "\xff"\n')
+    with pytest.raises(UsageError, match=r"pullback.toml cannot be read: .*; save it as UTF-8$"):
+        read_project(path)
+
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_text", refuse)  # root can read every file
+    with pytest.raises(UsageError, match=r"pullback.toml cannot be read \(Permission denied\); fix its permissions$"):
+        read_project(path)
 
 
 def test_a_byte_order_mark_is_no_part_of_the_file(tmp_path):

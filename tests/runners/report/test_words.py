@@ -50,7 +50,7 @@ def test_outcomes_are_said_with_their_interval(pair, words):
 def test_memory_says_what_was_not_seen_and_what_varies():
     seen, unseen = {"value": 2048, "differs": False}, {"value": None}
     assert memory_in_words(seen, {"value": 3, "differs": False}) == "2.00 KiB in 3"
-    assert memory_in_words(seen, {"value": 3, "differs": True}) == "2.00 KiB in 3 (varies)"
+    assert memory_in_words(seen, {"value": 3, "differs": True}) == "2.00 KiB in 3 (varies between calls)"
     assert memory_in_words(unseen, unseen) == "not seen"
 
 

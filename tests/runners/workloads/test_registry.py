@@ -95,6 +95,18 @@ def test_a_run_with_a_file_measures_the_workloads_of_the_file(tmp_path, own_regi
     assert "lstm" in {case.workload for case in choose_cases("quick", ["lstm"], [file]).cases}
 
 
+def test_the_remedy_for_an_unreadable_file_is_its_permissions(tmp_path, own_registry, monkeypatch):
+    file = tmp_path / "mine.py"
+    file.write_text(MINE)
+
+    def refuse(path, **_):
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(registry.runpy, "run_path", refuse)  # root can read every file
+    with pytest.raises(UsageError, match=r"mine.py cannot be loaded.*; fix its permissions$"):
+        load_workload_file(file)
+
+
 def test_a_file_that_declares_nothing_is_refused(tmp_path, own_registry):
     file = tmp_path / "mine.py"
     file.write_text("import numpy\n")
