@@ -80,11 +80,11 @@ def test_json_goes_to_standard_output_and_a_failed_case_is_status_1(trial_run):
         (["--case", "densse"], "--list"),
         (["--engine", "/nowhere"], "give a checkout"),
         (["--variant", "fussed"], "no variant 'fussed'; known: unfused, fused"),
-        (["--html", "/nowhere/page.html"], "give --html a file"),
+        (["--html", "/nowhere/page.html"], "create it, or give --html another file"),
         (["-o", "one.json", "--html", "one.json"], "-o and --html are both one.json"),
         (["--commits", "nowhere..HEAD"], "has no revision 'nowhere'"),
         (["--commits", "HEAD", "--html", "page.html"], "each commit is a report"),
-        (["-o", "/nowhere/report.json"], "a file in a writable folder"),
+        (["-o", "/nowhere/report.json"], "create it, or give -o another file"),
     ],
 )
 def test_wrong_usage_is_one_sentence_with_the_remedy_and_status_2(run, arguments, remedy):
