@@ -65,7 +65,7 @@ def address(listening):
 
 @pytest.fixture
 def end_events():
-    """What the server called at its end; a function in `let_go` is called by its event loop."""
+    """The calls that the server made at its end; a function in `let_go` is called by its event loop."""
     return SimpleNamespace(warned=threading.Event(), let_go=lambda: None)
 
 

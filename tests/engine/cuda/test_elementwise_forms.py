@@ -14,7 +14,7 @@ from pullback.rules.pooling import max_pool, max_select, max_spread, mean_pool, 
 
 
 def computed(form, seed=None):
-    """What the kernels of a form leave, threads and blocks in order or in a drawn one."""
+    """The results of the kernels of a form, with threads and blocks in order or in a drawn one."""
     blocks, rng = form.memory(), None if seed is None else np.random.default_rng(seed)
     for kernels in form.kernels():
         Emulator(kernels).run([block.ctypes.data for block in blocks[: kernels.pieces]], rng, nests.scratch)
