@@ -46,7 +46,7 @@ RESTART_EVERY = 20
 HOURS = 6
 VARIABLES = {"PULLBACK_RETRY_PAUSE_S": "0.1", "PULLBACK_HEARTBEAT_S": "1", "PULLBACK_LEASE_S": "4"}
 """Of the service: who was killed behind a claim is waited for as long as a lease."""
-_RETRY_S = 60.0
+_RETRY_S = 300.0
 _FINAL = ("done", "failed", "cancelled", "lost")
 
 

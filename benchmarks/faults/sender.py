@@ -27,7 +27,8 @@ from pullback_runners.agent.spool import Delivery
 from pullback_runners.sandbox.isolation import Isolation
 
 KINDS = ("none", "count", "kill", "full", "cut", "clock")
-_SETTLED_S = 60.0
+_SETTLED_S = 300.0
+"""Longer than an upload pauses when Postgres was down at each of its first eight tries (about two minutes)."""
 _FULL_S = 2.0
 """Of a full disk, which takes no word of what was sent: the successor sends it again."""
 
