@@ -13,22 +13,20 @@ from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-import stamina
-
 from pullback_runners.agent.claims import Claim
 from pullback_runners.agent.client import ServiceClient
 from pullback_runners.agent.daemon import AgentOptions, _Agent
 from pullback_runners.agent.deliveries import report_delivery
-from pullback_runners.agent.errors import TransientError
 from pullback_runners.agent.heartbeat import Heartbeat
 from pullback_runners.agent.job_folder import JobFolder
+from pullback_runners.agent.retries import retries
 from pullback_runners.agent.signals import StopSignals
 from pullback_runners.agent.spool import Delivery
 from pullback_runners.sandbox.isolation import Isolation
 
 KINDS = ("none", "count", "kill", "full", "cut", "clock")
 _SETTLED_S = 300.0
-"""Longer than an upload pauses when Postgres was down at each of its first eight tries (about two minutes)."""
+"""Longer than the retries of an upload take while Postgres is killed again and again."""
 _FULL_S = 2.0
 """Of a full disk, which takes no word of what was sent: the successor sends it again."""
 
@@ -76,7 +74,7 @@ class _Sender(_Agent):
 
     def work_on(self, agent_id: int) -> None:
         """Do a job, if there is one, asked for as often as an agent asks, but without waiting."""
-        for attempt in stamina.retry_context(on=TransientError, attempts=None, timeout=None):
+        for attempt in retries():
             with attempt:
                 claim = self._client.claim(
                     agent_id, labels=self._labels, waiting=self._spool.held(), wait_s=0, kinds=("run",)

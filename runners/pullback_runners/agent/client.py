@@ -156,7 +156,7 @@ class ServiceClient:
         except ProblemError as problem:
             message = f"{self.server} answered {problem.status} to {what}: {problem}"
             if problem.is_transient:
-                raise TransientError(message) from problem
+                raise TransientError(message, retry_after_s=problem.retry_after_s) from problem
             raise RefusedError(problem.status, message) from problem
         except ClientError as error:
             raise (TransientError if error.is_transient else PermanentError)(str(error)) from error

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
-import stamina
 import structlog
 
 from pullback_runners.agent.claims import Claim
@@ -25,6 +24,7 @@ from pullback_runners.agent.heartbeat import Heartbeat
 from pullback_runners.agent.job_folder import JobFolder
 from pullback_runners.agent.job_log import JobLog
 from pullback_runners.agent.measurement import measure
+from pullback_runners.agent.retries import retries
 from pullback_runners.agent.signals import StopAgent, StopSignals
 from pullback_runners.agent.spool import Delivery, Spool
 from pullback_runners.agent.stored_token import read_own_token, store_token
@@ -178,7 +178,7 @@ class _Agent:
         return enrolment
 
     def _enroll_as(self, name: str, machine: Mapping[str, Any]) -> EnrolmentAnswer:
-        for attempt in stamina.retry_context(on=TransientError, attempts=None, timeout=None, wait_max=60):
+        for attempt in retries():
             with attempt:
                 enrolment = self._client.enroll(name=name, labels=self._labels, machine=machine)
         return enrolment
@@ -214,7 +214,7 @@ class _Agent:
             time.sleep(_TROUBLE_CHECK_S)
 
     def _claim(self, enrolment: EnrolmentAnswer) -> Claim | None:
-        for attempt in stamina.retry_context(on=TransientError, attempts=None, timeout=None, wait_max=60):
+        for attempt in retries():
             with attempt:
                 claim = self._client.claim(
                     enrolment.agent_id,

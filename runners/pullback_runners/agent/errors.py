@@ -17,7 +17,11 @@ class AgentError(Exception):
 
 
 class TransientError(AgentError):
-    """The same call may succeed later."""
+    """The same call may succeed later; `retry_after_s` is the pause that the service asks for, if it does."""
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class PermanentError(AgentError):

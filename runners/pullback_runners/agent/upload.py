@@ -5,17 +5,16 @@ import threading
 from pathlib import Path
 
 import httpx
-import stamina
 import structlog
 
 from pullback_runners.agent.client import ServiceClient
 from pullback_runners.agent.deliveries import refusal_delivery
-from pullback_runners.agent.errors import PermanentError, RefusedError, TransientError
+from pullback_runners.agent.errors import PermanentError, RefusedError
+from pullback_runners.agent.retries import retries
 from pullback_runners.agent.spool import Delivery, Spool
 
 _log = structlog.get_logger()
 
-LONGEST_WAIT_S = 600.0
 _IDLE_CHECK_S = 60.0
 
 
@@ -63,9 +62,7 @@ class UploadLoop:
     def _send(self, path: Path) -> None:
         try:
             delivery = self._spool.read(path)
-            for attempt in stamina.retry_context(
-                on=TransientError, attempts=None, timeout=None, wait_initial=0.5, wait_max=LONGEST_WAIT_S
-            ):
+            for attempt in retries(first_pause_s=0.5):
                 with attempt:
                     self._deliver(delivery)
         except PermanentError as error:
