@@ -1,10 +1,12 @@
-"""Two services that were told the same in different orders show the same: every page with its other forms, answer, feed and file.
+"""Two services that were told the same in different orders show the same in the same order: every page with its other forms, answer, feed and file.
 
-Reports of two machines at commits of two branches: complete or in part, late, busy, failed, with a wrong gradient, twice at a commit,
-comparisons of two commits; parents told before or after, and reports that are withdrawn; every second time then retention, on both.
-`PULLBACK_ORDERS=10` tries ten orders.
+Reports of two machines at commits of two branches: complete or in part, late, busy, dirty, failed, with a wrong gradient, twice at a commit or
+even at one moment, of two workloads with the same cases; comparisons of two commits; parents told before or after, and reports that are
+withdrawn; every second time then retention, on both. `PULLBACK_ORDERS=10` tries ten orders.
 """
 
+import csv
+import io
 import json
 import os
 import random
@@ -37,7 +39,8 @@ PARENTS = {1: 0, 2: 1, 3: 2, 4: 3, 5: 4, 6: 5, 7: 3, 8: 7}
 """Commits 7 and 8 are on a branch of their own, which left the other behind the third."""
 HEADS = {"main": 6, "side": 8}
 MACHINES = ["box", "other"]
-CASE = "dense[n=100,act=tanh,f4,cpu]"
+SIZES = [100, 20]
+CASES = ["dense[n=100,act=tanh,f4,cpu]", "conv[n=20,act=tanh,f4,cpu]"]
 GETS = sorted({route.path for route in walk(APP.routes) if "GET" in route.methods})
 
 
@@ -54,32 +57,47 @@ def made(chance, number, serial, **more):
     machine = MACHINES[serial % 2] if serial <= len(MACHINES) else chance.choice(MACHINES)
     document = make_report(number, machine=machine, quality=chance.choice(["clean", "clean", "busy"]), **more)
     document["id"] = f"00000000-0000-4000-8000-{serial:012x}"
-    document["started_at"] = f"2026-02-{1 + serial % 27:02}T12:{serial % 60:02}:00Z"
+    at = serial // 2  # two at a time
+    document["started_at"] = f"2026-02-{1 + at % 27:02}T12:{at % 60:02}:00Z"
+    document["harness"]["partial"] = chance.random() < 0.2
+    document["commit"]["dirty"] = chance.random() < 0.1
     document["commit"] |= {"sha": sha_of(number), "branch": branch_of(number)}
     document["commit"]["parents"] = [sha_of(PARENTS[number])] if chance.random() < 0.5 else []
     return document
 
 
 def cases_of(chance, number):
-    for workload in ("dense", "conv"):
-        odd = chance.random()
-        if odd < 0.1:
-            continue
-        if odd < 0.2:
-            yield make_case(workload, variants=[], paired=[], error={"kind": "crash", "message": "it broke"})
-            continue
-        slower = 1.4 if number >= 5 else 1.0
-        seconds = [chance.gauss(1, 0.01) * slower for _ in range(chance.choice([2, 5]))]
-        variants = [
-            make_variant("unfused", seconds=[chance.gauss(1, 0.01) for _ in range(5)]),
-            make_variant("fused", seconds=seconds, array_bytes=1024.0 + 512 * (number in {4, 5, 6})),
-        ]
-        ratio = chance.gauss(0, 0.01) + (0.33 if number >= 5 else 0)
-        case = make_case(workload, variants=variants, log_ratio=ratio)
-        if odd < 0.3:
-            case |= {"gradient": {"ok": False, "max_rel_error": 0.1, "oracle": "closed form"}}
-            case |= {"variants": [], "paired": []}
-        yield case
+    """Cases in any order, as a suite may list them anew."""
+    pairs = [(workload, size) for workload in ("dense", "conv") for size in SIZES]
+    for workload, size in chance.sample(pairs, len(pairs)):
+        one = case_of(chance, number, workload)
+        if one is not None:
+            one["case"]["params"]["n"] = size
+            yield one
+
+
+def case_of(chance, number, workload):
+    odd = chance.random()
+    if odd < 0.1:
+        return None
+    failure = {"error": {"kind": "crash", "message": f"it broke {chance.choice(['here', 'there'])}"}}
+    if odd < 0.2:
+        return make_case(workload, variants=[], paired=[], **failure)
+    slower = 1.4 if number >= 5 else 1.0
+    seconds = [chance.gauss(1, 0.01) * slower for _ in range(chance.choice([2, 5]))]
+    variants = [
+        make_variant("unfused", seconds=[chance.gauss(1, 0.01) for _ in range(5)]),
+        make_variant("fused", seconds=seconds, array_bytes=1024.0 + 512 * (number in {4, 5, 6})),
+    ]
+    if odd > 0.9:
+        variants[1] |= {"metrics": {}, **failure}
+        return make_case(workload, variants=variants, paired=[])
+    ratio = chance.gauss(0, 0.01) + (0.33 if number >= 5 else 0)
+    case = make_case(workload, variants=variants, log_ratio=ratio)
+    if odd < 0.3:
+        case |= {"gradient": {"ok": False, "max_rel_error": 0.1, "oracle": "closed form"}}
+        case |= {"variants": [], "paired": []}
+    return case
 
 
 def compared(chance, serial):
@@ -124,12 +142,9 @@ def told_of(seed):
 
 
 def in_some_order(told, seed):
-    """The same in another order, a report before it is withdrawn; some of the reports are sent again.
-
-    Each machine is heard of first by the same report: lists of machines are in the order in which they were heard of.
-    """
-    chance, first = random.Random(seed), told[: len(MACHINES)]
-    order = [*first, *chance.sample(told[len(first) :], len(told) - len(first))]
+    """The same in another order, a report before it is withdrawn; some of the reports are sent again."""
+    chance = random.Random(seed)
+    order = chance.sample(told, len(told))
     for withdrawal in [each for each in order if each[0] == "withdraw"]:
         order.remove(withdrawal)
         sent = next(
@@ -143,7 +158,7 @@ def in_some_order(told, seed):
 async def tell(client, told):
     for what, content in told:
         if what == "report":
-            answer = await client.post(f"{API}/reports", json=content)
+            answer = await client.post(f"{API}/reports?allow_dirty=true", json=content)
         elif what == "log":
             answer = await client.post(f"{API}/commits", json=content)
         else:
@@ -186,7 +201,7 @@ class Installation:
             "name": ["demo"],
             "sha": [sha_of(number) for number in (4, 5, 8)],
             "report_id": [f"00000000-0000-4000-8000-{serial:012x}" for serial in (4, 19)],
-            "case": [CASE],
+            "case": CASES,
             "workload": ["dense", "conv"],
             "series_id": [each["id"] for each in sorted(series, key=name_of_series)][:6],
             "machine_id": [each["id"] for each in sorted(machines, key=lambda each: each["name"])],
@@ -205,10 +220,19 @@ class Installation:
                 numbers = {name: places[name].index(value) for name, value in values.items()}
                 spoken = re.sub(PART, lambda part, numbers=numbers: f"{part[1]} {numbers[part[1]]}", path)
                 for query in queries_of(path):
-                    answer = await self.client.get(filled + query)
-                    assert answer.status_code < 500, (filled + query, answer.text)
-                    found[spoken + query] = answer.status_code, plain(answer.text)
+                    found[spoken + query] = await self.answer(filled + query)
         return found
+
+    async def answer(self, address):
+        """The answer at an address; of a list all pages, one behind the other."""
+        pages, following = [], ""
+        while following is not None:
+            answer = await self.client.get(address + following)
+            assert answer.status_code < 500, (address, answer.text)
+            pages.append(plain(without_ids(answer.text) if "format=csv" in address else answer.text))
+            after = answer.json().get("next") if "limit=" in address and answer.is_success else None
+            following = None if after is None else f"&cursor={after}"
+        return answer.status_code, "\n".join(pages)
 
 
 def name_of_series(series):
@@ -236,19 +260,53 @@ def chosen(names, places):
 
 
 def queries_of(path):
-    """Queries that are tried at an address, beside none."""
-    two = f"base={sha_of(1)}&head={sha_of(6)}"
-    if path.endswith(("/comparisons", "/checks")):
-        return (f"?project=demo&{two}",)
+    """Queries that are tried at an address."""
     if path.startswith(API):
-        return ("?project=demo",)
-    if "explore" in path:
-        return ("", "?metric=time")
-    if "compare" in path:
-        return (f"?{two}&show=all", f"?base={sha_of(5)}&head={sha_of(8)}&show=all")
-    return ("?project=demo", "?project=demo&branch=side") if "{" not in path else ("",)
+        return QUERIES.get(path.removeprefix(API), ("?project=demo",))
+    queries = next((queries for part, queries in OF_PAGES.items() if part in path), ("",))
+    return queries[:1] if path.endswith(".png") else queries  # pictures are of the same values as SVG, and slow to draw
 
 
+BASE = f"base={sha_of(1)}&head={sha_of(6)}"
+BESIDE = f"base={sha_of(5)}&head={sha_of(8)}"
+OF_PAGES = {
+    "explore": ("", "?metric=time", "?split=machine&last=3"),
+    "compare": (f"?{BASE}&show=all", f"?{BESIDE}&show=all", f"?{BASE}&show=all&head_machine=box&base_machine=other"),
+    "/workloads/": ("", "?machine=other", "?machine=box"),
+    "/commits/": ("", "?machine=other", "?machine=box"),
+    "incidents": ("", "?state=all&sort=size"),
+    "{": ("",),
+    "/": ("?project=demo", "?project=demo&branch=side", "?project=demo&machine=other&metric=time"),
+}
+"""Queries of pages whose address has this part, of the first that fits."""
+CHOICES = ("?project=demo", "?project=demo&metric=time&machine=other", "?project=demo&branch=side&limit=3")
+COMPARED = tuple(
+    f"?project=demo&{pair}"
+    for pair in (
+        BASE,
+        f"{BASE}&limit=3",
+        BESIDE,
+        f"head={sha_of(5)}&base_machine=box&head_machine=other",
+    )
+)
+QUERIES = {
+    "/series": ("", *CHOICES, "?limit=3", "?project=demo&format=csv"),
+    "/series/facets": CHOICES[:2],
+    "/points": (*CHOICES, "?project=demo&raw=true&limit=1000", "?project=demo&format=csv&last=2"),
+    "/series/{series_id}/points": ("", "?raw=true", "?branch=main&last=3"),
+    "/comparisons": (*COMPARED, COMPARED[0] + "&format=csv"),
+    "/checks": COMPARED[0:3:2],
+    "/matrix": (
+        "?project=demo",
+        "?project=demo&metric=time&limit=1",
+        "?project=demo&branch=side",
+        "?project=demo&format=csv",
+    ),
+    "/machines": ("", "?limit=1"),
+    "/merge-base": (f"?project=demo&one={sha_of(6)}&other={sha_of(8)}",),
+    "/commits": ("?project=demo&limit=3", "?project=demo&branch=side"),
+}
+"""Queries of addresses of the API; a list with a `limit` is read page by page."""
 OF_ARRIVALS = (
     "/static",
     "/metrics",
@@ -263,17 +321,34 @@ OF_ARRIVALS = (
 NOT_ASKED = {f"{API}/reports", *(path for path in GETS if path.endswith(".html"))}
 """A list of that kind too, and what is the same as the page."""
 PART = re.compile(r"{(\w+)(?::path)?}")
-IDS = re.compile(
-    r"(\"(?:[a-z]+_)?id\": ?|\"key\": ?|/(?:incidents|machines|series|jobs)/|incident[ =-]#?|machine=|series=)\d+"
-)
-REQUEST = re.compile(r'"request_id":"[0-9a-f]{32}|"request_id":"[0-9a-f-]{36}')
-AGO = re.compile(r"\b(?:just now|\d+ s ago|\d+ min ago)\b")
-NOW = re.compile(r"20(?:2[6-9]|[3-9]\d)-(?:0[3-9]|1\d)-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|\+00:00)?)?")
+MASKED = [
+    (re.compile(pattern), put)
+    for pattern, put in (
+        (
+            r"(\"(?:[a-z]+_)?id\": ?|\"key\": ?|/(?:incidents|machines|series|jobs)/|incident[ =-]#?|machine=|series[=-]|open=)\d+",
+            r"\1id",
+        ),
+        (r"\"next\":\"[\w=-]+\"", "next"),  # a cursor has ids in it
+        (r"\"request_id\":\"(?:[0-9a-f]{32}|[0-9a-f-]{36})", "request"),
+        (r"\b(?:just now|\d+ s ago|\d+ min ago)\b", "ago"),
+        (r"20(?:2[6-9]|[3-9]\d)-(?:0[3-9]|1\d)-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|\+00:00)?)?", "now"),
+    )
+]
+"""What is of one installation alone: ids, cursors, and the instants of arrival, which are after those in the reports."""
+
+
+def without_ids(table):
+    """A CSV file without its columns of ids."""
+    head, *rows = csv.reader(io.StringIO(table))
+    kept = [place for place, name in enumerate(head) if not name.endswith("series_id") and name != "id"]
+    return "\n".join(str([row[place] for place in kept]) for row in [head, *rows])
 
 
 def plain(answer):
     """An answer without the ids and instants of its installation."""
-    return AGO.sub("ago", REQUEST.sub("request", NOW.sub("now", IDS.sub(r"\1id", answer))))
+    for pattern, put in MASKED:
+        answer = pattern.sub(put, answer)
+    return answer
 
 
 @asynccontextmanager

@@ -2,10 +2,12 @@
 
 import copy
 import math
+import random
+import time
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from uuid import uuid4
+from uuid import UUID
 
 import httpx
 import pytest
@@ -166,7 +168,9 @@ def make_report(commit=1, *, cases=None, quality="clean", machine="box", **chang
     report = {
         "format": "pullback-report",
         "version": 1,
-        "id": str(uuid4()),
+        "id": str(
+            UUID(int=time.time_ns() << 64 | random.getrandbits(64))
+        ),  # of two that started at once the later one counts
         "started_at": "2026-02-01T12:00:00Z",
         "duration_s": 12.5,
         "project": "demo",

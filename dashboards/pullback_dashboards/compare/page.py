@@ -155,7 +155,7 @@ async def _read(
             between = ask(incidents_between(project_id, *ends, limit=MOST_MARKS))
             judged, selected = comparison.answered.judged, _wanted(state, comparison)
             details = queries.in_full(ask, judged, selected[state.start : state.start + ROWS])
-            of_cases = ask(case_dimensions(judged.outcomes.case_id))
+            of_cases = ask(case_dimensions(judged.outcomes.case_id, judged.names))
             machines = ask(machines_called(np.unique(judged.outcomes.machine_id).tolist()))
     if comparison is not None:
         listed = details()

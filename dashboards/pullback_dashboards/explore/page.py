@@ -77,7 +77,7 @@ async def _read(
     counted = await facets(session, choice)
     results: list[ChartSeries] = []
     if 0 < counted.series <= MOST_DRAWN:
-        stored = await list_series(session, choice, after_id=None, limit=MOST_DRAWN)
+        stored = await list_series(session, choice, limit=MOST_DRAWN)
         results = await _points_of(session, project_id, stored, last)
     drawn, rows = await in_background.after(
         session, lambda: (charts_of(results, split=split, relative=y == "relative"), rows_of(results, project))
@@ -130,7 +130,7 @@ async def _draw(
     """Without the menus and their counts, for boards ask for many."""
     project_id = ProjectId((await project_by_name(session, project)).id)
     _check(split)
-    stored = await list_series(session, choice, after_id=None, limit=MOST_DRAWN + 1)
+    stored = await list_series(session, choice, limit=MOST_DRAWN + 1)
     if not stored or len(stored) > MOST_DRAWN:
         why = "no series match" if not stored else f"more than {MOST_DRAWN} series, too many for one chart"
         return FirstChart((), Axes(f"{project}: {why}", "", 1, "", ""))

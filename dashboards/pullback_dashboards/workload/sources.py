@@ -148,7 +148,7 @@ def _changes(
 ) -> Iterator[StepWithReadings]:
     """Counts that differ from those of the commit that was followed, oldest first; what failed counted nothing."""
     failed = {(failure.commit.id, failure.variant) for failure in data.failures if failure.kind == WRONG_GRADIENT}
-    for one in sorted(news, key=lambda one: (one.place, -one.step.series_id)):
+    for one in sorted(news, key=lambda one: (one.place, one.series.variant, one.series.metric)):
         at = one.step.commit_id
         is_wrong = bool(failed & {(at, None), (at, one.series.variant)})
         if at in places and one.step.via != "compared" and one.series.exact and not is_wrong and _differs(one):
@@ -199,11 +199,8 @@ def machine_for(
 
 def _as_history(data: CaseHistory, case: KnownCase, series: Sequence[CaseSeries]) -> History:
     places = {commit.id: place for place, commit in enumerate(data.commits)}
-    drawn = {one.id: one for one in series}
-    lines = [
-        (case.id, _line(data, case, drawn[id_], readings, places))
-        for id_, readings in groupby(data.readings, key=attrgetter("series_id"))
-    ]
+    readings = {id_: [*group] for id_, group in groupby(data.readings, key=attrgetter("series_id"))}
+    lines = [(case.id, _line(data, case, one, readings[one.id], places)) for one in series if one.id in readings]
     told = sources.with_failures(lines, data.failures, places)
     commits = tuple(map(sources.commit_of, data.commits))
     return with_exact_ratios(History(commits, tuple(told), follows=data.follows, measured=data.measured))

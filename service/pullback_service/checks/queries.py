@@ -266,6 +266,10 @@ async def _findings(
         ],
         "budget": list(await over_budget(session, project_id, judged.reference_id, judged.candidate_id)),
     }
+    machines = {each.name: place for place, each in enumerate(names.machines.values())}
+    cases = {each.label: place for place, each in enumerate(names.cases.values())}
+    for kind in ("wrong-gradient", "missing"):
+        findings[kind].sort(key=lambda each: (cases[each.case], each.variant or "", machines[each.machine]))
     counts: dict[FindingKind, int] = {kind: len(of_kind) for kind, of_kind in findings.items()}
     others = _others(outcomes, names)
     for kind, flags in flags_of(outcomes).items():

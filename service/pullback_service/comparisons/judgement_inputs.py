@@ -110,14 +110,15 @@ SELECT comparison.id, comparison.case_id, comparison.machine_id, comparison.vari
        AND series.variant = comparison.variant AND series.metric = comparison.metric
  WHERE ((comparison.candidate_id = %(candidate)s AND comparison.reference_id = %(reference)s)
         OR (comparison.candidate_id = %(reference)s AND comparison.reference_id = %(candidate)s)) AND {where}
- ORDER BY comparison.id
+ ORDER BY report.started_at, report.id, comparison.id
  LIMIT %(most)s
 """
 _FAILED: Final[LiteralString] = """
-SELECT commit_id, case_id, machine_id, variant, kind, message
+SELECT failure.commit_id, case_id, failure.machine_id, variant, kind, message
   FROM failure
- WHERE commit_id = ANY (%(commits)s::bigint[])
- ORDER BY kind = %(wrong)s, id
+  JOIN report ON report.id = failure.report_id
+ WHERE failure.commit_id = ANY (%(commits)s::bigint[])
+ ORDER BY kind = %(wrong)s, report.started_at, report.id, failure.id
  LIMIT %(most)s
 """
 

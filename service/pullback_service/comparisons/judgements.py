@@ -47,6 +47,27 @@ Order = tuple[int, float, int]
 
 
 @dataclass(frozen=True, slots=True)
+class NaturalOrder:
+    """The ids of cases and machines in the order of their names, by which series are ordered that are equally bad."""
+
+    cases: Ids
+    machines: Ids
+
+    def of_cases(self, ids: Ids) -> Ids:
+        """The place of each case."""
+        return _places(ids, self.cases)
+
+    def of_machines(self, ids: Ids) -> Ids:
+        """The place of each machine."""
+        return _places(ids, self.machines)
+
+
+def _places(ids: Ids, ordered: Ids) -> Ids:
+    by_id = ordered.argsort()
+    return by_id[np.searchsorted(ordered, ids, sorter=by_id)] if len(ids) else ids
+
+
+@dataclass(frozen=True, slots=True)
 class Outcomes:
     """Series at two commits: one entry of each array a series. `shape` says which of `shapes` it has.
 
@@ -91,10 +112,13 @@ class Outcomes:
         for case_id, machine_id, place in columns:
             yield case_id, machine_id, *named[place]
 
-    def sorted(self) -> Self:
-        """The worst first."""
+    def sorted(self, names: NaturalOrder) -> Self:
+        """The worst first, then by case, variant, metric and machine."""
         rank, weight = urgencies(self.outcome, self.log_ratio, self.bigger_is_better)
-        return self[np.lexsort((self.tie, weight, rank))]
+        of_shapes = {each: place for place, each in enumerate(sorted({(s.variant, s.metric) for s in self.shapes}))}
+        shape = np.array([of_shapes[s.variant, s.metric] for s in self.shapes], np.int64)[self.shape]
+        cases, machines = names.of_cases(self.case_id), names.of_machines(self.machine_id)
+        return self[np.lexsort((machines, shape, cases, weight, rank))]
 
     def order(self, place: int) -> Order:
         """The sort key of the series at a place."""
@@ -103,10 +127,12 @@ class Outcomes:
         return int(rank[0]), float(weight[0]), int(one.tie[0])
 
     def after(self, order: Order) -> Flags:
-        """The series after a place in the order."""
+        """The series after a place in the order; all that are as bad as one that is gone."""
         rank, weight = urgencies(self.outcome, self.log_ratio, self.bigger_is_better)
         same_rank, same_weight = rank == order[0], weight == order[1]
-        behind: Flags = (weight > order[1]) | (same_weight & (self.tie > order[2]))
+        last = np.flatnonzero(self.tie == order[2])
+        follows = np.arange(len(self)) > (last[0] if len(last) else -1)
+        behind: Flags = (weight > order[1]) | (same_weight & follows)
         after: Flags = (rank > order[0]) | (same_rank & behind)
         return after
 

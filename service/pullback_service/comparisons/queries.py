@@ -17,6 +17,7 @@ from pullback_service.comparisons.aligned_readings import align_readings, lay_ou
 from pullback_service.comparisons.columns import (
     NOTHING,
     measured_given,
+    natural_order,
     numbers_given,
     readings_at_two,
     series_given,
@@ -28,7 +29,7 @@ from pullback_service.comparisons.judgement_inputs import (
     failures_at,
     statements_about,
 )
-from pullback_service.comparisons.judgements import NO_SERIES, Outcomes, Shape
+from pullback_service.comparisons.judgements import NO_SERIES, NaturalOrder, Outcomes, Shape
 from pullback_service.comparisons.judging import (
     CHANGED_COUNTS,
     LIKELY,
@@ -42,7 +43,7 @@ from pullback_service.comparisons.vectorized_judging import CODE_OF, EVIDENCE_CO
 from pullback_service.machines.software import software_at
 from pullback_service.measured_code.code_identity import NOT_TOLD, CodeIdentity, is_equal_code, other_level
 from pullback_service.models.commits import Commit
-from pullback_service.models.reports import WRONG_GRADIENT, Comparison
+from pullback_service.models.reports import WRONG_GRADIENT, Comparison, Report
 from pullback_service.models.series import Series
 from pullback_service.readings.queries import readings_at, readings_of_pairs, several_reports
 from pullback_service.readings.reading import Reading
@@ -67,13 +68,17 @@ class Names(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CommitComparison:
-    """Two commits with what was judged of their series, and on which inputs; `equal_code` counts series with equal files."""
+    """Two commits with what was judged of their series, and on which inputs; `equal_code` counts series with equal files.
+
+    `names` are all cases of the project and all machines, in order.
+    """
 
     reference_id: int
     candidate_id: int
     across: MachinePair | None
     inputs: JudgementInputs
     outcomes: Outcomes
+    names: NaturalOrder
     equal_code: int = 0
 
 
@@ -131,11 +136,11 @@ async def compare(
     *,
     across: MachinePair | None = None,
 ) -> CommitComparison:
-    """Every chosen series that either commit has, worst first; with `across`, of one machine against another.
+    """Every chosen series that either commit has, worst first and then by name; with `across`, of one machine against another.
 
     No groups hold two machines, so between them only counts are claimed; a series is called by the candidate's machine.
 
-    Index: as `readings_at_two`, `measured_given`, `series_given`, `statements_about`, `failures_at` and `software_at`: what two
+    Index: as `readings_at_two`, `measured_given`, `series_given`, `statements_about`, `failures_at`, `natural_order` and `software_at`: what two
     commits have, whatever the length of history; pk_series_state.
     """
     where = [*(await conditions(session, choice)).values()] if choice.is_narrow else []
@@ -151,6 +156,7 @@ async def compare(
         readings, measured, series = ask(numbers_given(given["few"])), ask(measured_given()), ask(series_given())
         stated = None if about is None else ask(about)
         failures, software = ask(failures_at(ids)), software_at(ask, ids, machines)
+        names = ask(natural_order(reference.project_id))
     inputs = JudgementInputs({} if stated is None else stated.value, failures.value, measured=measured.value)
 
     def by_numbers() -> tuple[CommitComparison, NDArray[np.intp], Collection[int]]:
@@ -159,14 +165,14 @@ async def compare(
         outcomes = lay_out(described, pairs, inputs, across)
         moved = pairs.unusual.any() or outcomes.having(*CHANGED_COUNTS).any()
         known = replace(inputs, software=software()) if moved else inputs
-        judged = CommitComparison(*ids, across, known, outcomes, int(pairs.equal_code.sum()))
+        judged = CommitComparison(*ids, across, known, outcomes, names.value, int(pairs.equal_code.sum()))
         return judged, _unusual(judged, pairs.unusual), {*np.flatnonzero(pairs.equal_code).tolist()}
 
     judged, unusual, equal_code = await in_background(by_numbers)
     await _judge_one_by_one(session, judged, unusual, equal_code)
     if across is None:
         judged = await _as_resolved(session, judged)
-    return replace(judged, outcomes=await in_background(judged.outcomes.sorted))
+    return replace(judged, outcomes=await in_background(judged.outcomes.sorted, judged.names))
 
 
 async def show(session: AsyncSession, judged: CommitComparison, page: Outcomes) -> Sequence[SeriesDetail]:
@@ -219,6 +225,7 @@ async def groups_of(session: AsyncSession, reference: Commit, candidate: Commit,
     case_id, machine_id, variant, metric = key
     row: Sequence[float] | None = await session.scalar(
         select(Comparison.group_log_ratios)
+        .join(Report, Report.id == Comparison.report_id)
         .where(
             Comparison.candidate_id == candidate.id,
             Comparison.reference_id == reference.id,
@@ -228,7 +235,7 @@ async def groups_of(session: AsyncSession, reference: Commit, candidate: Commit,
             Comparison.metric == metric,
             Comparison.group_log_ratios.is_not(None),
         )
-        .order_by(Comparison.id.desc())
+        .order_by(Report.started_at.desc(), Report.id.desc(), Comparison.id.desc())
         .limit(1)
     )
     return row or ()

@@ -34,7 +34,7 @@ router = api_router(prefix=f"{API}/machines", tags=["machines"])
 
 @router.get("", response_model=Page[MachineSummary], responses=LISTED)
 async def list_machines(listing: KnownListing) -> Response:
-    """Machines in the order in which they were first seen."""
+    """Machines in the order of their names."""
 
     async def read(session: AsyncSession, cursor: str | None, limit: int) -> Page[MachineSummary]:
         rows = await queries.list_machines(session, after_id=id_in(cursor), limit=limit + 1)

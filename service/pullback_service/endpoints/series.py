@@ -125,14 +125,14 @@ async def list_series(
     choice = replace(choice, branch=branch)
 
     async def read(session: AsyncSession, after: int | None) -> tuple[Sequence[StoredSeries], int | None]:
-        rows = await search.list_series(session, choice, after_id=after, limit=HIGHEST_LIMIT)
+        rows = await search.list_series(session, choice, after=after, limit=HIGHEST_LIMIT)
         return rows, rows[-1].series.id if len(rows) == HIGHEST_LIMIT else None
 
     if form is not None:
         name = choice.project or "pullback"
         return await send(form, SERIES, in_batches(session, opened, read), name=name, headers=answer.headers)
     place = read_cursor(cursor, SeriesPlace)
-    rows = await search.list_series(session, choice, after_id=place[0] if place else None, limit=limit + 1)
+    rows = await search.list_series(session, choice, after=place[0] if place else None, limit=limit + 1)
     following = write_cursor((rows[limit - 1].series.id,)) if len(rows) > limit else None
     return answer.plain({"items": [*map(plain_series, rows[:limit])], "next": following})
 

@@ -156,7 +156,7 @@ SELECT reading.series_id, branch_commit.position, reading.commit_id, point.value
   JOIN point ON point.series_id = reading.series_id AND point.commit_id = reading.commit_id
   JOIN report ON report.id = point.report_id
  WHERE point.quality = '{CLEAN}' OR point.baseline IS NOT NULL AND point.log_ratio IS NOT NULL
- ORDER BY 1, 2, report.started_at, point.id
+ ORDER BY 1, 2, report.started_at, point.report_id, point.id
 """  # noqa: S608 - our own words
 OF_ANCHOR: Final[LiteralString] = """
 EXISTS (
@@ -242,7 +242,7 @@ SELECT failure.case_id, failure.machine_id, failure.variant, failure.kind, failu
   FROM unnest(%(cases)s::bigint[], %(machines)s::bigint[]) wanted (case_id, machine_id)
   JOIN failure USING (case_id, machine_id)
   JOIN branch_commit ON branch_commit.commit_id = failure.commit_id AND branch_commit.branch_id = %(branch)s
- ORDER BY failure.id
+ ORDER BY failure.ordered_at, failure.commit_id, failure.report_id, failure.id
 """
 _MEASURED: Final[LiteralString] = """
 SELECT DISTINCT series.case_id, series.machine_id, series.variant, reading.commit_id

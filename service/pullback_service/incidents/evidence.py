@@ -34,7 +34,7 @@ SELECT point.series_id, branch_commit.position, commit.id, commit.sha, point.val
   JOIN commit ON commit.id = branch_commit.commit_id
   JOIN point ON point.commit_id = branch_commit.commit_id AND point.series_id = ANY (%(series)s::bigint[])
   JOIN report ON report.id = point.report_id AND report.status = 'accepted'
- ORDER BY point.series_id, branch_commit.position, report.started_at, point.id
+ ORDER BY point.series_id, branch_commit.position, report.started_at, point.report_id, point.id
 """.replace("{TRUNK}", TRUNK)
 _COMPARED: Final[LiteralString] = """
 SELECT "case".label, machine.name, comparison.variant, comparison.metric, comparison.outcome, comparison.log_ratio, comparison.low,
@@ -49,7 +49,7 @@ SELECT "case".label, machine.name, comparison.variant, comparison.metric, compar
  WHERE comparison.candidate_id = ANY (%(commits)s::bigint[]) AND comparison.reference_id = ANY (%(references)s::bigint[])
    AND comparison.case_id = ANY (%(cases)s::bigint[] || ARRAY (
        SELECT control_id FROM incident_job WHERE incident_id = %(incident)s AND control_id IS NOT NULL))
- ORDER BY report.started_at, comparison.id
+ ORDER BY report.started_at, report.id, comparison.id
  LIMIT %(most)s
 """
 _UNMOVED: Final[LiteralString] = """
@@ -60,7 +60,7 @@ SELECT "case".label, machine.name, series.variant, series.metric, step.outcome, 
   JOIN machine ON machine.id = series.machine_id
  WHERE "case".project_id = %(project)s AND "case".workload = ANY (%(workloads)s::text[])
    AND step.outcome IN ('same', 'equal')
- ORDER BY machine.name, "case".label, series.variant
+ ORDER BY machine.name, "case".natural_label, series.variant, series.metric
  LIMIT %(most)s
 """
 _DELIVERED: Final[LiteralString] = """

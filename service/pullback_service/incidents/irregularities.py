@@ -20,7 +20,7 @@ from pullback_service.uploaded_claims import UNWATCHED
 NEWEST: Final = 100
 """The newest readings of a series among which a page looks for them; those of other branches than the trunk are left out."""
 MOST_SERIES: Final = 3
-"""The most series of a case that a page looks at: times before other metrics, tiers before peers, and the newest series first."""
+"""The most series of a case that a page looks at: times before other metrics, tiers before peers, and then by their names."""
 
 _NEWEST: Final[LiteralString] = f"""
 SELECT series.id, series.variant, series.metric, newest.commit_id, newest.sha, newest.value, newest.log_ratio, newest.low, newest.high,
@@ -30,7 +30,7 @@ SELECT series.id, series.variant, series.metric, newest.commit_id, newest.sha, n
        SELECT id, variant, metric
          FROM series
         WHERE case_id = %(case)s AND machine_id = %(machine)s AND NOT exact AND metric <> ALL (%(unwatched)s::text[])
-        ORDER BY metric <> 'time', variant_kind = 'peer', id DESC
+        ORDER BY metric <> 'time', variant_kind = 'peer', metric, variant
         LIMIT %(most_series)s) series, LATERAL (
        SELECT reading.*, commit.sha, measured.workload, measured.harness
          FROM (
@@ -43,7 +43,7 @@ SELECT series.id, series.variant, series.metric, newest.commit_id, newest.sha, n
          JOIN commit ON commit.id = reading.commit_id
          LEFT JOIN measured ON measured.id = reading.measured_id
         WHERE {IS_USABLE}) newest
- ORDER BY series.id, newest.ordered_at, newest.commit_id
+ ORDER BY series.metric, series.variant, newest.ordered_at, newest.commit_id
 """  # noqa: S608 - our own words
 
 

@@ -41,7 +41,7 @@ SELECT changed.incident_id, {", ".join(f"changed.{field}" for field in Change._f
   JOIN "case" ON "case".id = changed.case_id
   JOIN machine ON machine.id = changed.machine_id
   LEFT JOIN series ON series.id = changed.series_id
- ORDER BY changed.id
+ ORDER BY "case".workload, "case".natural_label, changed.variant, series.metric, machine.name, changed.id
 """  # noqa: S608 - our own words
 _LIKELY_TIMES: Final[LiteralString] = f"""
 SELECT changed.incident_id, (array_agg(step.log_ratio ORDER BY abs(step.log_ratio) DESC))[1]
@@ -110,7 +110,7 @@ SELECT incident.id, incident.kind, incident.state, given.verdict, "case".label, 
  WHERE incident.project_id = %(project)s AND incident.state <> 'merged'
    AND (incident.commit_id = ANY (%(commits)s::bigint[]) OR incident.reference_id = ANY (%(commits)s::bigint[])
         OR incident.ended_id = ANY (%(commits)s::bigint[]))
- ORDER BY incident.id, change.id
+ ORDER BY incident.id, "case".workload, "case".natural_label, change.variant, series.metric, change.id
 """
 _SUBJECTS: Final[LiteralString] = """
 SELECT wanted.place, "case".workload, "case".label, machine.name, series.metric, coalesce("case".device, 'cpu')

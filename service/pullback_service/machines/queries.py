@@ -3,8 +3,9 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final
 
-from sqlalchemy import ColumnElement, exists, func, or_, select, true
+from sqlalchemy import ColumnElement, exists, func, or_, select, true, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.caller import caller_of
@@ -30,11 +31,15 @@ async def changes_of(
     return (await session.scalars(statement.order_by(FactsChange.id.desc()).limit(limit))).all()
 
 
+_BY_NAME: Final = (Machine.name, Machine.fingerprint, func.coalesce(Machine.host, ""))
+
+
 async def list_machines(session: AsyncSession, *, after_id: int | None, limit: int) -> Sequence[Machine]:
-    """Machines in the order in which they were first seen. Index: pk_machine."""
-    statement = select(Machine).order_by(Machine.id).limit(limit)
+    """Machines in the order of their names. Few rows."""
+    statement = select(Machine).order_by(*_BY_NAME).limit(limit)
     if after_id is not None:
-        statement = statement.where(Machine.id > after_id)
+        last = select(*_BY_NAME).where(Machine.id == after_id)
+        statement = statement.where(tuple_(*_BY_NAME) > tuple_(*(await session.execute(last)).one()))
     return (await session.scalars(statement)).all()
 
 
@@ -186,7 +191,7 @@ async def machines_called(session: AsyncSession, project_id: ProjectId, name: st
     Index: uq_machine_fingerprint_host, few rows; ix_report_project_received.
     """
     reported = exists().where(Report.project_id == project_id, Report.machine_id == Machine.id)
-    rows = await session.scalars(select(Machine.id).where(is_called([name]), reported).order_by(Machine.id))
+    rows = await session.scalars(select(Machine.id).where(is_called([name]), reported).order_by(*_BY_NAME))
     results = [MachineId(machine_id) for machine_id in rows]
     if not results:
         raise NotFoundError(

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from pullback_service.background_threads import in_background
 from pullback_service.errors import InvalidInputError
 from pullback_service.ids import MachineId, ProjectId
-from pullback_service.models.series import Case
+from pullback_service.models.series import Case, natural
 from pullback_service.series.queries import (
     MOST_MATRIX_POINTS,
     CaseFacts,
@@ -39,7 +39,7 @@ class MatrixRow:
 
 @dataclass(frozen=True, slots=True)
 class MatrixWorkload:
-    """A workload and the rows of its cases, in the order in which they were first seen."""
+    """A workload and the rows of its cases, in the order of their names."""
 
     workload: str
     rows: Sequence[MatrixRow]
@@ -92,7 +92,7 @@ def _by_workload(matrix: Matrix, workloads: Sequence[str]) -> Sequence[MatrixWor
         )
     ]
     rows += [MatrixRow(failed[0].case, failed[0].machine, None, (), failed) for failed in failures.values()]
-    rows.sort(key=lambda row: (row.case.id, row.machine.id))
+    rows.sort(key=lambda row: (natural(row.case.label), row.machine.name, row.machine.fingerprint))
     of_workloads: dict[str, list[MatrixRow]] = {name: [] for name in workloads}
     for row in rows:
         of_workloads[row.case.workload].append(row)

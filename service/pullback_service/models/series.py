@@ -1,26 +1,37 @@
 """Tables `case`, `series` and `point`."""
 
+import re
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, Double, ForeignKey, Index, Integer, UniqueConstraint
+from sqlalchemy import CheckConstraint, Computed, Double, ForeignKey, Index, Integer, UniqueConstraint
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
 from pullback_service.base import Base, Instant, Json, RowId, StampedNow
 from pullback_service.models.ratios import RatioColumns
 
+_PADDED = r"regexp_replace(label, '([0-9]+)', '000000000000\1', 'g')"
+NATURAL_LABEL = rf"regexp_replace({_PADDED}, '[0-9]*([0-9]{{12}})', '\1', 'g') || ' ' || label"
+"""A label with its numbers padded to twelve digits, so that texts sort by them, and behind it the label itself."""
+
+
+def natural(label: str) -> str:
+    """The `natural_label` of a label."""
+    return re.sub("[0-9]+", lambda number: number[0].zfill(12)[-12:], label) + " " + label
+
 
 class Case(Base):
     """A workload at one size, dtype and device.
 
     `identity` is a digest of the four in canonical form; `label` is the derived string for people, in the order in
-    which the first upload named the parameters (which `params` itself, being jsonb, does not keep).
+    which the first upload named the parameters (which `params` itself, being jsonb, does not keep). `natural_label`
+    orders cases: n=20 before n=100.
     """
 
     __tablename__ = "case"
     __table_args__ = (
         UniqueConstraint("project_id", "identity"),
-        Index("ix_case_workload", "project_id", "workload", "id"),
+        Index("ix_case_workload", "project_id", "workload", "natural_label", "id"),
     )
 
     id: Mapped[RowId]
@@ -31,6 +42,7 @@ class Case(Base):
     dtype: Mapped[str | None]
     device: Mapped[str | None]
     label: Mapped[str]
+    natural_label: Mapped[str] = mapped_column(Computed(NATURAL_LABEL, persisted=True), deferred=True)
     created_at: Mapped[StampedNow]
 
 

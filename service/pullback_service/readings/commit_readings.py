@@ -38,7 +38,7 @@ SELECT "case".label, "case".workload, "case".params, "case".dtype, "case".device
   JOIN series ON series.id = reading.series_id
   JOIN "case" ON "case".id = series.case_id
  WHERE reading.commit_id = %(commit)s AND series.machine_id = %(machine)s
- ORDER BY series.id
+ ORDER BY "case".workload, "case".natural_label, series.variant, series.metric
  LIMIT %(most)s
 """  # noqa: S608 - our own words
 

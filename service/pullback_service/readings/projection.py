@@ -51,7 +51,7 @@ SELECT {POINT_COLUMNS}
   JOIN point USING (series_id, commit_id)
   JOIN report ON report.id = point.report_id
   LEFT JOIN measured ON measured.id = point.measured_id
- ORDER BY point.series_id, point.commit_id, report.started_at, point.id
+ ORDER BY point.series_id, point.commit_id, report.started_at, point.report_id, point.id
 """  # noqa: S608 - our own words
 # Commit by commit, as uploads store them: whoever compares two commits reads a tenth of the pages that it would by series.
 _OF_COMMITS: LiteralString = f"""
@@ -60,7 +60,7 @@ SELECT {POINT_COLUMNS}
   JOIN report ON report.id = point.report_id
   LEFT JOIN measured ON measured.id = point.measured_id
  WHERE point.commit_id = ANY (%(commits)s::bigint[])
- ORDER BY point.commit_id, point.series_id, report.started_at, point.id
+ ORDER BY point.commit_id, point.series_id, report.started_at, point.report_id, point.id
 """  # noqa: S608 - our own words
 _REMOVE_PAIRS: LiteralString = """
 DELETE FROM reading

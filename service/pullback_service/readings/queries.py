@@ -42,7 +42,7 @@ SELECT point.series_id, point.commit_id, point.report_id::text, {LEVEL}
   JOIN point ON point.series_id = reading.series_id AND point.commit_id = reading.commit_id
   JOIN report ON report.id = point.report_id
   LEFT JOIN measured ON measured.id = point.measured_id
- ORDER BY point.series_id, point.commit_id, report.started_at, point.id
+ ORDER BY point.series_id, point.commit_id, report.started_at, point.report_id, point.id
 """  # noqa: S608 - our own words
 _PROCESSES: LiteralString = f"""
 SELECT point.process_values, {LEVEL}
@@ -50,7 +50,7 @@ SELECT point.process_values, {LEVEL}
   JOIN report ON report.id = point.report_id
   LEFT JOIN measured ON measured.id = point.measured_id
  WHERE point.series_id = %(series)s AND point.commit_id = %(commit)s
- ORDER BY report.started_at, point.id
+ ORDER BY report.started_at, point.report_id, point.id
 """  # noqa: S608 - our own words
 
 

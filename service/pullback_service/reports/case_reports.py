@@ -71,8 +71,8 @@ SELECT report.id AS report_id, report.machine_id, machine.name AS machine, repor
   JOIN machine ON machine.id = report.machine_id
  WHERE {which}
 WINDOW of_machine AS (PARTITION BY report.machine_id)
- ORDER BY max(report.started_at) OVER of_machine DESC, max(report.received_at) OVER of_machine DESC, machine.id, says <> 0, says,
-          parts DESC, report.quality <> 'clean', report.started_at DESC, report.received_at DESC, report.id DESC
+ ORDER BY max(report.started_at) OVER of_machine DESC, machine.name, machine.id, says <> 0, says,
+          parts DESC, report.quality <> 'clean', report.started_at DESC, report.id DESC
  LIMIT 1
 """
 _HERE: Final[LiteralString] = (

@@ -44,7 +44,7 @@ SELECT {", ".join(f"report.{name}" for name in _FIELDS)}, project.name, commit.s
   JOIN commit ON commit.id = report.commit_id
   JOIN machine ON machine.id = report.machine_id
  WHERE report.commit_id = %(commit)s
- ORDER BY report.started_at DESC, report.received_at DESC, report.id DESC
+ ORDER BY report.started_at DESC, report.id DESC
  LIMIT %(limit)s
 """  # noqa: S608 - our own words
 

@@ -86,19 +86,20 @@ SELECT id, workload, label,
               SELECT machine_id FROM failure WHERE case_id = "case".id)
   FROM "case"
  WHERE project_id = %(project)s AND workload = %(workload)s
- ORDER BY id
+ ORDER BY natural_label
 """
 _SERIES: LiteralString = """
 SELECT series.case_id, series.machine_id, series.id, series.variant, series.metric, series.unit, series.direction, series.exact
   FROM "case"
   JOIN series ON series.case_id = "case".id
+  JOIN machine ON machine.id = series.machine_id
  WHERE "case".project_id = %(project)s AND "case".workload = %(workload)s AND (%(label)s::text IS NULL OR "case".label = %(label)s)
- ORDER BY series.id
+ ORDER BY "case".natural_label, series.variant, series.metric, machine.name, machine.fingerprint, machine.host
 """
 _FAILURES: LiteralString = f"""
 {FAILURES}
  WHERE failure.case_id = %(case)s AND failure.machine_id = %(machine)s
- ORDER BY failure.ordered_at DESC, failure.commit_id DESC, failure.id DESC
+ ORDER BY failure.ordered_at DESC, failure.commit_id DESC, failure.variant DESC NULLS LAST, failure.report_id DESC, failure.id DESC
  LIMIT %(most)s
 """
 

@@ -161,7 +161,7 @@ def devices_of(project_id: ProjectId) -> Query[tuple[str, ...]]:
 
 
 def cases_of(project_id: ProjectId, machine_id: MachineId, choice: CaseChoice) -> Query[Sequence[KnownCase]]:
-    """The chosen cases that a machine has measured or failed, by workload and then in the order of their first upload.
+    """The chosen cases that a machine has measured or failed, by workload and then by label, smaller sizes first.
 
     Index: ix_case_workload, uq_series_case_id_variant_metric_machine_id, ix_failure_case_history; for a suite
     ix_report_machine, ix_point_report_id, ix_failure_report_id.
@@ -178,7 +178,10 @@ def cases_of(project_id: ProjectId, machine_id: MachineId, choice: CaseChoice) -
     if condition is not None:
         where.append(condition)
     statement, values = statements.text_of(
-        select(Case.id, Case.workload, Case.label).where(*where).order_by(Case.workload, Case.id).limit(MOST_CASES)
+        select(Case.id, Case.workload, Case.label)
+        .where(*where)
+        .order_by(Case.workload, Case.natural_label)
+        .limit(MOST_CASES)
     )
     return Query(statement, values, lambda rows: [KnownCase(*row) for row in rows], width=3)
 
@@ -198,10 +201,11 @@ def metrics_of(machine_id: MachineId, case_ids: Collection[int]) -> Query[Sequen
 
 _STANDINGS: LiteralString = f"""
 SELECT series.case_id, series.variant, {COLUMNS}
-  FROM series, LATERAL (
+  FROM unnest(%(cases)s::bigint[]) WITH ORDINALITY wanted (case_id, place)
+  JOIN series ON series.case_id = wanted.case_id, LATERAL (
        SELECT * FROM reading WHERE series_id = series.id ORDER BY ordered_at DESC, commit_id DESC LIMIT 1) reading
- WHERE series.case_id = ANY (%(cases)s::bigint[]) AND series.machine_id = %(machine)s AND series.metric = %(metric)s
- ORDER BY series.id
+ WHERE series.machine_id = %(machine)s AND series.metric = %(metric)s
+ ORDER BY wanted.place, series.variant
 """  # noqa: S608 - our own words
 
 
@@ -225,7 +229,7 @@ SELECT {COLUMNS}, "case".id, "case".workload, "case".label, series.variant, seri
   JOIN series ON series.id = reading.series_id
   JOIN "case" ON "case".id = series.case_id
  WHERE reading.series_id = ANY (%(series)s::bigint[]) AND reading.commit_id = ANY (%(commits)s::bigint[])
- ORDER BY reading.ordered_at, reading.commit_id, "case".id, series.variant, series.metric, series.id
+ ORDER BY reading.ordered_at, reading.commit_id, "case".workload, "case".natural_label, series.variant, series.metric, series.id
 """  # noqa: S608 - our own words
 
 
@@ -246,7 +250,8 @@ def _lines(rows: Rows) -> Sequence[LineReading]:
 _FAILURES_AT: LiteralString = f"""
 {FAILURES}
  WHERE failure.commit_id = ANY (%(commits)s::bigint[]) AND failure.machine_id = %(machine)s
- ORDER BY failure.ordered_at, failure.commit_id, failure.id
+ ORDER BY failure.ordered_at, failure.commit_id, "case".workload, "case".natural_label, failure.variant NULLS FIRST,
+          failure.report_id, failure.id
  LIMIT %(most)s
 """
 

@@ -56,13 +56,15 @@ async def _points_of_some(
     raw: bool,
 ) -> tuple[Sequence[tuple[StoredSeries, PooledPoint]], WalkPlace | None]:
     """The same of so many series, whose points take one statement together."""
-    after_id, behind = (None, None) if at is None else (at[0] - 1, at[1])
-    rows = await list_series(session, choice, after_id=after_id, limit=series + 1)
+    since, behind = (None, None) if at is None else at
+    rows = await list_series(session, choice, since=since, limit=series + 1)
     stored = {SeriesId(row.series.id): row for row in rows[:series]}
     following: WalkPlace | None = (rows[series].series.id, None) if len(rows) > series else None
     points: list[PooledPoint] = []
     left = [*stored]
-    if at is not None and behind is not None and left[:1] == [at[0]]:  # it may have been removed meanwhile
+    if (
+        at is not None and behind is not None and left[:1] == [at[0]]
+    ):  # the choice may be another than that of the page before
         points += (await points_in(session, left.pop(0), window, after=behind, limit=limit, raw=raw))[0]
     if len(points) < limit and left:
         points += await first_points(session, left, window, limit=limit - len(points), raw=raw)

@@ -184,7 +184,7 @@ SELECT machine.id, machine.name, max(commit.ordered_at) AS newest
      LIMIT %(last)s) uploads ON true
   JOIN commit ON commit.id = uploads.commit_id
  GROUP BY machine.id
- ORDER BY newest DESC, machine.id
+ ORDER BY newest DESC, machine.name, machine.fingerprint, machine.host
 """
 
 
@@ -242,7 +242,7 @@ def _matrix_readings(of: _MatrixFilter) -> tuple[LiteralString, Mapping[str, Any
         .select_from(newest)
         .join(Series, and_(Series.case_id == newest.c.case_id, Series.machine_id == newest.c.machine_id))
         .join(there, true())
-        .order_by(Series.case_id, Series.variant, Series.metric, Series.id)
+        .order_by(Series.case_id, Series.variant, Series.metric, Series.machine_id)
         .limit(MOST_MATRIX_POINTS + 1)
     )
     return statements.text_of(readings.where(Series.metric == bindparam("metric")) if of.metric else readings)
@@ -274,7 +274,10 @@ def _matrix_failures(of: _MatrixFilter) -> tuple[LiteralString, Mapping[str, Any
             Case.project_id == bindparam("project"),
             newest.c.commit_id.is_(None) | timeline.since(Failure, newest.c.ordered_at, newest.c.commit_id),
         )
-        .order_by(*timeline.newest_first(Failure), Failure.id)
+        .order_by(
+            *(*timeline.newest_first(Failure), Case.workload, Case.natural_label, Failure.variant.nulls_first()),
+            *(Machine.name, Machine.fingerprint, Machine.host, Failure.report_id, Failure.id),
+        )
         .limit(MOST_FAILURES)
     )
     if of.machines:
@@ -356,7 +359,7 @@ def failed_cases(rows: Rows) -> list[FailedCase]:
 
 
 async def _cells_of(session: AsyncSession, rows: Sequence[tuple[Any, ...]]) -> Sequence[MeasuredCell]:
-    """Readings with the columns of their series, as cells by workload.
+    """Readings with the columns of their series, as cells in the order of their names.
 
     What many cells share (cases, commits, machines) is read once each. Index: pk_case, pk_commit, pk_machine; as
     `several_reports`.
@@ -385,13 +388,20 @@ async def _cells_of(session: AsyncSession, rows: Sequence[tuple[Any, ...]]) -> S
             made.append(
                 MeasuredCell(case, machine, commit, variant, kind, metric, unit, direction, exact, reading, behind)
             )
-        return sorted(made, key=lambda cell: (cell.case.workload, cell.case.id))
+        case_places, machine_places = ({id_: place for place, id_ in enumerate(of)} for of in (cases, machines))
+        return sorted(
+            made,
+            key=lambda cell: (case_places[cell.case.id], cell.variant, cell.metric, machine_places[cell.machine.id]),
+        )
 
     return await in_background(cells)
 
 
 _CASES: LiteralString = """
-SELECT id, workload, label, params, dtype, device FROM "case" WHERE id = ANY (%(ids)s::bigint[])
+SELECT id, workload, label, params, dtype, device
+  FROM "case"
+ WHERE id = ANY (%(ids)s::bigint[])
+ ORDER BY workload, natural_label
 """
 _COMMITS: LiteralString = f"""
 SELECT {COMMIT_COLUMNS}
@@ -399,17 +409,19 @@ SELECT {COMMIT_COLUMNS}
  WHERE id = ANY (%(ids)s::bigint[])
  ORDER BY ordered_at, id
 """  # noqa: S608 - our own words
-_MACHINES: LiteralString = "SELECT id, name, fingerprint FROM machine WHERE id = ANY (%(ids)s::bigint[])"
+_MACHINES: LiteralString = """
+SELECT id, name, fingerprint FROM machine WHERE id = ANY (%(ids)s::bigint[]) ORDER BY name, fingerprint, host
+"""
 
 
 def cases_called(ids: Collection[int]) -> Query[Mapping[int, CaseFacts]]:
-    """Some cases by their ids. Index: pk_case."""
+    """Some cases by their ids, in the order of their names. Index: pk_case."""
     values = {"ids": statements.array_of(ids)}
     return Query(_CASES, values, lambda rows: {row[0]: CaseFacts._make(row) for row in rows}, width=6)
 
 
 def machines_called(ids: Collection[int]) -> Query[Mapping[int, MachineFacts]]:
-    """Some machines by their ids. Index: pk_machine."""
+    """Some machines by their ids, in the order of their names. Index: pk_machine."""
     values = {"ids": statements.array_of(ids)}
     return Query(_MACHINES, values, lambda rows: {row[0]: MachineFacts._make(row) for row in rows}, width=3)
 

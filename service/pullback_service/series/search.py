@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, LiteralString
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, ScalarSelect, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.membership import among
@@ -55,12 +55,19 @@ class Facets:
     facets: Sequence[Facet]
 
 
-async def list_series(
-    session: AsyncSession, choice: SeriesChoice, *, after_id: int | None, limit: int
-) -> Sequence[StoredSeries]:
-    """Series by any dimension, in the order in which they were first seen.
+_BY_CASE: Final = (Case.workload, Case.natural_label)
+_BY_NAME: Final = (
+    *(Project.name, *_BY_CASE, Series.variant, Series.metric),
+    *(Machine.name, Machine.fingerprint, func.coalesce(Machine.host, "")),
+)
 
-    Index: ix_series_project_id within a project, ix_case_workload within a workload; pk_series_state.
+
+async def list_series(
+    session: AsyncSession, choice: SeriesChoice, *, limit: int, after: int | None = None, since: int | None = None
+) -> Sequence[StoredSeries]:
+    """Series by any dimension in the order of their names, after a series or since it.
+
+    Index: ix_case_workload and uq_series_case_id_variant_metric_machine_id within a project; pk_series, pk_series_state.
     """
     statement = (
         select(Series, Case, Machine, Project.name, StoredSeriesState.resolution)
@@ -70,12 +77,23 @@ async def list_series(
         .join(Project, Project.id == Series.project_id)
         .outerjoin(StoredSeriesState, StoredSeriesState.series_id == Series.id)
         .where(*(await conditions(session, choice)).values())
-        .order_by(Series.id)
+        .order_by(*_BY_NAME)
         .limit(limit)
     )
-    if after_id is not None:
-        statement = statement.where(Series.id > after_id)
+    place = since if after is None else after
+    if place is not None:
+        names, by_name = _named(place, _BY_NAME), tuple_(*_BY_NAME)
+        statement = statement.where(by_name >= names if after is None else by_name > names)
+        if choice.project is not None:  # which an index answers
+            statement = statement.where(tuple_(*_BY_CASE) >= _named(place, _BY_CASE))
     return [StoredSeries(*row) for row in await session.execute(statement)]
+
+
+def _named(series_id: int, columns: Sequence[ColumnElement[str]]) -> ScalarSelect[str]:
+    """The names of a series. Index: pk_series."""
+    named = select(*columns).select_from(Series).join(Case, Case.id == Series.case_id)
+    named = named.join(Machine, Machine.id == Series.machine_id).join(Project, Project.id == Series.project_id)
+    return named.where(Series.id == series_id).correlate(None).scalar_subquery()
 
 
 async def series_by_ids(session: AsyncSession, ids: Sequence[int]) -> Mapping[int, StoredSeries]:

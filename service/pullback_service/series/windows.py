@@ -79,12 +79,12 @@ SELECT point.series_id, point.commit_id, point.report_id, point.value, point.pro
   FROM unnest(%(series)s::bigint[], %(commits)s::bigint[]) wanted (series_id, commit_id)
   JOIN point USING (series_id, commit_id)
   JOIN report ON report.id = point.report_id
- ORDER BY point.series_id, point.commit_id, report.started_at, point.id
+ ORDER BY point.series_id, point.commit_id, report.started_at, point.report_id, point.id
 """
 _COUNTS: LiteralString = "SELECT series.id, (SELECT count(*) FROM (SELECT FROM reading"
-_OF_EACH: LiteralString = " FROM unnest(%(series)s::bigint[]) series (id)"
+_OF_EACH: LiteralString = " FROM unnest(%(series)s::bigint[]) WITH ORDINALITY series (id, place)"
 _FOUND: LiteralString = "SELECT found.*" + _OF_EACH + " CROSS JOIN LATERAL ("
-_IN_ORDER: LiteralString = " ORDER BY found.series_id, found.ordered_at, found.commit_id LIMIT %(limit)s"
+_IN_ORDER: LiteralString = " ORDER BY series.place, found.ordered_at, found.commit_id LIMIT %(limit)s"
 _PLACES: LiteralString = "SELECT reading.ordered_at, reading.commit_id FROM reading"
 _MARKS: LiteralString = "SELECT reading.commit_id, reading.value, reading.log_ratio FROM reading"
 _ON_BRANCH: LiteralString = """
@@ -112,13 +112,13 @@ async def points_in(
 async def first_points(
     session: AsyncSession, series: Sequence[SeriesId], window: Window, *, limit: int, raw: bool = False
 ) -> Sequence[PooledPoint]:
-    """Up to `limit` points of some series in a window, by the ids of the series and then oldest commit first.
+    """Up to `limit` points of some series in a window, series by series and then oldest commit first.
 
     How many each has is counted before, so that few more are read than are given. Index: as `points_in`.
     """
     condition = _kept_to(window, series="series.id")
     most = limit if window.last is None else min(limit, window.last)
-    counting = _COUNTS + condition + " LIMIT %(limit)s) few)" + _OF_EACH + " ORDER BY series.id"
+    counting = _COUNTS + condition + " LIMIT %(limit)s) few)" + _OF_EACH + " ORDER BY series.place"
     counts = await statements.rows(session, counting, _values(statements.array_of(series), window) | {"limit": most})
     before = accumulate((count for _, count in counts), initial=0)
     chosen = [id_ for (id_, count), so_far in zip(counts, before, strict=False) if count and so_far < limit]

@@ -57,16 +57,18 @@ SELECT wanted.series_id, wanted.commit_id, series.case_id, series.machine_id, se
   LEFT JOIN LATERAL (
     SELECT variant, kind, message
       FROM failure
-     WHERE commit_id = wanted.commit_id AND case_id = series.case_id AND machine_id = series.machine_id
+      JOIN report ON report.id = failure.report_id
+     WHERE failure.commit_id = wanted.commit_id AND failure.case_id = series.case_id AND failure.machine_id = series.machine_id
        AND coalesce(variant, series.variant) = series.variant
-     ORDER BY variant, kind = 'gradient' DESC, id DESC -- what failed of the variant before what failed of all
+     ORDER BY variant, kind = 'gradient' DESC, report.started_at DESC, report.id DESC, failure.id DESC -- what failed of the variant before what failed of all
      LIMIT 1) failed ON true
 """  # noqa: S608 - our own words
 _FAILED: Final[LiteralString] = """
-SELECT commit_id, case_id, machine_id, variant, kind, message
+SELECT failure.commit_id, case_id, failure.machine_id, variant, kind, message
   FROM failure
- WHERE commit_id = ANY (%(commits)s::bigint[])
- ORDER BY kind = %(wrong)s, id
+  JOIN report ON report.id = failure.report_id
+ WHERE failure.commit_id = ANY (%(commits)s::bigint[])
+ ORDER BY kind = %(wrong)s, report.started_at, report.id, failure.id
 """
 _STATED: Final[LiteralString] = """
 SELECT c.id, c.case_id, c.machine_id, c.variant, c.metric, c.reference_id, c.candidate_id, c.log_ratio, c.low, c.high, c.n,
@@ -77,7 +79,7 @@ SELECT c.id, c.case_id, c.machine_id, c.variant, c.metric, c.reference_id, c.can
     ON s.case_id = c.case_id AND s.variant = c.variant AND s.metric = c.metric AND s.machine_id = c.machine_id
  WHERE (c.candidate_id = ANY (%(commits)s::bigint[]) OR c.reference_id = ANY (%(commits)s::bigint[]))
    AND c.reference_id <> c.candidate_id
- ORDER BY c.id
+ ORDER BY r.started_at, r.id, c.id
 """
 
 

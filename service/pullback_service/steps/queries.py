@@ -104,7 +104,8 @@ SELECT {COLUMNS}, series.case_id, "case".workload, "case".label, series.variant,
  WHERE (step.via <> 'compared' OR (older.ordered_at, older.id) < (newer.ordered_at, newer.id)) -- they are stored both ways
    AND {IS_RESOLVED}
    AND {{also}}
- ORDER BY newer.ordered_at DESC, newer.id DESC, step.series_id, older.ordered_at
+ ORDER BY newer.ordered_at DESC, newer.id DESC, "case".workload, "case".natural_label, series.variant, series.metric, step.series_id,
+          older.ordered_at
  LIMIT %(most)s
 """  # noqa: S608 - our own words
 _NEWS_AT: Final[LiteralString] = _KNOWN.replace("{which}", "commit_id = ANY (%(commits)s::bigint[])").replace(
@@ -134,7 +135,7 @@ SELECT series.id, series.variant_kind, series.case_id, series.machine_id, series
   LEFT JOIN measured measured_before ON measured_before.id = before.measured_id
   LEFT JOIN measured ON measured.id = now.measured_id
  WHERE series.case_id = %(case)s AND series.machine_id = %(machine)s
- ORDER BY series.id
+ ORDER BY series.variant, series.metric
 """  # noqa: S608 - our own words
 _NOT_JUDGED: Final = Judgement("ambiguous", reason="What changed here is being computed.")
 # In raw SQL, so that a planner that expects many commits to wait does not go through all those of the project.

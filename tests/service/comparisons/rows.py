@@ -4,7 +4,7 @@ from math import nan
 
 import numpy as np
 
-from pullback_service.comparisons.judgements import NO_SERIES, Outcomes, Shape
+from pullback_service.comparisons.judgements import NO_SERIES, NaturalOrder, Outcomes, Shape
 from pullback_service.comparisons.vectorized_judging import CODE_OF, EVIDENCE_CODE_OF
 
 
@@ -14,7 +14,7 @@ def outcomes_of(rows):
     known = list(dict.fromkeys(shapes))
     judgements = [row.judgement for row in rows]
     series_ids = np.array([row.series_id or NO_SERIES for row in rows], np.int64)
-    return Outcomes(
+    outcomes = Outcomes(
         shapes=known,
         shape=np.array([known.index(shape) for shape in shapes], np.intp),
         case_id=np.array([row.key[0] for row in rows], np.int64),
@@ -29,4 +29,5 @@ def outcomes_of(rows):
             [nan if (ratio := each.ratio.log_ratio) is None else ratio for each in judgements], np.float64
         ),
         tie=series_ids,
-    ).sorted()
+    )
+    return outcomes.sorted(NaturalOrder(np.unique(outcomes.case_id), np.unique(outcomes.machine_id)))

@@ -9,6 +9,7 @@ from sqlalchemy import text
 from pullback_service import statements
 from pullback_service.comparisons import dimension_counts
 from pullback_service.comparisons.dimension_counts import case_dimensions
+from pullback_service.comparisons.judgements import NaturalOrder
 
 pytestmark = pytest.mark.anyio
 
@@ -19,6 +20,10 @@ PARAMS = [
     {"n": 1, "lr": 1e-7, "on": True, "of": None, "at": [1, {"a": 2}]},
     {},
 ]
+
+
+def in_order_of_ids(cases):
+    return NaturalOrder(np.array(cases, np.int64), np.array([], np.int64))
 
 
 @pytest.fixture
@@ -35,7 +40,7 @@ async def cases(client, reports, session):
 
 async def test_values_are_counted_by_the_series_that_have_them(cases, session):
     series = np.array([id_ for place, id_ in enumerate(cases) for _ in range(place + 1)], np.int64)
-    found = await statements.answer(session, case_dimensions(series))
+    found = await statements.answer(session, case_dimensions(series, in_order_of_ids(cases)))
     rows = (await session.execute(text('SELECT id, workload, device, dtype, params FROM "case"'))).all()
     expected = {}
     for id_, workload, device, dtype, params in rows:
@@ -55,6 +60,6 @@ async def test_values_are_counted_by_the_series_that_have_them(cases, session):
 
 async def test_the_values_of_most_series_are_listed_and_the_others_counted(cases, session, monkeypatch):
     monkeypatch.setattr(dimension_counts, "MOST_VALUES", 1)
-    found = await statements.answer(session, case_dimensions(np.array(cases, np.int64)))
+    found = await statements.answer(session, case_dimensions(np.array(cases, np.int64), in_order_of_ids(cases)))
     ((value, count),) = found["param.n"].listed
     assert (value, count, found["param.n"].values) == (1, 2, 3)

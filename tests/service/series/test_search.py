@@ -160,7 +160,7 @@ async def test_the_most_frequent_hundred_values_are_listed_and_all_are_counted(c
 async def test_finding_and_counting_take_one_statement_each_beside_the_projects(measured, session, count_statements):
     choice = SeriesChoice(project="demo", workload=["lstm"], params={"n": ["1000"]}, text="dens")
     async with count_statements() as statements:
-        await search.list_series(session, choice, after_id=None, limit=10)
+        await search.list_series(session, choice, limit=10)
         await search.facets(session, choice)
     assert len(statements) == 4
 
