@@ -175,10 +175,11 @@ class _Search:
         highest = {commit: highest_chance(chances[commit], tests.get(commit, 0)) for commit in commits}
         results: list[Change] = []
         for each in self.looked:
-            accepted = [one.change for one in each.suspicions if one.chance <= highest[one.change.commit_id]]
+            accepted = [one for one in each.suspicions if one.chance <= highest[one.change.commit_id]]
+            settled = map(SuspectedChange, each.settled)
             changes = self.stored.get(each.series.series_id, ())
             with self._setting_aside(each.series):
-                changes = changes_of(each.series, each.claims, [*each.settled, *accepted], self.trunk.places)
+                changes = changes_of(each.series, each.claims, [*settled, *accepted], self.trunk.places)
             results += changes
         await _note_set_aside(self.session, [each.series.series_id for each in self.looked], self.set_aside)
         return results

@@ -3,15 +3,22 @@
 Changes are of one incident where they are of one kind, one commit can have caused all of them, and they are of one cause: they share
 the workload (sizes, variants, metrics, machines) or the variant (a tier across workloads). What only comparisons with the anchor show
 is of no single commit, and stands apart.
+
+A wide range, as that of a drift, holds many commits by chance: its change is of the incident of its own case and variant, if there is
+one, and is linked to a commit of another workload by its variant alone only if that range is not much narrower.
 """
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from pullback_service.incidents.changes import Change, Places
 
 T = TypeVar("T", bound=Hashable)
+
+ALIKE: Final = 3
+"""The doublings by which ranges that share only a variant may differ in length."""
 
 
 class LocatedChange(NamedTuple):
@@ -54,17 +61,19 @@ def _of_one_cause(changes: Sequence[LocatedChange], places: Places) -> list[list
             place = part_of[place]
         return place
 
-    for shared in (_workload_of, _variant_of):
+    widths = [(places[each.change.commit_id] - places[each.change.reference_id]).bit_length() for each in changes]
+    for shared, apart in ((_workload_of, max(widths, default=0)), (_variant_of, ALIKE)):
         for members in _by(range(len(changes)), [shared(each) for each in changes].__getitem__).values():
-            ordered = sorted(members, key=lambda place: places[changes[place].change.reference_id])
-            farthest = ordered[0]
-            for place in ordered[
-                1:
-            ]:  # ranges in the order of their begins: one meets an earlier one if it meets the farthest
-                if places[changes[place].change.reference_id] < places[changes[farthest].change.commit_id]:
-                    part_of[root(place)] = root(farthest)
-                if places[changes[place].change.commit_id] > places[changes[farthest].change.commit_id]:
-                    farthest = place
+            farthest: dict[int, int] = {}  # of each width
+            # Ranges in the order of their begins: one meets an earlier one of a width if it meets the farthest of that width.
+            for place in sorted(members, key=lambda place: places[changes[place].change.reference_id]):
+                change = changes[place].change
+                for width, other in farthest.items():
+                    if abs(width - widths[place]) <= apart and change.meets(changes[other].change, places):
+                        part_of[root(place)] = root(other)
+                known = farthest.setdefault(widths[place], place)
+                if places[change.commit_id] > places[changes[known].change.commit_id]:
+                    farthest[widths[place]] = place
     return [[changes[place] for place in part] for part in _by(range(len(changes)), root).values()]
 
 
@@ -79,15 +88,33 @@ def _variant_of(each: LocatedChange) -> tuple[str, ...]:
 
 
 def _meeting(changes: Sequence[LocatedChange], places: Places) -> list[list[LocatedChange]]:
-    """Parts whose members have a commit in common, as few as possible: ranges in the order of their ends, each held by a point."""
-    parts: list[list[LocatedChange]] = []
-    point = -1
+    """Parts whose members have a commit in common, as few as possible: ranges in the order of their ends, each held by a point.
+
+    A range that holds several points is of the one with most in common, the last among equals.
+    """
+    points: list[int] = []
     for each in sorted(changes, key=lambda each: _order(each, places)):
-        if not parts or places[each.change.reference_id] >= point:
-            point = places[each.change.commit_id]
-            parts.append([])
-        parts[-1].append(each)
-    return parts
+        if not points or places[each.change.reference_id] >= points[-1]:
+            points.append(places[each.change.commit_id])
+    parts: dict[int, list[LocatedChange]] = {point: [] for point in points}
+    undecided = []
+    for each in changes:
+        first = bisect_right(points, places[each.change.reference_id])
+        held = points[first : bisect_right(points, places[each.change.commit_id])]
+        if len(held) == 1:
+            parts[held[0]].append(each)
+        else:
+            undecided.append((each, held))
+    traits = {point: {trait for each in part for trait in _traits_of(each)} for point, part in parts.items()}
+    for each, held in undecided:
+        mine = _traits_of(each)
+        parts[max(held, key=lambda point: ([trait in traits[point] for trait in mine], point))].append(each)
+    return list(parts.values())
+
+
+def _traits_of(each: LocatedChange) -> Sequence[tuple[object, ...]]:
+    """What a change may have in common with others, what says most first."""
+    return ("case and variant", each.change.case_id, each.change.variant), _workload_of(each), _variant_of(each)
 
 
 def _by(things: Iterable[T], key: Callable[[T], Hashable]) -> dict[Hashable, list[T]]:

@@ -85,7 +85,7 @@ def state_of(  # noqa: PLR0911 - a rule a line
 
     `is_measured_again`: a job waits or runs. `may_be_measured`: an agent could, and was not asked as often as it may be. `was_measured`: one
     answered, so that nothing of it is called likely. `controls` are the unaffected cases of its jobs. `ran_out_of_time`: a day ended on which the machine had no time to
-    measure it. `may_be_machine`: values alone cannot tell the machine from a commit, so nothing of it is called likely.
+    measure it; once no agent could, later commits decide. `may_be_machine`: values alone cannot tell the machine from a commit, so nothing of it is called likely.
     """
     if verdict is not None and verdict in _DECIDES:
         return _DECIDES[verdict]
@@ -102,12 +102,12 @@ def state_of(  # noqa: PLR0911 - a rule a line
         return "resolved" if was in {"confirmed", "likely", "resolved"} else "unconfirmed"
     if is_measured_again:
         return "confirming"
-    if ran_out_of_time:
-        return "unconfirmed"
     if may_be_measured:
-        return "suspected"
+        return "unconfirmed" if ran_out_of_time else "suspected"
     state = _unmeasured(unrefuted)
-    return "unconfirmed" if was_measured or (state == "likely" and may_be_machine) else state
+    if was_measured or (state == "likely" and may_be_machine) or (state == "suspected" and ran_out_of_time):
+        return "unconfirmed"
+    return state
 
 
 def _opened(change: Change) -> Change:

@@ -294,6 +294,8 @@ async def _settle(
             state = _state_of(incident, known, may_be_measured=False)
         else:
             incident.out_of_time_on = known.today
+    if state == "likely":
+        incident.out_of_time_on = None  # it waits for no turn, and stands if an agent comes back
     locate(incident, changes, places)
     because = BY_MACHINE if state == "refuted" and is_caused_by_machine(changes, controls) else None
     if state == "unconfirmed" and is_left_open(changes, controls):

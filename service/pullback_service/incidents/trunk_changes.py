@@ -106,14 +106,35 @@ class TrunkReading(NamedTuple):
 
 
 class SuspectedChange(NamedTuple):
-    """A change that only the detector finds, and the probability that noise alone looks like that in one observation."""
+    """A change that only the detector finds, and the probability that noise alone looks like that in one observation.
+
+    `since` and `told_at` are the commits from the detector's event before it up to its alarm, where it was found as lived.
+    """
 
     change: Change
-    chance: float
+    chance: float = 0.0
+    since: int | None = None
+    told_at: int | None = None
+
+    def is_covered(self, claimed: Change, places: Places) -> bool:
+        """True if a claimed change is what the detector found: one commit can have caused both, or it is most of what raised the alarm.
+
+        With more readings the range of an event moves, that of a drift above all, and what is claimed of it would be found again beside it.
+        """
+        if self.change.worse != claimed.worse:
+            return False
+        if self.change.meets(claimed, places):
+            return True
+        if self.since is None or self.told_at is None:
+            return False
+        is_within = (
+            places[self.since] <= places[claimed.reference_id] and places[claimed.commit_id] <= places[self.told_at]
+        )
+        return is_within and _size(self.change) < GROWN * _size(claimed)
 
 
 def changes_of(
-    series: TrunkSeries, claims: Sequence[Claim], suspected: Iterable[Change], places: Places
+    series: TrunkSeries, claims: Sequence[Claim], suspected: Iterable[SuspectedChange], places: Places
 ) -> list[Change]:
     """The changes of a series: claims, suspicions that no claim covers, and what only a comparison with the anchor shows."""
     near, far = ([claim for claim in claims if claim.of_anchor == is_far] for is_far in (False, True))
@@ -121,9 +142,9 @@ def changes_of(
     if series.exact:
         return _steadied(claimed, places)  # every difference of a count is at its commit
     weighed = [
-        _weighed(change, near, places)
-        for change in suspected
-        if not any(change.worse == other.worse and change.meets(other, places) for other in claimed)
+        _weighed(one.change, near, places)
+        for one in suspected
+        if not any(one.is_covered(other, places) for other in claimed)
     ]
     result = _with_ends([*claimed, *weighed], places)
     return [*result, *_since_anchor(series, far, result, places)] if far else result
@@ -395,8 +416,17 @@ def suspicions_of(
         for shift in shifts:
             seen_again = _agreeing(shift, in_hindsight) or _agreeing(shift, shortly_before)
             if seen_again and (change := _accused_of(series, shift, shifts, at_level)) is not None:
-                results.append(SuspectedChange(change, min(shift.chance, *(other.chance for other in seen_again))))
+                chance = min(shift.chance, *(other.chance for other in seen_again))
+                results.append(SuspectedChange(change, chance, *_event_of(shift, shifts, at_level)))
     return results
+
+
+def _event_of(shift: Shift, shifts: Iterable[Shift], readings: Sequence[TrunkReading]) -> tuple[int, int] | tuple[()]:
+    """The commits from the shift before one up to its alarm."""
+    if shift.told_at is None:
+        return ()
+    before = max((other.last for other in shifts if other.last < shift.first), default=0)
+    return readings[before].commit_id, readings[shift.told_at].commit_id
 
 
 def suspicions_in_hindsight(series: TrunkSeries, readings: Sequence[TrunkReading]) -> list[SuspectedChange]:

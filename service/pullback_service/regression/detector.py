@@ -46,19 +46,20 @@ def find_changes(
     Observations that are not finite are passed over; indices are those of `values` all the same.
     """
     series = np.asarray(values, dtype=np.float64)
-    taken = np.flatnonzero(np.isfinite(series))
-    new_commit = _new_commits(commits, taken)
     ends = _array(low, series), _array(high, series)
+    taken = np.flatnonzero(np.isfinite(series))
+    finite = series[taken]
+    new_commit = _new_commits(commits, taken)
     if exact:
         counts = CountWatcher()
-        for value, new in zip(series[taken].tolist(), new_commit, strict=True):
+        for value, new in zip(finite.tolist(), new_commit, strict=True):
             counts.observe(value, new_commit=new)
         changes = counts.changes
     elif len(taken) < FEWEST:
         changes = []
     else:
-        logs, inner = _logs(series, *ends)
-        changes = changes_of(logs[taken], None if inner is None else inner[taken], floor, new_commit)
+        logs, inner = _logs(finite, *(None if end is None else end[taken] for end in ends))
+        changes = changes_of(logs, inner, floor, new_commit)
     if len(taken) == len(series):
         return changes
     gaps = [place - number for number, place in enumerate(np.flatnonzero(~np.isfinite(series)).tolist())]

@@ -335,6 +335,30 @@ async def test_what_had_no_turn_is_measured_on_a_later_day_that_has_time_and_onc
     assert [event for _, event in await history.told()] == ["confirmed"]
 
 
+async def test_what_had_no_turn_is_likely_once_no_agent_can_measure_it_and_stands_when_one_comes_back(
+    history, suspected, database
+):
+    later = [history.commit(number, ratio=-0.4) | {"machine": suspected.machine} for number in (14, 15, 16)]
+    await history.upload(*later[:2])
+    await without_turn(history)
+    await look_with(history, 0)
+    assert await state(history) == "unconfirmed"  # the agent is there
+    await without_turn(history)
+    async with database.writing.begin() as session:
+        await session.execute(text("UPDATE agent SET last_seen_at = now() - interval '2 days'"))
+        assert await sweep(session) == 1
+    await look_with(history, 60)
+    assert await state(history) == "likely"
+    async with database.writing.begin() as session:
+        await session.execute(text("UPDATE agent SET last_seen_at = now()"))
+        assert await sweep(session) == 0
+    answer = await history.client.post("/api/v1/reports", json=later[2])
+    assert answer.status_code == 201, answer.text
+    await look_with(history, 0)
+    assert await state(history) == "likely"
+    assert [event for _, event in await history.told()] == ["likely"]
+
+
 @pytest.mark.parametrize("why_not", [{"found": 15}, {"ended": True}])
 async def test_what_had_no_turn_and_is_over_or_weeks_old_is_not_measured(history, suspected, why_not):
     await without_turn(history, **why_not)

@@ -2,6 +2,7 @@
 
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -102,6 +103,22 @@ def test_a_wide_range_does_not_join_two_commits():
         [(6, 7)],
         [(8, 9), (2, 12)],
     ]
+
+
+def test_a_wide_range_is_of_the_incident_of_its_own_case_and_variant():
+    """A drift with a stair that one machine showed exactly, and later steps of its variant and of its workload."""
+    stair, drift = change(3, 4), change(1, 18, machine=2)
+    of_variant = change(8, 9, workload="gru", series=2)
+    of_workload = change(11, 12, variant="native", series=3)
+    last = change(15, 16, workload="dense", series=4)
+    for order in ([drift, stair, of_variant, of_workload, last], [last, of_workload, of_variant, drift, stair]):
+        assert group(order, PLACES) == [[stair, drift], [of_variant], [of_workload], [last]]
+
+
+@pytest.mark.parametrize(("width", "number"), [(17, 2), (8, 1), (1, 1)])
+def test_a_wide_range_is_not_linked_by_its_variant_alone_to_a_commit_of_another_workload(width, number):
+    assert len(group([change(17 - width, 18), change(16, 17, workload="gru", series=2)], PLACES)) == number
+    assert len(group([change(17 - width, 18), change(16, 17, series=2)], PLACES)) == 1
 
 
 def test_an_incident_goes_on_where_most_of_its_changes_are():

@@ -30,7 +30,7 @@ RATIO = COUNT._replace(exact=False)
 
 def found_in(series, claims, readings):
     """The changes of a series with all that the detector suspects in its readings."""
-    return changes_of(series, claims, [one.change for one in suspicions_of(series, readings)], PLACES)
+    return changes_of(series, claims, suspicions_of(series, readings), PLACES)
 
 
 def counted(*values):
@@ -256,6 +256,23 @@ def test_pairs_around_a_suspicion_refute_it_or_leave_it_open():
         assert only.standing == standing
     (elsewhere,) = found_in(RATIO, [paired(3, 5, "same", 0.0)], readings)
     assert elsewhere.standing == "borne_out"
+
+
+def test_what_is_claimed_of_an_alarm_is_not_suspected_a_second_time_beside_it():
+    """A slow step, of which pairs confirmed a part that its range as it is now does not meet: as the first stair of a drift."""
+    chance = random.Random(5)
+    values = [(1 + 0.02 * (commit >= 20)) * exp(chance.gauss(0, 0.01)) for commit in range(32)]
+    readings = [TrunkReading(commit, value, None, None, None, ()) for commit, value in enumerate(values)]
+    ((change, _, since, told_at),) = suspicions_of(RATIO, readings)
+    assert (since, change.commit_id < 25, told_at) == (0, True, 28)
+    for first, last, size, expected in (
+        (24, 26, 0.7, ["paired"]),
+        (24, 26, 0.4, ["levels", "paired"]),  # it is more than twice as much
+        (24, 26, -0.7, ["levels", "paired"]),
+        (28, 29, 0.7, ["levels", "paired"]),  # behind the alarm
+    ):
+        claim = paired(first, last, "slower" if size > 0 else "faster", size * change.log_ratio)
+        assert [each.evidence for each in found_in(RATIO, [claim], readings)] == expected
 
 
 def test_another_level_equal_code_and_what_is_not_watched_are_not_suspected():
