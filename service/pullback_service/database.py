@@ -11,8 +11,9 @@ from typing import Any, Final, Literal, Self, TypeAlias
 
 import orjson
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
-from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, ExceptionContext, NullPool, create_engine, event
 from sqlalchemy.exc import InterfaceError, OperationalError, PendingRollbackError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
@@ -48,6 +49,8 @@ OpenSession: TypeAlias = Callable[[], AbstractAsyncContextManager[AsyncSession]]
 Visible: TypeAlias = frozenset[ProjectId] | Literal["pullback_all"]
 """The projects whose rows exist for a session: these, or ALL_PROJECTS."""
 NO_PROJECT: Final[Visible] = frozenset()
+TAKES_WRITES: Final = "read-write"
+"""`target_session_attrs` of libpq: of the servers that an address names, the one that takes writes."""
 _BEGIN = "begin"
 _READ_ONLY = "read_only"
 
@@ -88,7 +91,7 @@ class Database:
             isolation_level="AUTOCOMMIT",  # of the driver: the BEGIN of a session says more than its own
             connect_args={
                 **TCP,
-                "async_creator_fn": _Connection.connect,
+                "async_creator_fn": _connect_to_writer_first if _choice(url) else BoundedConnection.connect,
                 "application_name": "pullback",
                 "cursor_factory": _BinaryCursor,
                 "prepare_threshold": 1,  # what a page asks a second time it asks again: it is parsed and planned no more
@@ -103,6 +106,7 @@ class Database:
             json_deserializer=orjson.loads,
         )
         event.listen(self.engine.sync_engine, "connect", _keep_prepared)
+        event.listen(self.engine.sync_engine, "handle_error", _leave_read_only_server)
         self.reading = Sessions(self.engine, NO_PROJECT, read_only=True, info={})
         self.writing = Sessions(self.engine, NO_PROJECT, read_only=False, info={})
 
@@ -153,6 +157,12 @@ def _keep_prepared(connection: Any, _: object) -> None:
     connection.driver_connection.prepared_max = MOST_PREPARED
 
 
+def _leave_read_only_server(context: ExceptionContext) -> None:
+    """Close all connections of the pool: who connects now may find another server, which takes writes."""
+    if is_read_only(context.original_exception):
+        context.is_disconnect = True
+
+
 @event.listens_for(_Session, "after_begin")
 def _say_begin(session: Session, transaction: SessionTransaction, connection: Connection) -> None:
     if transaction.nested:
@@ -176,8 +186,8 @@ def _begin(visible: Visible, *, read_only: bool, plan_once: bool) -> str:
     return f"{begin}; SET LOCAL pullback.projects = '{{{','.join(str(int(project)) for project in sorted(visible))}}}'"
 
 
-class _Connection(psycopg.AsyncConnection[Any]):
-    """A connection that ends where the server does not answer in time, and so for SQLAlchemy as any that was lost."""
+class BoundedConnection(psycopg.AsyncConnection[Any]):
+    """A connection that ends where the server does not answer in time, and so for its pool as any that was lost."""
 
     async def wait(self, *arguments: Any, **named: Any) -> Any:
         """Wait for the server, as everything does that is asked of it."""
@@ -190,6 +200,13 @@ class _Connection(psycopg.AsyncConnection[Any]):
     def _give_up(self) -> None:
         with suppress(OSError, psycopg.OperationalError), socket.socket(fileno=os.dup(self.fileno())) as held:
             held.shutdown(socket.SHUT_RDWR)  # libpq reads that the other side has closed it
+
+
+async def _connect_to_writer_first(*arguments: Any, **named: Any) -> BoundedConnection:
+    """Of several servers the one that takes writes; while none does, one that can be read."""
+    with suppress(psycopg.OperationalError):
+        return await BoundedConnection.connect(*arguments, **named, target_session_attrs=TAKES_WRITES)
+    return await BoundedConnection.connect(*arguments, **named)
 
 
 class _BinaryCursor(psycopg.AsyncCursor[Any]):
@@ -213,8 +230,26 @@ class _BinaryCursor(psycopg.AsyncCursor[Any]):
 def sync_engine(url: str) -> Engine:
     """An engine for migrations: one connection, no pool, no timeouts."""
     return create_engine(
-        _address(url), poolclass=NullPool, json_serializer=_dump_json, hide_parameters=True, connect_args=TCP
+        _address(url),
+        poolclass=NullPool,
+        json_serializer=_dump_json,
+        hide_parameters=True,
+        connect_args={**TCP, **_choice(url)},
     )
+
+
+def _address(url: str) -> URL:
+    """SQLAlchemy's form of a libpq address, with the driver named; its own parser reads one port alone."""
+    parts = {name: str(value) for name, value in conninfo_to_dict(url).items()}
+    user, password, name = (parts.pop(part, None) for part in ("user", "password", "dbname"))
+    return URL.create("postgresql+psycopg", username=user, password=password, database=name, query=parts)
+
+
+def _choice(url: str) -> dict[str, Any]:
+    """The option of libpq that chooses among several servers, if the address names some and chooses none itself."""
+    parts = conninfo_to_dict(url)
+    several = "," in str(parts.get("host", parts.get("hostaddr", "")))
+    return {"target_session_attrs": TAKES_WRITES} if several and "target_session_attrs" not in parts else {}
 
 
 def is_read_only(error: BaseException) -> bool:
@@ -222,14 +257,14 @@ def is_read_only(error: BaseException) -> bool:
     return isinstance(getattr(error, "orig", error), psycopg.errors.ReadOnlySqlTransaction)
 
 
+def is_disk_full(error: BaseException) -> bool:
+    """True if a statement failed because the server's disk is full."""
+    return isinstance(getattr(error, "orig", error), psycopg.errors.DiskFull)
+
+
 def lacks_role(error: BaseException) -> bool:
     """True if a connection failed because the server has no such role, or this user may not take it: no migration made it."""
     return SERVICE_ROLE in str(error)
-
-
-def _address(url: str) -> URL:
-    """SQLAlchemy's form of a libpq address, with the driver named."""
-    return make_url(url).set(drivername="postgresql+psycopg")
 
 
 def _dump_json(value: object) -> str:

@@ -17,10 +17,11 @@ from pullback_service.errors import SetupError
 from pullback_service.validation_errors import message_of
 
 MIB = 1024 * 1024
-# The parts of an address, as SQLAlchemy takes it to pieces, that can be wrong before anybody connects. Its own check costs
-# half a second of imports, and a mistake should be answered at once.
+# The parts of an address, as libpq takes it to pieces, that can be wrong before anybody connects. Its own check costs
+# imports, and a mistake should be answered at once.
+_HOST = r"(\[[^/?]+\]|[^/:?,]+)?(:\d+)?"
 _ADDRESS = re.compile(
-    r"(?P<backend>\w+)(?P<driver>\+\w*)?://([^:/]*(:[^@]*)?@)?(\[[^/?]+\]|[^/:?]+)?(:(?P<port>[^/?]*))?"
+    rf"(?P<backend>\w+)(?P<driver>\+\w*)?://([^:/]*(:[^@]*)?@)?{_HOST}(,{_HOST})*(?=[/?]|$)", re.ASCII
 )
 
 
@@ -222,7 +223,7 @@ def _postgres_address(where: str, url: str) -> str:
     SQLAlchemy's form names a driver, `postgresql+psycopg://`: ours are chosen, and Postgres's own programs know of none.
     """
     parts = _ADDRESS.match(url)
-    if parts is None or not (parts["port"] is None or parts["port"].isdecimal()):
+    if parts is None:
         raise SetupError(f"{where} is not an address like postgresql://user@host/name.")
     if parts["backend"] not in {"postgresql", "postgres"}:
         raise SetupError(
