@@ -3,17 +3,18 @@
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Self, TypeAlias
 
 import orjson
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
-from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, make_url
-from sqlalchemy.exc import InterfaceError, OperationalError, PendingRollbackError
+from sqlalchemy import Connection, Engine, NullPool, create_engine, event
+from sqlalchemy.exc import InterfaceError, InvalidatePoolError, OperationalError, PendingRollbackError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 from sqlalchemy.orm import Session, SessionTransaction
@@ -48,6 +49,10 @@ OpenSession: TypeAlias = Callable[[], AbstractAsyncContextManager[AsyncSession]]
 Visible: TypeAlias = frozenset[ProjectId] | Literal["pullback_all"]
 """The projects whose rows exist for a session: these, or ALL_PROJECTS."""
 NO_PROJECT: Final[Visible] = frozenset()
+TAKES_WRITES: Final = "read-write"
+"""`target_session_attrs` of libpq: of the servers that an address names, the one that takes writes."""
+_DRIVER: Final = "postgresql+psycopg://"
+"""All that SQLAlchemy is told of an address: its own parser reads several hosts with ports otherwise than libpq."""
 _BEGIN = "begin"
 _READ_ONLY = "read_only"
 
@@ -80,15 +85,16 @@ class Database:
     def __init__(self, url: str, *, pool_size: int = 10) -> None:
         self.url = url
         self.engine: AsyncEngine = create_async_engine(
-            _address(url),
+            _DRIVER,
             pool_size=pool_size,
             max_overflow=0,
             pool_use_lifo=True,  # the one that was used last has its statements prepared and its caches warm
             pool_pre_ping=True,  # after a restart of Postgres the next request gets a new connection, not an error
             isolation_level="AUTOCOMMIT",  # of the driver: the BEGIN of a session says more than its own
             connect_args={
+                **conninfo_to_dict(url),
                 **TCP,
-                "async_creator_fn": _Connection.connect,
+                "async_creator_fn": _connect_to_writer_first if _choice(url) else BoundedConnection.connect,
                 "application_name": "pullback",
                 "cursor_factory": _BinaryCursor,
                 "prepare_threshold": 1,  # what a page asks a second time it asks again: it is parsed and planned no more
@@ -103,6 +109,7 @@ class Database:
             json_deserializer=orjson.loads,
         )
         event.listen(self.engine.sync_engine, "connect", _keep_prepared)
+        event.listen(self.engine.sync_engine, "checkout", _leave_read_only_server)
         self.reading = Sessions(self.engine, NO_PROJECT, read_only=True, info={})
         self.writing = Sessions(self.engine, NO_PROJECT, read_only=False, info={})
 
@@ -153,6 +160,12 @@ def _keep_prepared(connection: Any, _: object) -> None:
     connection.driver_connection.prepared_max = MOST_PREPARED
 
 
+def _leave_read_only_server(connection: Any, *_: object) -> None:
+    """Close all connections of the pool after one refused to write: a new one may find another server, which takes writes."""
+    if connection.driver_connection.refused_to_write:
+        raise InvalidatePoolError
+
+
 @event.listens_for(_Session, "after_begin")
 def _say_begin(session: Session, transaction: SessionTransaction, connection: Connection) -> None:
     if transaction.nested:
@@ -176,8 +189,10 @@ def _begin(visible: Visible, *, read_only: bool, plan_once: bool) -> str:
     return f"{begin}; SET LOCAL pullback.projects = '{{{','.join(str(int(project)) for project in sorted(visible))}}}'"
 
 
-class _Connection(psycopg.AsyncConnection[Any]):
-    """A connection that ends where the server does not answer in time, and so for SQLAlchemy as any that was lost."""
+class BoundedConnection(psycopg.AsyncConnection[Any]):
+    """A connection that ends where the server does not answer in time, and so for its pool as any that was lost."""
+
+    refused_to_write = False
 
     async def wait(self, *arguments: Any, **named: Any) -> Any:
         """Wait for the server, as everything does that is asked of it."""
@@ -192,6 +207,13 @@ class _Connection(psycopg.AsyncConnection[Any]):
             held.shutdown(socket.SHUT_RDWR)  # libpq reads that the other side has closed it
 
 
+async def _connect_to_writer_first(*arguments: Any, **named: Any) -> BoundedConnection:
+    """Of several servers the one that takes writes; while none does, one that can be read."""
+    with suppress(psycopg.OperationalError):
+        return await BoundedConnection.connect(*arguments, **named, target_session_attrs=TAKES_WRITES)
+    return await BoundedConnection.connect(*arguments, **named)
+
+
 class _BinaryCursor(psycopg.AsyncCursor[Any]):
     """Answers in the binary format: of it numbers, times and arrays are made in a third of the time text takes."""
 
@@ -201,20 +223,40 @@ class _BinaryCursor(psycopg.AsyncCursor[Any]):
 
     async def execute(self, *arguments: Any, **named: Any) -> Self:
         """Send a statement and wait for its answer, as work of the request that asks."""
-        with waiting_for_database():
+        with waiting_for_database(), self._noting_refusals():
             return await super().execute(*arguments, **named)
 
     async def executemany(self, *arguments: Any, **named: Any) -> None:
         """The same for many values."""
-        with waiting_for_database():
+        with waiting_for_database(), self._noting_refusals():
             await super().executemany(*arguments, **named)
+
+    @contextmanager
+    def _noting_refusals(self) -> Iterator[None]:
+        try:
+            yield
+        except psycopg.errors.ReadOnlySqlTransaction:
+            assert isinstance(self.connection, BoundedConnection)  # noqa: S101 - the engine names its connections
+            self.connection.refused_to_write = True
+            raise
 
 
 def sync_engine(url: str) -> Engine:
     """An engine for migrations: one connection, no pool, no timeouts."""
     return create_engine(
-        _address(url), poolclass=NullPool, json_serializer=_dump_json, hide_parameters=True, connect_args=TCP
+        _DRIVER,
+        poolclass=NullPool,
+        json_serializer=_dump_json,
+        hide_parameters=True,
+        connect_args={**conninfo_to_dict(url), **TCP, **_choice(url)},
     )
+
+
+def _choice(url: str) -> dict[str, Any]:
+    """The option of libpq that chooses among several servers, if the address names some and chooses none itself."""
+    parts = conninfo_to_dict(url)
+    several = "," in str(parts.get("host", parts.get("hostaddr", "")))
+    return {"target_session_attrs": TAKES_WRITES} if several and "target_session_attrs" not in parts else {}
 
 
 def is_read_only(error: BaseException) -> bool:
@@ -222,14 +264,14 @@ def is_read_only(error: BaseException) -> bool:
     return isinstance(getattr(error, "orig", error), psycopg.errors.ReadOnlySqlTransaction)
 
 
+def is_disk_full(error: BaseException) -> bool:
+    """True if a statement failed because the server's disk is full."""
+    return isinstance(getattr(error, "orig", error), psycopg.errors.DiskFull)
+
+
 def lacks_role(error: BaseException) -> bool:
     """True if a connection failed because the server has no such role, or this user may not take it: no migration made it."""
     return SERVICE_ROLE in str(error)
-
-
-def _address(url: str) -> URL:
-    """SQLAlchemy's form of a libpq address, with the driver named."""
-    return make_url(url).set(drivername="postgresql+psycopg")
 
 
 def _dump_json(value: object) -> str:

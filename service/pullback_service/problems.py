@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from pullback_service.cross_site_requests import SAFE_METHODS
-from pullback_service.database import AWAY, Database, is_read_only, lacks_role
+from pullback_service.database import AWAY, Database, is_disk_full, is_read_only, lacks_role
 from pullback_service.errors import FieldError, InvalidInputError, RequestError, UnreadableBodyError
 from pullback_service.logs import logger, request_id
 from pullback_service.migrations import revisions_now
@@ -176,7 +176,8 @@ def _methods_at(request: Request) -> list[str]:
 async def _on_database_away(request: Request, error: Exception) -> Response:
     if lacks_role(error):
         return not_migrated((await revisions_now(runtime_of(request.app).get(Database))).remedy)
-    logger.warning("database_unavailable", reason=str(error).splitlines()[0])
+    full = is_disk_full(error)
+    logger.warning("database_disk_full" if full else "database_unavailable", reason=str(error).splitlines()[0])
     if request.method in SAFE_METHODS:
         remedy = "Try again in a moment."
     elif "idempotency-key" in request.headers:
@@ -185,8 +186,8 @@ async def _on_database_away(request: Request, error: Exception) -> Response:
         remedy = "Nothing was stored; try again in a moment."
     return problem(
         HTTPStatus.SERVICE_UNAVAILABLE,
-        "database-unavailable",
-        "The database does not answer",
+        "database-disk-full" if full else "database-unavailable",
+        "The disk of the database is full" if full else "The database does not answer",
         remedy,
         headers={"Retry-After": str(RETRY_AFTER_S)},
     )

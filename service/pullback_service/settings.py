@@ -17,13 +17,7 @@ from pullback_service.errors import SetupError
 from pullback_service.validation_errors import message_of
 
 MIB = 1024 * 1024
-# The parts of an address, as SQLAlchemy takes it to pieces, that can be wrong before anybody connects. Its own check costs
-# half a second of imports, and a mistake should be answered at once.
-_ADDRESS = re.compile(
-    r"(?P<backend>\w+)(?P<driver>\+\w*)?://([^:/]*(:[^@]*)?@)?(\[[^/?]+\]|[^/:?]+)?(:(?P<port>[^/?]*))?"
-)
-
-
+_SCHEME = re.compile(r"(?P<backend>\w+)(?P<driver>\+\w*)?://")
 _MAIL_PORTS = {"smtp": 587, "smtps": 465}
 
 
@@ -221,12 +215,22 @@ def _postgres_address(where: str, url: str) -> str:
 
     SQLAlchemy's form names a driver, `postgresql+psycopg://`: ours are chosen, and Postgres's own programs know of none.
     """
-    parts = _ADDRESS.match(url)
-    if parts is None or not (parts["port"] is None or parts["port"].isdecimal()):
+    import psycopg  # noqa: PLC0415 - a quarter of `pullback status`, which names no database
+    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415 - the same
+
+    parts = _SCHEME.match(url)
+    if parts is None:
         raise SetupError(f"{where} is not an address like postgresql://user@host/name.")
     if parts["backend"] not in {"postgresql", "postgres"}:
         raise SetupError(
             f"{where} names {parts['backend']}, but Pullback stores everything in Postgres: "
             "give an address like postgresql://user@host/name."
         )
-    return url if parts["driver"] is None else parts["backend"] + url[parts.end("driver") :]
+    address = url if parts["driver"] is None else parts["backend"] + url[parts.end("driver") :]
+    try:
+        port = str(conninfo_to_dict(address).get("port", ""))
+    except (psycopg.ProgrammingError, UnicodeDecodeError):
+        port = "unreadable"
+    if not re.fullmatch(r"[0-9,]*", port):
+        raise SetupError(f"{where} is not an address like postgresql://user@host/name.")
+    return address

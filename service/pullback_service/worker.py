@@ -14,7 +14,7 @@ from sqlalchemy.exc import OperationalError
 from pullback_service import models  # noqa: F401 - every table, so that foreign keys find each other
 from pullback_service.chores.queries import ready_chores
 from pullback_service.chores.tasks import STALLED_AFTER_S, register
-from pullback_service.database import TCP, Database
+from pullback_service.database import CONNECT_TIMEOUT_S, TAKES_WRITES, TCP, BoundedConnection, Database
 from pullback_service.deferred_chores import QUEUE
 from pullback_service.errors import SetupError
 from pullback_service.incidents.confirmation import MINUTES_A_DAY
@@ -81,7 +81,10 @@ def build_app(url: str) -> procrastinate.App:
             **TCP,
             "options": f"-c role={SERVICE_ROLE} -c search_path=procrastinate",
             "application_name": "pullback worker",
+            "connect_timeout": CONNECT_TIMEOUT_S,
+            "target_session_attrs": TAKES_WRITES,
         },
+        connection_class=BoundedConnection,
         min_size=1,
         max_size=CONCURRENCY + 2,
     )

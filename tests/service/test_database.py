@@ -6,6 +6,8 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from pullback_service import statements
+from pullback_service.database import Database
+from pullback_service.roles import ALL_PROJECTS
 
 pytestmark = pytest.mark.anyio
 
@@ -69,3 +71,21 @@ async def test_a_reader_writes_nothing(database):
     with pytest.raises(DBAPIError, match="read-only transaction"):
         async with database.reading() as session:
             await session.execute(text("DELETE FROM project"))
+
+
+async def test_a_server_that_turns_out_to_only_read_is_left_for_the_next_connection(database_url):
+    database = Database(database_url, pool_size=2).seeing(ALL_PROJECTS)
+
+    async def write():
+        async with database.writing.begin() as session:
+            await statements.run(session, "DELETE FROM project WHERE false", {})
+
+    # Both of the pool are to a server that was demoted since.
+    async with database.writing() as one, database.writing() as other:
+        for session in (one, other):
+            await session.execute(text("SET default_transaction_read_only = on"))
+            await session.commit()
+    with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+        await write()
+    await write()
+    await database.close()

@@ -1,12 +1,16 @@
 """Settings come by environment; what does not hold is said in one sentence."""
 
+from contextlib import suppress
 from pathlib import Path
 
+import psycopg
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from sqlalchemy import make_url
+from psycopg.conninfo import conninfo_to_dict
+from sqlalchemy.exc import OperationalError
 
+from pullback_service.database import sync_engine
 from pullback_service.errors import SetupError
 from pullback_service.settings import Settings, load_settings, refuse_open_bind
 
@@ -48,20 +52,39 @@ def test_an_address_in_a_file_is_refused_by_the_name_of_the_file_and_not_shown(m
     assert "hunter2" not in str(refused.value)
 
 
-@given(st.lists(st.sampled_from(["u", "h", "1", "5432", "٣", " ", ":", "@", "/", "?", "[", "]", "&", "=", "%"])))
-@example(["u", ":", "p", "/", ":", "@", "h", ":", "5432", "/", "db", "?", "sslmode", "=", "require"])
+@given(
+    st.lists(
+        st.sampled_from(
+            ["u", "h", "1", "5432", ",", "host", "port", "٣", " ", ":", "@", "/", "?", "[", "]", "&", "=", "%"]
+        )
+    )
+)
+@example(["u", ":", "p%2F", "@", "h", ":", "5432", "/", "db", "?", "sslmode", "=", "require"])
+@example(["u", ":", "p", "@", "h", ":", "5432", ",", "[", "::1", "]", ":", "5433", "/", "db"])
+@example(["/", "db", "?", "host", "=", "/a,/b", "&", "port", "=", "5432"])
 @example([":", "/"])
 @example([":", "1", " "])
-def test_an_address_that_is_taken_can_be_read_by_what_connects(pieces):
+def test_an_address_that_is_taken_is_read_by_sqlalchemy_as_by_libpq(pieces):
     address = "postgresql://" + "".join(pieces)
     try:
         Settings(database_url=address).require_database_url()
     except SetupError:
-        if " " not in address:  # which SQLAlchemy takes for a part of the host or the port
-            with pytest.raises(ValueError, match="invalid literal"):
-                make_url(address)
-    else:
-        make_url(address)
+        return
+    given_to_driver = {}
+
+    def connect(*_, **named):
+        given_to_driver.update(named)
+        raise psycopg.OperationalError
+
+    with pytest.MonkeyPatch.context() as patch, suppress(OperationalError):
+        patch.setattr(psycopg, "connect", connect)
+        sync_engine(address).connect()
+    assert conninfo_to_dict(address).items() <= given_to_driver.items()
+
+
+def test_an_address_may_name_several_servers_with_their_ports():
+    address = "postgresql://user@here:5432,there:5433/db"
+    assert Settings(database_url=address).require_database_url() == address
 
 
 def test_a_port_with_a_sign_is_refused_though_one_reader_takes_it():

@@ -35,6 +35,8 @@ SEED = int(os.environ.get("PULLBACK_FAULTS_SEED", "1"))
 LEASE_S = 4
 ANSWER_S = 120
 """That any request is answered in, however often it has to be sent: Postgres starts again in seconds."""
+AWAY = {"database-unavailable", "database-read-only", "database-disk-full"}
+"""Kinds of problems after which the same is asked again."""
 FINAL = {"done", "failed", "cancelled", "lost"}
 # Counts differ between these commits, so bisections ask for comparisons as well, which agents of this test do not take.
 ASKED = "SELECT id, state, attempts FROM job WHERE origin = 'asked'"
@@ -229,7 +231,7 @@ class World:
             with self._lock:
                 self.statuses[answer.status_code] += 1
                 self.operations += 1
-            if answer.status_code == 503 and answer.json()["type"].endswith(":database-unavailable"):
+            if answer.status_code == 503 and answer.json()["type"].rpartition(":")[2] in AWAY:
                 time.sleep(0.1)
                 continue
             if answer.status_code >= 500:

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 import psycopg
 from sqlalchemy.exc import SQLAlchemyError
 
-from pullback_service.database import TCP, Database
+from pullback_service.database import CONNECT_TIMEOUT_S, TAKES_WRITES, TCP, BoundedConnection, Database
 from pullback_service.job_channel import CHANNEL
 from pullback_service.jobs.offers import Abilities, Offer, waiting_offers
 from pullback_service.logs import logger
@@ -150,8 +150,13 @@ class JobListener:
     async def _listen(self) -> None:
         while True:
             try:
-                async with await psycopg.AsyncConnection.connect(
-                    self._database.url, autocommit=True, options=f"-c role={SERVICE_ROLE}", **TCP
+                async with await BoundedConnection.connect(
+                    self._database.url,
+                    autocommit=True,
+                    options=f"-c role={SERVICE_ROLE}",
+                    connect_timeout=CONNECT_TIMEOUT_S,
+                    target_session_attrs=TAKES_WRITES,  # no other server notifies
+                    **TCP,
                 ) as connection:
                     await connection.execute(f"LISTEN {CHANNEL}")
                     self._wake()  # something may have been queued while nobody listened
