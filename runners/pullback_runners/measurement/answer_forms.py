@@ -116,6 +116,7 @@ CHOICE: Mapping[str, Form] = {
     **dict.fromkeys(("files", "refused", "known", "imports", "modules"), _is_list(is_text)),
 }
 """Forms of the entries that say which cases a subject has."""
+is_value = partial(has, value=_or_none(lambda value: isinstance(value, float)))
 is_warm = partial(has, timer_ns=_is_number, filling=_is_number)
 is_turn = partial(
     has, cpu_ns=_is_number, wall_ns=_is_number, waited_ns=_or_none(_is_number), late_ns=_or_none(_is_number)

@@ -212,7 +212,7 @@ def _end_turns(
     for name in _alive(lineup.start_order, failures):
         with _noting(failures, name):
             lineup.workers[name].ask({"do": "end"})
-            lineup.workers[name].checked_outside()
+            lineup.workers[name].check_last_outside()
             _refuse_wrong_clock(lineup.case, timings[name], cpus)
 
 
