@@ -67,6 +67,8 @@ def begin_run(
     run = Run()
     checks_outside = of_commit or any(offer.is_foreign for offer in choice.offers.values())
     with tempfile.TemporaryDirectory(prefix="pullback-") as folder, OracleProcess(Path(folder)) as oracle:
+        if checks_outside:
+            oracle.start()
         yield (
             run,
             WorkerSettings(

@@ -55,6 +55,11 @@ def is_examined(answer: dict[str, Any]) -> bool:
     ) and _may_refute(answer)
 
 
+def is_value(answer: dict[str, Any]) -> bool:
+    """True of the answer to `value`: any number, NaN too, or what was raised in its place."""
+    return isinstance(answer.get("value"), float) or has(answer, raised=is_text)
+
+
 def _is_number(value: Any) -> bool:
     """True of a time, a size or a number of something."""
     return isinstance(value, int | float) and 0 <= value < _MOST
@@ -116,7 +121,6 @@ CHOICE: Mapping[str, Form] = {
     **dict.fromkeys(("files", "refused", "known", "imports", "modules"), _is_list(is_text)),
 }
 """Forms of the entries that say which cases a subject has."""
-is_value = partial(has, value=_or_none(lambda value: isinstance(value, float)))
 is_warm = partial(has, timer_ns=_is_number, filling=_is_number)
 is_turn = partial(
     has, cpu_ns=_is_number, wall_ns=_is_number, waited_ns=_or_none(_is_number), late_ns=_or_none(_is_number)

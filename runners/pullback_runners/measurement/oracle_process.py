@@ -48,7 +48,7 @@ _NAMES_BYTES = 1 << 20
 
 
 class OracleProcess:
-    """The process, started by the first check. Arguments at which it asks for values are files in `folder`."""
+    """The process, started by the first check unless it was before. Arguments at which it asks for values are files in `folder`."""
 
     def __init__(self, folder: Path) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -60,9 +60,13 @@ class OracleProcess:
     def __exit__(self, *_: object) -> None:
         self._end()
 
+    def start(self) -> None:
+        """Let it import what it needs while workers do."""
+        self._process = self._process or _start()
+
     def check(self, kept: KeptGradient) -> dict[str, Any] | None:
         """The check of a gradient in a file, as a report writes it; None where there is nothing to compare it with. VariantError says what is wrong."""
-        failed: VariantError | None = None
+        raised: VariantError | None = None
         answer = self._ask(
             {
                 "case": kept.case.document(),
@@ -74,14 +78,15 @@ class OracleProcess:
         )
         while "at" in answer:
             value = None
-            try:
-                value = None if failed else kept.value_at(answer["at"])
-            except VariantError as error:
-                failed = error  # of this worker: the process goes on with what it knows of others
+            if raised is None or raised.kind == "exception":
+                try:
+                    value = kept.value_at(answer["at"])
+                except VariantError as error:
+                    raised = error  # of this worker: the process goes on with what it knows of others
             answer = self._ask({"value": value})
-        if failed is not None:
-            raise failed
         checked: dict[str, Any] | None = answer["checked"]
+        if raised is not None and (raised.kind != "exception" or checked is None or not checked["ok"]):
+            raise raised
         if checked is not None and not checked["ok"]:
             if checked.get("oracle") == DIFFERENCES:  # which workers leave to this process
                 raise VariantError("gradient", checked["complaint"])
@@ -93,7 +98,8 @@ class OracleProcess:
 
     def _ask(self, order: dict[str, Any]) -> dict[str, Any]:
         try:
-            process = self._process = self._process or _start()
+            self.start()
+            process = cast("subprocess.Popen[bytes]", self._process)
             orders = cast("IO[bytes]", process.stdin)
             orders.write(json.dumps(order).encode() + b"\n")
             orders.flush()

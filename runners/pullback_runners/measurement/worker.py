@@ -81,7 +81,7 @@ def main() -> int:
                 on_device = {} if case.device == CPU else {"libraries": _libraries(), "device_memory": memory_held()}
                 answer({"gradient": check.document(), "refuted": check.refuted, **examined, **on_device})
                 for order in orders:
-                    answer({"value": checked.value_at(Path(order["at"]))})
+                    answer(_value(checked, Path(order["at"]), first))
             elif first["task"] == "instructions":
                 _warm_up(prepared.call, clock)
                 call_counted(prepared.call)
@@ -153,8 +153,8 @@ class CheckedVariant:
     first: GradientCheck
     again: Callable[[], object]
     """Check one more call, and keep it where others check: memory kept between calls, forks and threads may go wrong later."""
-    value_at: Callable[[Path], float | None]
-    """The value where the arguments are those in a file; None where the function cannot be computed."""
+    value_at: Callable[[Path], float]
+    """The value where the arguments are those in a file."""
 
 
 @contextlib.contextmanager
@@ -206,11 +206,16 @@ def _checked_variant(order: dict[str, Any]) -> Iterator[CheckedVariant]:
         )
 
 
-def _value_at(function: Callable[[], Callable[[Inputs], Any]], inputs: Inputs, file: Path) -> float | None:
+def _value_at(function: Callable[[], Callable[[Inputs], Any]], inputs: Inputs, file: Path) -> float:
     moved = {name: with_numbers(inputs[name], numbers) for name, numbers in read_gradient(file)[1].items()}
-    with contextlib.suppress(Exception):
-        return float(array_of(function()({**inputs, **moved})))
-    return None
+    return float(array_of(function()({**inputs, **moved})))
+
+
+def _value(checked: CheckedVariant, file: Path, order: dict[str, Any]) -> Answer:
+    try:
+        return {"value": checked.value_at(file)}
+    except Exception as error:  # noqa: BLE001 - the next arguments may suit the function
+        return {"raised": _sentence(error, order)}
 
 
 def _examine(prepared: PreparedVariant, clock: Clock) -> Answer:

@@ -57,8 +57,8 @@ class KeptGradient:
     """The file of the gradient that it had when it was examined; None of that one itself."""
     reference: tuple[str, Path] | None = None
     """Another variant that was examined, and its file."""
-    value_at: Callable[[str], float | None] = lambda _: None
-    """The value by the worker where the arguments are those in a file."""
+    value_at: Callable[[str], float] = lambda _: float("nan")
+    """The value by the worker where the arguments are those in a file; raises VariantError."""
 
 
 @dataclass(frozen=True)
@@ -208,9 +208,11 @@ class WorkerProcess:
             return None
         return self._settings.check(gradient_in(Path(self._kept)))
 
-    def _value_at(self, file: str) -> float | None:
-        value: float | None = self.ask({"do": "value", "at": file}, is_value)["value"]
-        return value
+    def _value_at(self, file: str) -> float:
+        answer = self.ask({"do": "value", "at": file}, is_value)
+        if isinstance(value := answer.get("value"), float):
+            return value
+        raise VariantError("exception", answer["raised"])
 
     def wait(self) -> None:
         """Wait until the worker has ended by itself, which is when a program that watches it writes what it saw."""

@@ -117,3 +117,14 @@ def test_a_wrong_gradient_that_its_process_calls_right_has_no_time(reference, tm
     assert lied["error"] is not None, lied["gradient"]
     assert said in lied["error"]["message"]
     assert lied["metrics"] == {}
+
+
+def test_a_function_that_cannot_be_computed_beside_its_arguments_fails_with_what_it_raised(tmp_path, monkeypatch):
+    library = "import numpy as np\n\n\ndef refuse(x):\n    if x[0] != 0.5:\n        raise ValueError('not here')\n\n"
+    monkeypatch.setitem(globals(), "LIBRARY", LIBRARY.replace("    slope =", "    refuse(x)\n    slope ="))
+    variants = measured(tmp_path, monkeypatch, library=library)
+    assert {name: each["error"] and each["error"]["kind"] for name, each in variants.items()} == {
+        "first": "exception",
+        "second": "exception",
+    }
+    assert "ValueError: not here" in variants["first"]["error"]["message"]
