@@ -63,7 +63,7 @@ def compare_commits(
     pairs = [(case, variant) for case in measured for variant in (variants or usual or choice.variants(case.workload))]
 
     with measured_device(device, is_held=holds_device) as on_device:
-        with begin_run(choice, on_device, timeout_s, stop, on_progress, checks_outside=choice.of_engine) as (
+        with begin_run(choice, on_device, timeout_s, stop, on_progress, of_commit=choice.of_engine) as (
             run,
             settings,
         ):

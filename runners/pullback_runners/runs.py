@@ -57,15 +57,18 @@ def begin_run(
     stop: Callable[[], bool],
     on_progress: Callable[[Progress], None],
     *,
-    checks_outside: bool,
+    of_commit: bool,
 ) -> Iterator[tuple[Run, WorkerSettings]]:
     """A run and the settings of its processes, which keep gradients in a folder that is removed at the end.
 
-    `checks_outside`: they are checked once more by a process that imports nothing of the commit that is measured.
+    Those of a commit's engine (`of_commit`) and of workloads of others are checked by a process that imports nothing of what is measured.
     """
     on_progress(Progress("preflight", 0, 1, "looking at the machine"))
     run = Run()
-    with tempfile.TemporaryDirectory(prefix="pullback-") as folder, OracleProcess() as oracle:
+    checks_outside = of_commit or any(offer.is_foreign for offer in choice.offers.values())
+    with tempfile.TemporaryDirectory(prefix="pullback-") as folder, OracleProcess(Path(folder)) as oracle:
+        if checks_outside:
+            oracle.start()
         yield (
             run,
             WorkerSettings(
@@ -76,6 +79,7 @@ def begin_run(
                 modules=choice.modules,
                 kept=Path(folder),
                 check=oracle.check if checks_outside else None,
+                baselines={name: offer.baseline for name, offer in choice.offers.items()},
                 device=device,
             ),
         )
@@ -156,7 +160,7 @@ def run_suite(
             # Of a file of somebody's own nobody knows which files of its repository it runs.
             subject = replace(subject, digest=engine_digest(_package(engine)) if owner is measured else None)
         is_of_commit = bool(subject.paths) and subject.has_engine
-        with begin_run(choice, on_device, timeout_s, stop, on_progress, checks_outside=is_of_commit) as (run, settings):
+        with begin_run(choice, on_device, timeout_s, stop, on_progress, of_commit=is_of_commit) as (run, settings):
             steps = Steps(len(choice.cases) * (1 + chosen_suite.groups), on_progress)
             results: list[CaseResult] = []
             complete = True

@@ -55,6 +55,11 @@ def is_examined(answer: dict[str, Any]) -> bool:
     ) and _may_refute(answer)
 
 
+def is_value(answer: dict[str, Any]) -> bool:
+    """True of the answer to `value`: any number, NaN too, or what was raised in its place."""
+    return isinstance(answer.get("value"), float) or has(answer, raised=is_text)
+
+
 def _is_number(value: Any) -> bool:
     """True of a time, a size or a number of something."""
     return isinstance(value, int | float) and 0 <= value < _MOST

@@ -6,9 +6,10 @@ process waited for a CPU, as the kernel counts it. The worker states its own wai
 machine, as the report says. A process that states more is asked for whole turns: the coordinator may wait while the worker runs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pullback_runners.machine.quality import MOST_WAITING
+from pullback_runners.measurement.call_times import MOST_COLD_CALLS
 from pullback_runners.measurement.statistics import interquartile_mean
 
 LEAST_SHARE = 0.5
@@ -50,4 +51,29 @@ def clock_complaint(
             f"it stated {sum(stated_s) * calls:.3g} s in turns that took {sum(turns_s):.3g} s by the coordinator's clock: "
             "its clock is wrong"
         )
+    return None
+
+
+def complaint_beside(
+    beside: Mapping[str, Sequence[float]], calls: int, orders_s: float, walls_s: Sequence[float]
+) -> str | None:
+    """The reason why the other times of a call on a device cannot be; None if they can.
+
+    They were stated a stretch each, in answers that took `orders_s` together by the coordinator's clock; calls took `walls_s`, slice by slice.
+    What a call takes on the host and on the device may be a small part of it, but none of them ends after the answer, and no call is
+    sooner done because the device's cache was cleared.
+    """
+    queued_s = calls * max(sum(beside.get("host_time", ())), sum(beside.get("device_time", ())))
+    cold = beside.get("time_cold", ())
+    stated_s = queued_s + min(calls, MOST_COLD_CALLS) * sum(cold)
+    if stated_s > MOST_SHARE * orders_s:
+        return (
+            f"it stated {stated_s:.3g} s of calls in answers that took {orders_s:.3g} s by the coordinator's clock: "
+            "its clock is wrong"
+        )
+    if not cold or len(walls_s) < FEWEST_TURNS:
+        return None
+    said, warm = interquartile_mean(cold), interquartile_mean(walls_s)
+    if said < LEAST_SHARE * warm:
+        return f"it stated {said:.3g} s a call with a cold cache and {warm:.3g} s with a warm one: its clock is wrong"
     return None

@@ -98,20 +98,29 @@ def _results(zygotes: Zygotes, settings: WorkerSettings) -> _ExaminationResults:
     examined = _ExaminationResults()
     driver = None if settings.device is None else settings.device.driver
     try:
+        answers: dict[str, dict[str, Any]] = {}
         for name, worker in zygotes.workers.items():
             try:
-                answer = worker.answer(is_examined)
-                gradient = worker.checked_outside() or answer["gradient"]
-                environment = {} if driver is None else {"driver": driver, **answer.get("libraries", {})}
-                examined.found[name] = Examination(
-                    gradient, answer["counts"], answer["plan"], environment, answer.get("device_memory", {})
-                )
-                refuted = answer.get("refuted")
+                answers[name] = worker.answer(is_examined)
+                refuted = answers[name].get("refuted")
             except VariantError as error:
                 examined.failures[name] = error
                 refuted = error.refuted
             if refuted:
                 examined.refuted[name] = tuple(refuted)
+        subjects = {name: worker.member.subject for name, worker in zygotes.workers.items()}
+        wrong = {(subjects[name], variant) for name, (variant, _) in examined.refuted.items()}
+        for name, answer in answers.items():
+            try:
+                gradient = zygotes.workers[name].examined_outside(wrong) or answer["gradient"]
+            except VariantError as error:
+                examined.failures[name] = error
+                examined.refuted.pop(name, None)
+                continue
+            environment = {} if driver is None else {"driver": driver, **answer.get("libraries", {})}
+            examined.found[name] = Examination(
+                gradient, answer["counts"], answer["plan"], environment, answer.get("device_memory", {})
+            )
     finally:
         zygotes.end()
     if examined.failures and settings.device is not None:

@@ -33,6 +33,8 @@ class FiniteDifferences:
     inputs: Inputs
     wrt: tuple[str, ...]
     dtype: str
+    seed: int = 0
+    """Of the random directions."""
     _first: list[tuple[dict[str, Any], float, float]] = field(
         default_factory=list, init=False, repr=False, compare=False
     )
@@ -110,7 +112,10 @@ class FiniteDifferences:
 
     def at(self, directions: Mapping[str, Any], step: float) -> float:
         """The value so many times a direction away."""
-        moved = {name: _moved(self.inputs[name], step * directions[name]) for name in self.wrt}
+        moved = {
+            name: with_numbers(self.inputs[name], array_of(self.inputs[name]) + step * directions[name])
+            for name in self.wrt
+        }
         return float(array_of(self.value_at({**self.inputs, **moved})))
 
     @property
@@ -124,7 +129,7 @@ class FiniteDifferences:
     @cached_property
     def _values(self) -> list[tuple[dict[str, Any], float, float]]:
         """Directions by argument, and the value ahead and behind along each."""
-        rng = np.random.default_rng(0)
+        rng = np.random.default_rng(self.seed)
         drawn = [{name: _direction(rng, self.inputs[name]) for name in self.wrt} for _ in range(DIRECTIONS)]
         step = self._step
         return [(directions, self.at(directions, step), self.at(directions, -step)) for directions in drawn]
@@ -155,20 +160,19 @@ def size_of(argument: Any) -> float:
     return (float(np.sqrt(np.mean(array**2))) if array.size else 0.0) or 1.0
 
 
-def _moved(argument: Any, by: Any) -> Any:
-    """An argument of the same kind, so far away."""
+def with_numbers(argument: Any, numbers: Any) -> Any:
+    """An argument of the same kind with other numbers, which are in one array as `array_of` gives it."""
     if isinstance(argument, dict | tuple | list):
         parts = [(part, array_of(part)) for part in parts_of(argument)]
         ends = np.cumsum([array.size for _, array in parts])[:-1]
-        pieces = zip(parts, np.split(by.ravel(), ends), strict=True)
-        moved = [_moved(part, piece.reshape(array.shape)) for (part, array), piece in pieces]
+        pieces = zip(parts, np.split(numbers.ravel(), ends), strict=True)
+        replaced = [with_numbers(part, piece.reshape(array.shape)) for (part, array), piece in pieces]
         if not isinstance(argument, dict):
-            return type(argument)(moved)
-        by_name = dict(zip(sorted(argument), moved, strict=True))
+            return type(argument)(replaced)
+        by_name = dict(zip(sorted(argument), replaced, strict=True))
         return {name: by_name[name] for name in argument}
     if hasattr(argument, "map"):  # a block
-        return argument.map(lambda array: (array + by).astype(array.dtype))
+        return argument.map(lambda array: numbers.astype(array.dtype))
     if isinstance(argument, float):
-        return argument + float(by)
-    array = np.asarray(argument)
-    return (array + by).astype(array.dtype)
+        return float(numbers)
+    return np.asarray(numbers).astype(np.asarray(argument).dtype)

@@ -17,7 +17,7 @@ from pullback_runners.errors import VariantError
 from pullback_runners.machine.nvml import Clocks
 from pullback_runners.measurement.affinity import allowed_cpus
 from pullback_runners.measurement.answer_forms import is_beside, is_turn, is_warm
-from pullback_runners.measurement.clock_check import clock_complaint
+from pullback_runners.measurement.clock_check import clock_complaint, complaint_beside
 from pullback_runners.measurement.clocks import clock_of
 from pullback_runners.measurement.device import MeasuredDevice
 from pullback_runners.measurement.member import Member
@@ -59,6 +59,8 @@ class Timing:
     """Clocks of the device before and after each slice."""
     beside: dict[str, list[float]] = field(default_factory=dict)
     """The other times of a call on a device by their metric, once a stretch."""
+    beside_s: float = 0.0
+    """Seconds that these took together by the coordinator's clock."""
     repeats: int = MOST_REPEATS
     """The most repeats of a throttled slice; none once that did not help."""
 
@@ -212,7 +214,7 @@ def _end_turns(
     for name in _alive(lineup.start_order, failures):
         with _noting(failures, name):
             lineup.workers[name].ask({"do": "end"})
-            lineup.workers[name].checked_outside()
+            lineup.workers[name].check_last_outside()
             _refuse_wrong_clock(lineup.case, timings[name], cpus)
 
 
@@ -263,6 +265,8 @@ def _refuse_wrong_clock(case: Case, timing: Timing, cpus: int) -> None:
     waited_s, ran_s = timing.waiting()
     waiting = waited_s / (waited_s + ran_s) if waited_s > 0 else 0.0
     complaint = clock_complaint(stated_s, timing.calls, timing.turn_s, timing.delay_s, cpus, waiting)
+    if complaint is None and timing.beside:
+        complaint = complaint_beside(timing.beside, timing.calls, timing.beside_s, timing.wall_s)
     if complaint is not None:
         raise VariantError("doubtful", complaint)
 
@@ -284,7 +288,10 @@ def _begin_stretch(
 
 
 def _time_beside(worker: WorkerProcess, timing: Timing) -> None:
-    for metric, value in worker.ask({"do": "beside", "calls": timing.calls}, is_beside)["beside"].items():
+    began = time.perf_counter()
+    beside = worker.ask({"do": "beside", "calls": timing.calls}, is_beside)["beside"]
+    timing.beside_s += time.perf_counter() - began
+    for metric, value in beside.items():
         if value is not None:
             timing.beside.setdefault(metric, []).append(value)
 

@@ -5,16 +5,21 @@ first gradient        in timed processes of workloads without one: what was chec
 variant NAME          the workload's baseline, for its other variants: another computation in the same precision. Where the two
                       gradients differ, `disagreement` says which of them is wrong
 central differences   for the baseline, for a variant without another one, and where the baseline cannot be computed
+
+Code that is measured can change all of them where it runs. What a run reports has been compared once more by a process without that
+code (`oracle_process`), from files that workers write; the differences are taken there alone.
 """
 
 import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
 from pullback_runners.measurement.disagreement import settle
+from pullback_runners.measurement.finite_differences import NAME as DIFFERENCES
 from pullback_runners.measurement.finite_differences import FiniteDifferences
 from pullback_runners.measurement.gradient_check import AGREEMENT, GradientCheck, array_of, check_gradient
 from pullback_runners.variants import open_variant, value_of
@@ -30,10 +35,12 @@ def oracle_of(
     inputs: Inputs,
     gradient_file: Path | None,
     reference: str | None = None,
+    *,
+    outside: bool = False,
 ) -> Oracle:
     """The check of what a variant gives for some arguments; `gradient_file` is where its first gradient lies once it was checked.
 
-    `reference` is the variant that it is compared with in the place of the baseline.
+    `reference` is the variant that it is compared with in the place of the baseline. `outside`: differences are left to another process.
     """
     if workload.has_oracle:
         closed_form = workload.closed_form(case, inputs)
@@ -45,7 +52,7 @@ def oracle_of(
     name = reference or workload.baseline
     other = _differentiated_by(name, workload, case, inputs) if name != variant else None
     if name is None or other is None:
-        return differences.check
+        return _left_to_another(inputs, case.dtype) if outside else differences.check
 
     def compared(computed: ValueAndGradients) -> GradientCheck:
         done = check_gradient(computed, other, inputs, case.dtype, f"variant {name}", AGREEMENT)
@@ -58,12 +65,17 @@ def oracle_of(
 
 def keep_gradient(computed: ValueAndGradients, gradient_file: Path) -> None:
     """Write a gradient that was checked, for the timed processes of the same variant and for checks outside of it."""
-    value, gradients = computed
     part = gradient_file.with_suffix(f".{os.getpid()}")
     with part.open("wb") as file:
-        for array in (np.array(list(gradients), dtype=str), array_of(value), *map(array_of, gradients.values())):
-            np.save(file, array)
+        write_gradient(computed, file)
     part.replace(gradient_file)  # twins are examined side by side
+
+
+def write_gradient(computed: ValueAndGradients, file: IO[bytes]) -> None:
+    """Write a value and arrays by name."""
+    value, gradients = computed
+    for array in (np.array(list(gradients), dtype=str), array_of(value), *map(array_of, gradients.values())):
+        np.save(file, array)
 
 
 def read_gradient(gradient_file: Path) -> ValueAndGradients:
@@ -71,6 +83,35 @@ def read_gradient(gradient_file: Path) -> ValueAndGradients:
     with gradient_file.open("rb") as file:
         names, value = np.load(file).tolist(), np.load(file)
         return value, {name: np.load(file) for name in names}
+
+
+def arguments_file(gradient_file: Path) -> Path:
+    """The file of the arguments that a kept gradient is with respect to."""
+    return gradient_file.with_suffix(".arguments")
+
+
+def closed_form_file(gradient_file: Path) -> Path:
+    """The file of the closed form of a kept gradient, if a workload of others declares one."""
+    return gradient_file.with_suffix(".expected")
+
+
+def last_file(gradient_file: Path) -> Path:
+    """The file of the gradient that a timed process found last."""
+    return gradient_file.with_suffix(".last")
+
+
+def _left_to_another(inputs: Inputs, dtype: str) -> Oracle:
+    """An oracle that says nothing of the first gradient, and compares later ones with it."""
+    first: list[ValueAndGradients] = []
+
+    def check(computed: ValueAndGradients) -> GradientCheck:
+        if first:
+            return check_gradient(computed, first[0], inputs, dtype, "its first gradient", AGREEMENT)
+        value, gradients = computed
+        first.append((array_of(value).copy(), {name: array_of(each).copy() for name, each in gradients.items()}))
+        return GradientCheck(0.0, None, DIFFERENCES)
+
+    return check
 
 
 def _differentiated_by(variant: str | None, workload: Workload, case: Case, inputs: Inputs) -> ValueAndGradients | None:

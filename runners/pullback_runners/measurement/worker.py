@@ -4,7 +4,7 @@ To be timed it is forked from a group's zygote, for all else run as `python -P -
 reads orders, one JSON object a line, from its standard input and answers each with one line. The first order says what to
 hold and what for:
 
-    examine       check the gradient, count memory, describe the plan; answer and end
+    examine       check the gradient, count memory, describe the plan; answer, then obey `value` (of the function at other arguments)
     instructions  check the gradient, let valgrind count some calls; answer and end
     time          check the gradient, answer `ready`, then obey `warm` (pin, warm up, calibrate), `renew` (go on in a fork, see
                   `renewing`), `turn` (one slice), `beside` (the other times of a call on a device) and `end` (check the gradient again)
@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -29,16 +30,24 @@ from pullback_runners.allocations.gpu import memory_held
 from pullback_runners.errors import UsageError, VariantError
 from pullback_runners.measurement.call_times import time_beside
 from pullback_runners.measurement.clocks import clock_of
-from pullback_runners.measurement.gradient_check import GradientCheck, bytes_of, check_restored
+from pullback_runners.measurement.finite_differences import with_numbers
+from pullback_runners.measurement.gradient_check import GradientCheck, array_of, bytes_of, check_restored
 from pullback_runners.measurement.instructions import call_counted
-from pullback_runners.measurement.oracles import keep_gradient, oracle_of
+from pullback_runners.measurement.oracles import (
+    arguments_file,
+    closed_form_file,
+    keep_gradient,
+    last_file,
+    oracle_of,
+    read_gradient,
+)
 from pullback_runners.measurement.renewal import Renewal, die_with_parent
 from pullback_runners.measurement.sides import enter_side
 from pullback_runners.measurement.slices import Clock, calibrate_calls, run_delay_ns, time_slice, timer_ns
 from pullback_runners.measurement.third_gradient import heard
 from pullback_runners.peers import QueuedCall
-from pullback_runners.variants import PreparedVariant, awaited, open_variant
-from pullback_runners.workloads import CPU, Case, find_workload, load_workload_file
+from pullback_runners.variants import PreparedVariant, awaited, open_variant, value_of
+from pullback_runners.workloads import CPU, Case, Inputs, find_workload, load_workload_file
 
 WARM_UP_S = 0.02
 """Calls are made for so long, and at least `WARM_UP_CALLS`, before anything is timed or counted."""
@@ -71,6 +80,8 @@ def main() -> int:
                 checked.again()
                 on_device = {} if case.device == CPU else {"libraries": _libraries(), "device_memory": memory_held()}
                 answer({"gradient": check.document(), "refuted": check.refuted, **examined, **on_device})
+                for order in orders:
+                    answer(_value(checked, Path(order["at"]), first))
             elif first["task"] == "instructions":
                 _warm_up(prepared.call, clock)
                 call_counted(prepared.call)
@@ -142,6 +153,8 @@ class CheckedVariant:
     first: GradientCheck
     again: Callable[[], object]
     """Check one more call, and keep it where others check: memory kept between calls, forks and threads may go wrong later."""
+    value_at: Callable[[Path], float]
+    """The value where the arguments are those in a file."""
 
 
 @contextlib.contextmanager
@@ -155,7 +168,14 @@ def _checked_variant(order: dict[str, Any]) -> Iterator[CheckedVariant]:
     before = bytes_of(inputs)
     gradient_file = Path(order["kept"]) if order.get("kept") else None
     first_kept = gradient_file if order.get("task") == "time" else None
-    oracle = oracle_of(order["variant"], workload, case, inputs, first_kept, order.get("reference"))
+    examines, outside = order.get("task") == "examine", bool(order.get("outside"))
+    oracle = oracle_of(
+        order["variant"], workload, case, inputs, first_kept, order.get("reference"), outside=examines and outside
+    )
+    if gradient_file is not None and examines and outside and workload.is_foreign:
+        keep_gradient((0.0, {name: inputs[name] for name in workload.wrt}), arguments_file(gradient_file))
+        if workload.has_oracle:
+            keep_gradient(workload.closed_form(case, inputs), closed_form_file(gradient_file))
     with open_variant(order["variant"], workload, case, inputs) as opened:
         prepared = opened
 
@@ -169,8 +189,8 @@ def _checked_variant(order: dict[str, Any]) -> Iterator[CheckedVariant]:
                 witness = heard(order["variant"], found, workload, case, inputs) if workload.has_oracle else ""
                 # Who changes an answer that was right has refuted nobody.
                 raise VariantError("gradient", f"{done.complaint}{when}{witness}", None if when else done.refuted)
-            if gradient_file is not None and (order["outside"] if workload.has_oracle else order["task"] == "examine"):
-                keep_gradient(found, gradient_file)
+            if gradient_file is not None and (outside or (examines and not workload.has_oracle)):
+                keep_gradient(found, gradient_file if examines else last_file(gradient_file))
             return done
 
         result = prepared.call()
@@ -178,7 +198,24 @@ def _checked_variant(order: dict[str, Any]) -> Iterator[CheckedVariant]:
         if prepared.may_be_late:
             prepared = replace(prepared, call=awaited(prepared.call, result))
         del result
-        yield CheckedVariant(prepared, first, lambda: check(prepared.call(), ", in a call after the first"))
+        yield CheckedVariant(
+            prepared,
+            first,
+            lambda: check(prepared.call(), ", in a call after the first"),
+            partial(_value_at, cache(partial(value_of, order["variant"], workload, case)), inputs),
+        )
+
+
+def _value_at(function: Callable[[], Callable[[Inputs], Any]], inputs: Inputs, file: Path) -> float:
+    moved = {name: with_numbers(inputs[name], numbers) for name, numbers in read_gradient(file)[1].items()}
+    return float(array_of(function()({**inputs, **moved})))
+
+
+def _value(checked: CheckedVariant, file: Path, order: dict[str, Any]) -> Answer:
+    try:
+        return {"value": checked.value_at(file)}
+    except Exception as error:  # noqa: BLE001 - the next arguments may suit the function
+        return {"raised": _sentence(error, order)}
 
 
 def _examine(prepared: PreparedVariant, clock: Clock) -> Answer:

@@ -11,17 +11,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, Protocol
 
 from pullback_runners.allocations import native_counter_library
 from pullback_runners.errors import VariantError, how_it_ended
-from pullback_runners.measurement.answer_forms import Form, any_object, is_failure
+from pullback_runners.measurement.answer_forms import Form, any_object, is_failure, is_value
 from pullback_runners.measurement.answers import Answers, NoAnswerError
 from pullback_runners.measurement.clocks import blas_threads
 from pullback_runners.measurement.member import Member
+from pullback_runners.measurement.oracles import last_file
 from pullback_runners.measurement.sides import on_side
 from pullback_runners.measurement.subject import Subject
 from pullback_runners.tail import tail_of
@@ -47,6 +48,20 @@ class StoppedError(Exception):
 
 
 @dataclass(frozen=True)
+class KeptGradient:
+    """A gradient that a worker wrote to a file, and what it is compared with where there is no closed form of ours."""
+
+    case: Case
+    file: Path
+    first: Path | None = None
+    """The file of the gradient that it had when it was examined; None of that one itself."""
+    reference: tuple[str, Path] | None = None
+    """Another variant that was examined, and its file."""
+    value_at: Callable[[str], float] = lambda _: float("nan")
+    """The value by the worker where the arguments are those in a file; raises VariantError."""
+
+
+@dataclass(frozen=True)
 class WorkerSettings:
     """Settings that all workers of a run share."""
 
@@ -62,8 +77,10 @@ class WorkerSettings:
     """Modules of others that the workloads import, which are not part of any subject."""
     kept: Path | None = None
     """Folder for gradients that were checked, which timed processes of workloads without an oracle are compared with."""
-    check: Callable[[Case, Path], dict[str, Any] | None] | None = None
-    """Checks a kept gradient outside of the worker, or None; raises VariantError. None where no commit is measured."""
+    check: Callable[["KeptGradient"], dict[str, Any] | None] | None = None
+    """Checks a kept gradient outside of the worker, or None; raises VariantError. None where workers alone check."""
+    baselines: Mapping[str, str | None] = field(default_factory=dict)
+    """The variant that others of a workload are compared with, by the workload."""
     device: "MeasuredDevice | None" = None
     """The device that cases are computed on, None for the CPU."""
 
@@ -168,11 +185,34 @@ class WorkerProcess:
         """True if the next answer, or its end, is there to be read."""
         return self._answers.has_line or bool(select.select([self._channel.answers], [], [], 0)[0])
 
-    def checked_outside(self) -> dict[str, Any] | None:
-        """The check of the gradient that it kept last, by a process without its code; None where there is none."""
+    def examined_outside(self, refuted: Collection[tuple[Subject, str]]) -> dict[str, Any] | None:
+        """The check of the gradient that it found while it was examined, by a process without its code; None where there is none.
+
+        It is compared with no variant that is `refuted` of its subject.
+        """
+        name = self.member.reference or self._settings.baselines.get(self._case.workload)
+        usable = name is not None and name != self.member.variant and (self.member.subject, name) not in refuted
+        place = _place(self._settings.kept, self._case, replace(self.member, variant=name)) if name and usable else None
+        return self._checked(
+            lambda kept: KeptGradient(
+                self._case, kept, reference=(name, Path(place)) if name and place else None, value_at=self._value_at
+            )
+        )
+
+    def check_last_outside(self) -> None:
+        """Have the gradient checked that it found last, by a process without its code."""
+        self._checked(lambda kept: KeptGradient(self._case, last_file(kept), first=kept))
+
+    def _checked(self, gradient_in: Callable[[Path], KeptGradient]) -> dict[str, Any] | None:
         if self._settings.check is None or self._kept is None:
             return None
-        return self._settings.check(self._case, Path(self._kept))
+        return self._settings.check(gradient_in(Path(self._kept)))
+
+    def _value_at(self, file: str) -> float:
+        answer = self.ask({"do": "value", "at": file}, is_value)
+        if isinstance(value := answer.get("value"), float):
+            return value
+        raise VariantError("exception", answer["raised"])
 
     def wait(self) -> None:
         """Wait until the worker has ended by itself, which is when a program that watches it writes what it saw."""

@@ -12,6 +12,7 @@ from pullback_runners.workloads.registry import (
     grid,
     known_workloads,
     load_workload_file,
+    own_workload,
     workload,
 )
 from pullback_runners.workloads.selection import (
@@ -41,6 +42,7 @@ __all__ = [
     "known_workloads",
     "load_workload_file",
     "load_workload_files",
+    "own_workload",
     "select_cases",
     "workload",
 ]

@@ -346,15 +346,25 @@ def load_workload_file(path: Path, *, beside_own: bool = True, top: str | None =
     return names
 
 
+def own_workload(name: str) -> Workload | None:
+    """Our workload of this name, or None; code of others is not imported to look for it."""
+    found = _loaded_workload(name)
+    return None if found is None or found.is_foreign else found
+
+
+def _loaded_workload(name: str) -> Workload | None:
+    if name not in _workloads and name.isidentifier() and importlib.util.find_spec(f"{__package__}.{name}") is not None:
+        importlib.import_module(f"{__package__}.{name}")
+    return _workloads.get(name)
+
+
 def find_workload(name: str) -> Workload:
     """Return the workload of this name.
 
     Its own file is enough where it has one: an older engine may lack what another workload takes from it when imported.
     """
-    if name not in _workloads and name.isidentifier() and importlib.util.find_spec(f"{__package__}.{name}") is not None:
-        importlib.import_module(f"{__package__}.{name}")
-    if name in _workloads:
-        return _workloads[name]
+    if (loaded := _loaded_workload(name)) is not None:
+        return loaded
     known = {each.name: each for each in known_workloads()}
     if name not in known:
         raise UsageError(f"no workload {name!r}; {suggestion(name, known)}`pullback workloads` shows them all")

@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from contextlib import contextmanager, nullcontext
+from html import unescape
 from io import StringIO
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -37,7 +39,7 @@ from pullback_runners.projects.subjects import BuiltCommit
 from pullback_runners.report import write_report
 from pullback_runners.report.markdown import markdown_of
 from pullback_runners.report.page import page_of
-from pullback_runners.report.terminal_table import report_table
+from pullback_runners.report.terminal_table import footnotes, report_table
 from pullback_runners.runs import list_cases, run_suite
 from pullback_runners.suites import Suite, find_suite
 from pullback_runners.variants import open_variant, why_no_form
@@ -120,7 +122,7 @@ def test_times_beside_the_walls_stop_where_they_say_and_the_cache_is_overwritten
             cold = ["write 2000", "synchronize", "clock", *CALL, "clock"]
             assert events == [*CALL, *host, *cold]
         taken = time_beside(prepared.call, 2)
-    assert taken.device_time == pytest.approx(3e-3)  # three kernels of a millisecond, whatever the host did meanwhile
+    assert taken.device_time == pytest.approx(3e-6)  # three kernels of a microsecond, whatever the host did meanwhile
     assert 0 < taken.host_time < 3e-3
     assert 0 < taken.time_cold < 3e-3
 
@@ -147,7 +149,7 @@ def test_a_run_on_a_device_has_the_peers_that_are_there(measured, tmp_path):
     assert case["gradient"]["ok"]
     assert (case["paired"], case["twins"], case["error"]) == ([], None, None)
 
-    assert (time["throttled"], metrics["device_time"]["processes"]) == ([[], []], [0.003, 0.003])
+    assert (time["throttled"], metrics["device_time"]["processes"]) == ([[], []], pytest.approx([3e-6, 3e-6]))
     assert time["clocks"] == [{"sm_mhz": [1980, 1980], "memory_mhz": [3201, 3201], "reasons": []}] * 2
     assert all(len(metrics[name]["processes"]) == 2 for name in ("host_time", "time_cold"))
     environment = case["variants"][0]["environment"]
@@ -164,7 +166,7 @@ def test_a_run_on_a_device_has_the_peers_that_are_there(measured, tmp_path):
     heading, name, row = console.file.getvalue().splitlines()
     assert (heading.split()[-3:], name, row.split()[0]) == (["GPU", "gradient", "error"], NAME, "torch")
     assert heading.split()[1:7] == ["time", "a", "call", "device", "host", "cold"]
-    assert "3.00 ms" in row
+    assert "3.00 µs" in row
     assert "1.50 KiB in 3" in row
     assert "Times and memory on cuda have no ratios" in markdown_of(report)
     assert "| variant | time a call | device | host | cold | time against" in markdown_of(report)
@@ -172,13 +174,26 @@ def test_a_run_on_a_device_has_the_peers_that_are_there(measured, tmp_path):
     assert 'id="ratios"' not in page
     assert "Memory of the GPU in one call" in page
     assert "1.50 KiB in 3" in page
-    assert '<td data-label="device" class=""><span>3.00 ms</span></td>' in page
+    assert '<td data-label="device" class=""><span>3.00 µs</span></td>' in page
 
     write_report(report, tmp_path / "report.json")
     shown = [sys.executable, "-m", "pyperf", "metadata", tmp_path / "report.json"]
     assert "timer: wall clock" in subprocess.run(shown, capture_output=True, text=True, check=True).stdout
     schemas = pytest.importorskip("pullback_service.reports.schemas", reason="the service's extra is not installed")
     assert schemas.ReportDocument.model_validate(json.loads(json.dumps(report))).cases[0].case.device == "cuda"
+
+
+def test_a_time_of_the_device_that_cannot_be_is_doubtful_in_report_terminal_and_page(measured, monkeypatch):
+    monkeypatch.setenv("STANDIN_KERNEL_MS", "1e3")  # a second, in calls that take microseconds
+    report = measured()
+    error = report["cases"][0]["variants"][0]["error"]
+    assert error["kind"] == "doubtful"
+    assert re.search(
+        r"stated [0-9.]+ s of calls in answers that took [0-9.]+ s by the coordinator's clock", error["message"]
+    )
+    terminal = "\n".join(map(str, footnotes(report)))
+    for shown in (terminal, markdown_of(report), unescape(page_of(report, ""))):
+        assert "its clock is wrong" in shown
 
 
 def test_older_reports_of_a_device_are_shown_as_they_were(measured):
@@ -493,7 +508,7 @@ def test_a_tier_has_its_arguments_on_the_device_before_its_calls_and_waits_in_ea
         with clocks(standin, monkeypatch, slices) as events:
             slices.time_slice(prepared.call, 1)
             assert events == [*CALL, "clock", "clock", *CALL, "clock", "clock"]
-        assert time_beside(prepared.call, 1).device_time == pytest.approx(3e-3)
+        assert time_beside(prepared.call, 1).device_time == pytest.approx(3e-6)
         value, gradients = prepared.differentiated(prepared.call())
     expected, slopes = workload.closed_form(SMALL, inputs)
     assert (value, gradients["p"]) == (expected, slopes["p"])

@@ -58,3 +58,31 @@ def test_what_processes_waited_for_a_cpu_is_taken_off_what_they_should_have_stat
     assert "waits for something" in clock_complaint([1e-3] * 20, 2, [3.2e-2] * 20, [1e-3] * 20)
     # And waiting is no excuse for stating more than the whole turn.
     assert "clock is wrong" in clock_complaint([1e-2] * 20, 2, [3.2e-3] * 20, [3.1e-3] * 20)
+
+
+WARM = [1e-3] * 20
+
+
+def beside(**stated):
+    """The complaint about times beside the wall's, of two stretches of ten calls of a millisecond."""
+    usual = {"host_time": [1e-4] * 2, "device_time": [9e-4] * 2, "time_cold": [1.1e-3] * 2}
+    return clock_check.complaint_beside(usual | stated, 10, 2 * (10 * 1e-3 + 10 * 1.1e-3 + 5e-3), WARM)
+
+
+def test_other_times_of_a_call_may_be_a_small_part_of_it_and_unknown():
+    assert beside() is None
+    assert beside(device_time=[1e-9] * 2, host_time=[1e-9] * 2) is None
+    assert clock_check.complaint_beside({"host_time": [1e-4]}, 10, 1e-2, WARM) is None
+
+
+@pytest.mark.parametrize(
+    ("metric", "seconds", "said"),
+    [
+        ("host_time", 3e-3, "stated 0.082 s of calls in answers that took 0.052 s by the coordinator's clock"),
+        ("device_time", 3e-3, "stated 0.082 s of calls in answers that took 0.052 s by the coordinator's clock"),
+        ("time_cold", 5e-3, "by the coordinator's clock: its clock is wrong"),
+        ("time_cold", 4e-4, "stated 0.0004 s a call with a cold cache and 0.001 s with a warm one"),
+    ],
+)
+def test_other_times_of_a_call_that_cannot_be_are_named(metric, seconds, said):
+    assert said in beside(**{metric: [seconds] * 2})

@@ -44,7 +44,7 @@ class Tensor:
 
     def run(self):
         self._data = self._kernel()
-        cuda.clock_ms += 1.0
+        cuda.clock_ms += float(os.environ.get("STANDIN_KERNEL_MS", "1e-3"))
 
     def requires_grad_(self):
         self._slope = Tensor(lambda: np.ones_like(self._data))
@@ -78,7 +78,7 @@ class autograd:  # noqa: N801 - as PyTorch has it
 
 class cuda:  # noqa: N801 - as PyTorch has it
     clock_ms = 0.0
-    """The device's own clock, which runs while it computes: a kernel takes a millisecond."""
+    """The device's own clock, which runs while it computes: a kernel takes a microsecond unless it is said otherwise."""
 
     @staticmethod
     def is_available():
