@@ -139,14 +139,14 @@ def test_a_device_whose_assembler_contracts_has_other_bits_than_the_emulator(che
     assert status == 0, said
     assert [row["measured"] for row in document["rows"]] == ["0 elements differ"] * 6
     assert "PULLBACK_FMA" not in os.environ
-    own, on_the_device = kernel_text._text_of, {}
+    own, on_the_device = kernel_text.text_of, {}
 
     def contracting(module):
         text = module.text()
         is_first = text not in on_the_device
         return on_the_device.setdefault(text, text) if is_first else own(module)
 
-    monkeypatch.setattr(kernel_text, "_text_of", contracting)
+    monkeypatch.setattr(kernel_text, "text_of", contracting)
     status, document, said = check(*asked[:-1], "polynomial of f4 in the bits")
     assert status == 1
     assert {row["verdict"] for row in document["rows"]} == {"wrong"}
@@ -341,7 +341,34 @@ def test_memory_of_a_call_on_a_device_is_its_peak_with_what_is_kept_and_its_requ
         memory_stats=lambda: dict(stats),
     )
     monkeypatch.setattr(torch, "cuda", cuda)
+    cleared = []
+    monkeypatch.setattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: cleared.append(live[0]), raising=False)
     assert module._used(SimpleNamespace(emulated=False), make) == (call, module.PoolUse(1040, 3))
+    assert cleared == []
+    assert module._used(SimpleNamespace(emulated=False), make, is_alone=True) == (call, module.PoolUse(1040, 3))
+    assert cleared == [140]
+
+
+def test_workspaces_of_libraries_are_what_is_in_use_beside_operands_and_result(check, monkeypatch):
+    module, rows = sys.modules["gpu_check"], []
+
+    def used(check, make, *, is_alone):
+        call = make()
+        assert is_alone
+        return call, module.PoolUse(call().nbytes + 4096, 2)
+
+    monkeypatch.setattr(module, "_used", used)
+    told = SimpleNamespace(
+        emulated=False, device="cpu", match="", begin=lambda name: None, add=lambda *row: rows.append(row)
+    )
+    module._workspaces(told)
+    assert [(row[1], row[3], row[4]) for row in rows] == [
+        ("workspace of cuBLAS", "4,096 bytes", "known"),
+        ("workspace of cuDNN", "4,096 bytes", "known"),
+    ]
+    status, document, said = check("--emulated", "--only", "memory", "--match", "workspace")
+    assert status == 0, said
+    assert [row["measured"] for row in document["rows"][1:]] == ["there is no device"] * 2
 
 
 @pytest.mark.parametrize(
