@@ -188,22 +188,31 @@ def limits(check: Check) -> None:
     import torch  # noqa: PLC0415 - whether it is there is told before
 
     nbytes, n = (2**20, 64) if check.emulated else (2**28, 4096)
+    seconds: dict[str, float] = {}
 
     def ones(*shape: int, dtype: str = "float32") -> Any:
         return torch.ones(shape, dtype=getattr(torch, dtype), device=check.device)
 
     def copying() -> str:
         x, y = ones(nbytes // 4), ones(nbytes // 4)
-        return f"{2e-9 * nbytes / _seconds(check, lambda: y.copy_(x)):.4g} GB/s"
+        seconds["copying"] = _seconds(check, lambda: y.copy_(x))
+        return f"{2e-9 * nbytes / seconds['copying']:.4g} GB/s"
 
     def reading() -> str:
         x, total = ones(nbytes // 4), torch.empty((), device=check.device)
         return f"{1e-9 * nbytes / _seconds(check, lambda: torch.sum(x, dim=0, out=total)):.4g} GB/s"
 
-    def multiplying(dtype: str, rounds: bool) -> str:  # noqa: FBT001 - a row of the table above
+    def multiplying(name: str) -> str:
+        dtype, rounds = _PRODUCTS[name]
         a, c = ones(n, n, dtype=dtype), ones(n, n, dtype=dtype)
         with _tf32(allowed=rounds):
-            return f"{2e-12 * n**3 / _seconds(check, partial(torch.mm, a, a, out=c)):.4g} TFLOP/s"
+            seconds[name] = _seconds(check, partial(torch.mm, a, a, out=c))
+        return f"{2e-12 * n**3 / seconds[name]:.4g} TFLOP/s"
+
+    def finishing(name: str) -> str:
+        """The part of a product and a pass over its result that the pass takes, read and written once."""
+        passing = seconds["copying"] * n * n * np.dtype(_PRODUCTS[name][0]).itemsize / nbytes
+        return f"{passing / (passing + seconds[name]):.2%}"
 
     def calling() -> str:
         plan = pb.compile(lambda x: np.tanh(x) * x, tier="stateful")
@@ -214,7 +223,8 @@ def limits(check: Check) -> None:
     works: dict[str, Callable[[], str]] = {
         f"copying {nbytes >> 20} MiB": copying,
         f"reading {nbytes >> 20} MiB": reading,
-        **{f"product of {n} x {n} in {name}": partial(multiplying, *kind) for name, kind in _PRODUCTS.items()},
+        **{f"product of {n} x {n} in {name}": partial(multiplying, name) for name in _PRODUCTS},
+        **{f"an epilogue of {n} x {n} in {name} gains at most": partial(finishing, name) for name in ("f2", "TF32")},
         "a call of one kernel": calling,
     }
     for name, work in works.items():

@@ -85,12 +85,25 @@ def test_limits_are_rates_that_claim_nothing_of_a_device_where_there_is_none(che
         "copying 1 MiB",
         "reading 1 MiB",
         *(f"product of 64 x 64 in {name}" for name in ("f2", "TF32", "f4", "f8")),
+        *(f"an epilogue of 64 x 64 in {name} gains at most" for name in ("f2", "TF32")),
         "a call of one kernel",
     ]
-    assert all(float(rate.partition(" ")[0]) > 0 for rate in rates.values())
+    assert all(float(rate.partition(" ")[0].removesuffix("%")) > 0 for rate in rates.values())
     assert {row["verdict"] for row in document["rows"]} == {"known"}
     assert "kernels on the CPU, no GPU" in (tmp_path / "gpu-check.md").read_text()
     assert not torch.backends.cuda.matmul.allow_tf32
+
+
+def test_what_an_epilogue_can_gain_is_the_pass_in_the_product_and_the_pass(check, monkeypatch):
+    """64 x 64 in f2 are 8 KiB to read and to write, 1/128 of what is copied in a second; a product takes 1/128 s as well."""
+    module = sys.modules["gpu_check"]
+    times = {"<lambda>": 1.0, "partial": 1 / 128}
+    monkeypatch.setattr(
+        module, "_seconds", lambda check, work, **_: times.get(getattr(work, "__name__", "partial"), 1.0)
+    )
+    _, document, _ = check("--emulated", "--only", "limits")
+    gains = {row["name"]: row["measured"] for row in document["rows"] if "epilogue" in row["name"]}
+    assert [*gains.values()] == ["50.00%", "66.67%"]
 
 
 def test_special_values_of_kernels_are_checked(check):
