@@ -188,22 +188,31 @@ def limits(check: Check) -> None:
     import torch  # noqa: PLC0415 - whether it is there is told before
 
     nbytes, n = (2**20, 64) if check.emulated else (2**28, 4096)
+    seconds: dict[str, float] = {}
 
     def ones(*shape: int, dtype: str = "float32") -> Any:
         return torch.ones(shape, dtype=getattr(torch, dtype), device=check.device)
 
     def copying() -> str:
         x, y = ones(nbytes // 4), ones(nbytes // 4)
-        return f"{2e-9 * nbytes / _seconds(check, lambda: y.copy_(x)):.4g} GB/s"
+        seconds["copying"] = _seconds(check, lambda: y.copy_(x))
+        return f"{2e-9 * nbytes / seconds['copying']:.4g} GB/s"
 
     def reading() -> str:
         x, total = ones(nbytes // 4), torch.empty((), device=check.device)
         return f"{1e-9 * nbytes / _seconds(check, lambda: torch.sum(x, dim=0, out=total)):.4g} GB/s"
 
-    def multiplying(dtype: str, rounds: bool) -> str:  # noqa: FBT001 - a row of the table above
+    def multiplying(name: str) -> str:
+        dtype, rounds = _PRODUCTS[name]
         a, c = ones(n, n, dtype=dtype), ones(n, n, dtype=dtype)
         with _tf32(allowed=rounds):
-            return f"{2e-12 * n**3 / _seconds(check, partial(torch.mm, a, a, out=c)):.4g} TFLOP/s"
+            seconds[name] = _seconds(check, partial(torch.mm, a, a, out=c))
+        return f"{2e-12 * n**3 / seconds[name]:.4g} TFLOP/s"
+
+    def finishing(name: str) -> str:
+        """The part of a product and a pass over its result that the pass takes, read and written once."""
+        passing = seconds["copying"] * n * n * np.dtype(_PRODUCTS[name][0]).itemsize / nbytes
+        return f"{passing / (passing + seconds[name]):.2%}"
 
     def calling() -> str:
         plan = pb.compile(lambda x: np.tanh(x) * x, tier="stateful")
@@ -214,7 +223,8 @@ def limits(check: Check) -> None:
     works: dict[str, Callable[[], str]] = {
         f"copying {nbytes >> 20} MiB": copying,
         f"reading {nbytes >> 20} MiB": reading,
-        **{f"product of {n} x {n} in {name}": partial(multiplying, *kind) for name, kind in _PRODUCTS.items()},
+        **{f"product of {n} x {n} in {name}": partial(multiplying, name) for name in _PRODUCTS},
+        **{f"an epilogue of {n} x {n} in {name} gains at most": partial(finishing, name) for name in ("f2", "TF32")},
         "a call of one kernel": calling,
     }
     for name, work in works.items():
@@ -295,7 +305,10 @@ def right(check: Check) -> None:
         _precisions(check)
     for subject in _of_kernels():
         if check.match in subject.name:
-            _in_bits(check, subject)
+            if check.is_over():
+                check.add("right", subject.name, "the same bits", "time was over", "cut off", subject.name)
+            else:
+                _in_bits(check, subject)
 
 
 def _of_kernels() -> Iterator[Subject]:
@@ -1092,6 +1105,7 @@ def memory(check: Check) -> None:
     check.add(
         "memory", "of jax and torch-compile", "", f"{_JAX_PEAK}; torch-compile is measured in the stage fast", "known"
     )
+    _workspaces(check)
     for workload in known_workloads():
         for case in workload.cases("quick", check.device) if workload.has_numpy else ():
             if check.match not in case.name:
@@ -1103,12 +1117,39 @@ def memory(check: Check) -> None:
             peaks: dict[str, int] = {}
             check.begin(f"{case.name}, torch")
             try:
-                peaks["torch"] = _used(check, _prepared(find_peer("torch"), workload, case, inputs))[1].peak_bytes
+                prepared = _prepared(find_peer("torch"), workload, case, inputs)
+                peaks["torch"] = _used(check, prepared, is_alone=True)[1].peak_bytes
             except Exception as reason:  # noqa: BLE001 - ours is measured all the same
                 absent.append(f"no torch ({' '.join(str(reason).split())})")
             function = workload.differentiated(pb, **dict(case.params))
             for tier in ("stateful", "native"):
                 _memory_of(check, case.name, (function, tuple(inputs.values())), tier, peaks, absent)
+
+
+def _workspaces(check: Check) -> None:
+    """Memory that libraries take for themselves, which is in the bytes in use of whoever calls them."""
+    import torch  # noqa: PLC0415 - as above
+    from torch.nn import functional  # noqa: PLC0415 - as above
+
+    rows = {
+        "workspace of cuBLAS": (torch.mm, (512, 512), (512, 512)),
+        "workspace of cuDNN": (partial(functional.conv2d, padding=1), (32, 64, 56, 56), (64, 64, 3, 3)),
+    }
+    for name, (call, *shapes) in rows.items():
+        if check.match not in name:
+            continue
+        asked = "bytes beside operands and result, on one stream"
+        if check.emulated:
+            check.add("memory", name, asked, "there is no device", "known", name)
+            continue
+        check.begin(name)
+        try:
+            operands = [torch.ones(shape, device=check.device) for shape in shapes]
+            warm, used = _used(check, partial(partial, call, *operands), is_alone=True)
+            measured = f"{used.peak_bytes - warm().nbytes:,} bytes"
+            check.add("memory", name, asked, measured, "known", name)
+        except Exception as error:  # noqa: BLE001 - as in the stage `right`
+            check.add("memory", name, asked, _said(error), "wrong", name)
 
 
 def _memory_of(
@@ -1124,7 +1165,7 @@ def _memory_of(
     check.begin(f"{name}, {tier}")
     try:
         plan = pb.compile(subject[0], tier=tier)
-        call, used = _used(check, partial(_planned, check, plan, subject[1]))
+        call, used = _used(check, partial(_planned, check, plan, subject[1]), is_alone=True)
         summary = plan.summary()
         if summary["fallbacks"]:
             check.add("memory", f"{name}, {tier}", asked, "; ".join(summary["fallbacks"]), "refused", name)
@@ -1161,8 +1202,14 @@ def _prepared(peer: Any, workload: Any, case: Any, inputs: Any) -> Callable[[], 
     return make
 
 
-def _used(check: Check, make: Callable[[], Callable[[], Any]]) -> tuple[Callable[[], Any], PoolUse]:
-    """The call that `make` makes, and the memory that it uses when it is warm."""
+def _used(
+    check: Check, make: Callable[[], Callable[[], Any]], *, is_alone: bool = False
+) -> tuple[Callable[[], Any], PoolUse]:
+    """The call that `make` makes, and the memory that it uses when it is warm.
+
+    `is_alone`: no other call is in use, so that the workspaces of cuBLAS may be let go before. PyTorch keeps one for each stream:
+    else only the first call there has it in its bytes.
+    """
     import torch  # noqa: PLC0415 - whether it is there is told before
 
     def warmed() -> Callable[[], Any]:
@@ -1178,6 +1225,8 @@ def _used(check: Check, make: Callable[[], Callable[[], Any]]) -> tuple[Callable
         return _used_of_host(warmed)
     of_device = torch.cuda
     of_device.synchronize()
+    if is_alone:
+        torch._C._cuda_clearCublasWorkspaces()  # noqa: SLF001 - PyTorch has no public name for it
     before = of_device.memory_allocated()
     call = warmed()
     of_device.synchronize()

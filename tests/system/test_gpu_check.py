@@ -85,12 +85,25 @@ def test_limits_are_rates_that_claim_nothing_of_a_device_where_there_is_none(che
         "copying 1 MiB",
         "reading 1 MiB",
         *(f"product of 64 x 64 in {name}" for name in ("f2", "TF32", "f4", "f8")),
+        *(f"an epilogue of 64 x 64 in {name} gains at most" for name in ("f2", "TF32")),
         "a call of one kernel",
     ]
-    assert all(float(rate.partition(" ")[0]) > 0 for rate in rates.values())
+    assert all(float(rate.partition(" ")[0].removesuffix("%")) > 0 for rate in rates.values())
     assert {row["verdict"] for row in document["rows"]} == {"known"}
     assert "kernels on the CPU, no GPU" in (tmp_path / "gpu-check.md").read_text()
     assert not torch.backends.cuda.matmul.allow_tf32
+
+
+def test_what_an_epilogue_can_gain_is_the_pass_in_the_product_and_the_pass(check, monkeypatch):
+    """64 x 64 in f2 are 8 KiB to read and to write, 1/128 of what is copied in a second; a product takes 1/128 s as well."""
+    module = sys.modules["gpu_check"]
+    times = {"<lambda>": 1.0, "partial": 1 / 128}
+    monkeypatch.setattr(
+        module, "_seconds", lambda check, work, **_: times.get(getattr(work, "__name__", "partial"), 1.0)
+    )
+    _, document, _ = check("--emulated", "--only", "limits")
+    gains = {row["name"]: row["measured"] for row in document["rows"] if "epilogue" in row["name"]}
+    assert [*gains.values()] == ["50.00%", "66.67%"]
 
 
 def test_special_values_of_kernels_are_checked(check):
@@ -139,14 +152,14 @@ def test_a_device_whose_assembler_contracts_has_other_bits_than_the_emulator(che
     assert status == 0, said
     assert [row["measured"] for row in document["rows"]] == ["0 elements differ"] * 6
     assert "PULLBACK_FMA" not in os.environ
-    own, on_the_device = kernel_text._text_of, {}
+    own, on_the_device = kernel_text.text_of, {}
 
     def contracting(module):
         text = module.text()
         is_first = text not in on_the_device
         return on_the_device.setdefault(text, text) if is_first else own(module)
 
-    monkeypatch.setattr(kernel_text, "_text_of", contracting)
+    monkeypatch.setattr(kernel_text, "text_of", contracting)
     status, document, said = check(*asked[:-1], "polynomial of f4 in the bits")
     assert status == 1
     assert {row["verdict"] for row in document["rows"]} == {"wrong"}
@@ -341,7 +354,34 @@ def test_memory_of_a_call_on_a_device_is_its_peak_with_what_is_kept_and_its_requ
         memory_stats=lambda: dict(stats),
     )
     monkeypatch.setattr(torch, "cuda", cuda)
+    cleared = []
+    monkeypatch.setattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: cleared.append(live[0]), raising=False)
     assert module._used(SimpleNamespace(emulated=False), make) == (call, module.PoolUse(1040, 3))
+    assert cleared == []
+    assert module._used(SimpleNamespace(emulated=False), make, is_alone=True) == (call, module.PoolUse(1040, 3))
+    assert cleared == [140]
+
+
+def test_workspaces_of_libraries_are_what_is_in_use_beside_operands_and_result(check, monkeypatch):
+    module, rows = sys.modules["gpu_check"], []
+
+    def used(check, make, *, is_alone):
+        call = make()
+        assert is_alone
+        return call, module.PoolUse(call().nbytes + 4096, 2)
+
+    monkeypatch.setattr(module, "_used", used)
+    told = SimpleNamespace(
+        emulated=False, device="cpu", match="", begin=lambda name: None, add=lambda *row: rows.append(row)
+    )
+    module._workspaces(told)
+    assert [(row[1], row[3], row[4]) for row in rows] == [
+        ("workspace of cuBLAS", "4,096 bytes", "known"),
+        ("workspace of cuDNN", "4,096 bytes", "known"),
+    ]
+    status, document, said = check("--emulated", "--only", "memory", "--match", "workspace")
+    assert status == 0, said
+    assert [row["measured"] for row in document["rows"][1:]] == ["there is no device"] * 2
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from pullback.rules.pooling import max_pool, max_select, max_spread, mean_pool, 
 
 TWO = {"window": (2, 2), "stride": (2, 2), "pad": ((0, 0), (0, 0))}
 THREE = {"window": (3, 3), "stride": (2, 2), "pad": ((1, 1), (1, 1))}
+NINE = {"window": (9, 9), "stride": (1, 1), "pad": ((4, 4), (4, 4))}
 SEVEN = {"window": (7, 7), "stride": (1, 1), "pad": ((3, 3), (3, 3))}
 
 _SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40)
@@ -135,7 +136,8 @@ def _pooling(rng):
     """Windows of one to three axes, near each other, side by side or apart, with padding or without."""
     axes = int(rng.integers(1, 4))
     most = (40, 6, 3)[axes - 1]
-    window = tuple(int(one) for one in rng.integers(1, min(most, 5) + 1, axes))
+    longest = (90, 10, 5)[axes - 1] if rng.random() < 0.25 else min(most, 5)  # of more than 64 elements, some
+    window = tuple(int(one) for one in rng.integers(1, longest + 1, axes))
     stride = window if rng.random() < 0.3 else tuple(int(one) for one in rng.integers(1, 5, axes))
     pad = tuple(
         tuple(int(one) for one in rng.integers(0, length, 2)) if rng.random() < 0.5 else (0, 0) for length in window

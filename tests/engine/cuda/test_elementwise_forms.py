@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.engine.cuda import nests
 from tests.engine.cuda.kernels_of import check_assembled, check_places, ptxas
-from tests.engine.cuda.random_forms import SEVEN, THREE, TWO, form_of, of_types, random_form
+from tests.engine.cuda.random_forms import NINE, SEVEN, THREE, TWO, form_of, of_types, random_form
 
 from pullback.backends.cuda import elementwise_forms
 from pullback.backends.cuda.emulation import Emulator
@@ -28,33 +28,43 @@ def agrees(ours, theirs):
     return np.allclose(ours, theirs, rtol=8 * unit, atol=8 * unit * scale, equal_nan=True)
 
 
-@pytest.mark.parametrize("seed", range(24))
+#: Seeds of windows of more than 64 elements.
+LARGE = (75, 81, 103, 111)
+
+
+@pytest.mark.parametrize("seed", [*range(24), *LARGE])
 def test_drawn_ones_are_what_the_rules_give(seed):
     form = random_form(seed)
     assert agrees(computed(form), form.expected), form.name
 
 
-@pytest.mark.parametrize("seed", range(100, 108))
+@pytest.mark.parametrize("seed", [*range(100, 108), *LARGE])
 def test_threads_and_blocks_in_any_order_give_the_same_bits(seed):
     form = random_form(seed)
     in_order = computed(form).tobytes()
     assert all(computed(form, order).tobytes() == in_order for order in (1, 2))
 
 
-@pytest.mark.parametrize("seed", range(200, 208))
+@pytest.mark.parametrize("seed", [*range(200, 208), *LARGE])
 def test_pointers_are_of_memory_that_does_not_overlap(seed):
     for kernels in random_form(seed).kernels():
         check_places(kernels)
 
 
 @pytest.mark.skipif(ptxas() is None, reason="NO KERNELS ARE ASSEMBLED: ptxas of CUDA is not installed")
-@pytest.mark.parametrize("params", [TWO, THREE, SEVEN], ids=["2 x 2", "3 x 3", "7 x 7"])
+@pytest.mark.parametrize("params", [TWO, THREE, SEVEN, NINE], ids=["2 x 2", "3 x 3", "7 x 7", "9 x 9"])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_machine_code_has_no_stack_and_few_registers(dtype, params, tmp_path):
     for primitive in (mean_pool, mean_spread, max_pool, max_select, max_spread):
         for kernels in of_types(primitive, (4, 3, 64, 64), dtype, params).kernels():
             for architecture in ("sm_80", "sm_90"):
                 check_assembled(kernels, architecture, tmp_path)
+
+
+def test_the_seeds_of_large_windows_have_them():
+    assert all(
+        np.prod(dict(random_form(seed).node.params)["window"]) > elementwise_forms.MOST_ELEMENTS for seed in LARGE
+    )
 
 
 def test_what_windows_of_their_own_read_moves_once():

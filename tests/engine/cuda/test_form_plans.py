@@ -1,5 +1,7 @@
 """Plans with pooling and triangles on a device: kernels of nests alone, in all tiers, as a CUDA graph."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -27,6 +29,10 @@ LOSSES = {
     "back to front": (X, lambda x: np.sum(pb.nn.max_pool(x[..., ::-1, ::-2], 2, stride=1) ** 2)),
     "stretched": (X[..., :1], lambda x: np.sum(pb.nn.max_pool(np.broadcast_to(x, (2, 3, 7, 4)), 2) ** 2)),
     "single": (X.astype("f4"), lambda x: np.sum(pb.nn.max_pool(x, 2) ** 2)),
+    "large": (X, lambda x: np.sum(pb.nn.max_pool(np.tanh(x), (9, 8), stride=1, pad=[(2, 5), (0, 6)]) ** 3)),
+    "large, ties": (TIES, lambda x: np.sum(np.sin(pb.nn.max_pool(x, (11, 8), stride=(3, 1), pad=6)))),
+    "large means": (X, lambda x: np.sum(pb.nn.mean_pool(x, (9, 8), stride=2, pad=3) ** 2)),
+    "a large line": (X.reshape(1, 2, -1), lambda x: np.sum(pb.nn.max_pool(x, 70, stride=5) ** 2)),
     "lower": (M, lambda x: np.sum(np.tril(np.sin(x), 1) ** 2)),
     "upper": (M, lambda x: np.sum(np.triu(x, -1) @ np.triu(np.swapaxes(x, 1, 2)))),
     "of a number": (M, lambda x: np.sum(np.tril(x, -2))),
@@ -67,9 +73,11 @@ def test_values_and_gradients_are_those_of_the_host_and_no_memory_is_asked_for(n
 @pytest.mark.parametrize("dtype", ["i4", "i8"])
 def test_the_maximum_of_padded_integers_is_theirs(dtype, tier):
     x = RNG.integers(-9, 0, size=(2, 3, 6, 6)).astype(dtype)
-    plan = pb.compile(lambda x: pb.nn.max_pool(x, 3, stride=2, pad=1), tier=tier)
-    for _ in range(4):
-        _agree(plan(pb.put(x, "cpu")), pb.nn.max_pool(x, 3, stride=2, pad=1))
+    for window, pad in ((3, 1), (9, 6)):
+        pooled = partial(pb.nn.max_pool, window=window, stride=2, pad=pad)
+        plan = pb.compile(pooled, tier=tier)
+        for _ in range(4):
+            _agree(plan(pb.put(x, "cpu")), pooled(x))
 
 
 @pytest.mark.parametrize(("name", "kernels"), [("tiles", 3), ("padded", 2), ("means", 2), ("lower", 1)])
@@ -83,7 +91,7 @@ def test_pooling_and_its_gradient_are_as_many_kernels(name, kernels):
 
 
 @pytest.mark.parametrize("tier", TIERS)
-@pytest.mark.parametrize("name", ["padded", "ties", "means", "lower", "single"])
+@pytest.mark.parametrize("name", ["padded", "ties", "means", "large, ties", "lower", "single"])
 def test_directional_and_second_derivatives_are_those_of_the_host(name, tier):
     x, loss = LOSSES[name]
     dx = np.cos(x)
@@ -104,6 +112,7 @@ def test_special_values_stay_in_their_windows(value, tier):
     for function in (
         lambda x: pb.nn.max_pool(x, 3, stride=2, pad=1),
         lambda x: pb.nn.mean_pool(x, 2, stride=1, pad=1),
+        lambda x: pb.nn.max_pool(x, (7, 10), stride=2, pad=4),
         np.tril,
     ):
 

@@ -117,6 +117,32 @@ def test_a_cholesky_factor_of_nan_is_nan_and_stands_beside_others_of_a_stack():
     np.testing.assert_array_equal(pb.fetch(np.linalg.cholesky(pb.put(a, "cpu"))), np.linalg.cholesky(a))
 
 
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 0.0])
+def test_sign_and_logarithm_of_a_determinant_are_numpys_where_the_last_column_is_special(value, dtype, tier):
+    """Which rows are swapped is settled before the last column: the library does not matter."""
+    a = RNG.normal(size=(40, 4, 4)).astype(dtype)
+    a[:, :, -1] = value
+    run = np.linalg.slogdet if tier == "unfused" else pb.compile(lambda a: tuple(np.linalg.slogdet(a)), tier=tier)
+    with np.errstate(all="ignore"):
+        expected = np.linalg.slogdet(a)
+    for ours, theirs in zip(pb.fetch(run(pb.put(a, "cpu"))), expected, strict=True):
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 7])
+def test_the_sign_of_a_determinant_of_nan_is_one_or_minus_one(n):
+    for place in range(max(1, n * n)):
+        a = RNG.normal(size=(n, n))
+        a.flat[place : place + 1] = np.nan
+        with np.errstate(all="ignore"):
+            expected = np.linalg.slogdet(a)
+        sign, logarithm = pb.fetch(np.linalg.slogdet(pb.put(a, "cpu")))
+        np.testing.assert_array_equal((abs(sign), logarithm), (abs(expected[0]), expected[1]))
+
+
 @pytest.mark.parametrize("a", [[[-1, np.nan], [np.nan, 1]], [[-1, np.nan], [0, 1]], [[1, np.nan], [0, -1]]])
 def test_a_matrix_that_is_not_positive_before_any_nan_has_no_cholesky_factor(a):
     for matrix in (np.array(a, float), pb.put(np.array(a, float), "cpu")):

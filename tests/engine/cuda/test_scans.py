@@ -11,6 +11,9 @@ LINE = pytest.importorskip("pullback.devices.cuda.rows.reductions").LINE
 
 from tests.engine.cuda.test_steady import noted  # noqa: E402 - loads PyTorch
 
+from pullback.backends.cuda.line_scans import ROW  # noqa: E402
+
+TIERS = ["fused", "stateful", "native"]
 SHAPES = [(1,), (LINE,), (LINE + 1,), (3 * LINE,), (1, 5000, 1), (LINE * LINE + 7,)]
 
 
@@ -116,10 +119,78 @@ def test_several_lines_are_scanned_in_memory_that_is_kept(name, dtype, tier):
         assert noted(plan, x).requests == {}
 
 
-def test_a_line_alone_takes_memory_of_the_pool_and_says_so():
-    plan = pb.compile(pb.grad(lambda x: np.sum(np.cumsum(x) ** 2)), tier="stateful")
-    plan(pb.put(_of(300), "cpu"))
-    assert plan.summary()["transient"] == ["cumsum"]
+#: Functions of an array of one line.
+OF_A_LINE = {
+    "sums": lambda x: np.sum(np.tanh(np.cumsum(np.sin(x))) * x),
+    "products": lambda x: np.sum(np.cumprod(x) ** 2),
+    "sums back to front": lambda x: np.sum(np.cumsum(x[::-2]) ** 3),
+    "a column": lambda x: np.sum(
+        np.cumsum(x[:, None, None], axis=0) ** 2 * np.cumprod(x[None], axis=1)[0, :, None, None]
+    ),
+    "in a loop": lambda x: np.sum(pb.fori_loop(0, 2, lambda _, c: np.cumsum(c) * 0.01, x)),
+}
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("count", [1, 2 * ROW - 1, 2 * ROW, 3 * ROW + 1, 2 * ROW * ROW + 5])
+@pytest.mark.parametrize("name", OF_A_LINE)
+def test_a_line_alone_is_scanned_in_memory_that_is_kept(name, count, tier):
+    x, loss = _of((count,)), OF_A_LINE[name]
+    plan, expected = pb.compile(pb.value_and_grad(loss), tier=tier), pb.value_and_grad(loss)(x)
+    with Lines() as lines:
+        for _ in range(3):
+            value, gradient = pb.fetch(plan(pb.put(x, "cpu")))
+    assert lines.alone == []
+    np.testing.assert_allclose(value, expected[0], rtol=1e-9)
+    np.testing.assert_allclose(gradient, expected[1], rtol=1e-8, atol=1e-8 * np.max(np.abs(expected[1])))
+    summary = plan.summary()
+    assert (summary["fallbacks"], summary["transient"]) == ([], [])
+    if tier != "fused":
+        assert noted(plan, x).requests == {}
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("dtype", ["f4", "i4", "i8", "?"])
+@pytest.mark.parametrize("scan", [np.cumsum, np.cumprod])
+def test_a_line_alone_has_the_type_of_numpys(scan, dtype, tier):
+    for shape in ((7,), (1, 1000, 1)):
+        x = (_of(shape) > 0.9999) if dtype == "?" else (3 * _of(shape)).astype(dtype)
+        axis = int(np.argmax(shape))
+        plan = pb.compile(lambda x, axis=axis: scan(x, axis=axis), tier=tier)
+        with np.errstate(over="ignore"):
+            expected = scan(x, axis=axis)
+        for _ in range(3):
+            found = pb.fetch(plan(pb.put(x, "cpu")))
+        assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+        if dtype == "f4":
+            np.testing.assert_allclose(found, expected, rtol=2e-3)
+        else:
+            np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("place", [0, ROW - 1, ROW, 5 * ROW, 999])
+def test_special_values_of_a_line_go_on_from_where_they_are(place, tier):
+    x = _of((5 * ROW + 3,))
+    x[place], x[place + 2] = np.inf, -np.inf
+    plan = pb.compile(lambda x: (np.cumsum(x), np.cumprod(x)), tier=tier)
+    with np.errstate(invalid="ignore"):
+        expected = np.cumsum(x), np.cumprod(x)
+    for _ in range(3):
+        found = pb.fetch(plan(pb.put(x, "cpu")))
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
+@pytest.mark.parametrize("tier", ["stateful", "native"])
+def test_the_derivative_of_a_product_is_one_kernel_for_all_of_its_steps(tier):
+    for x, axis in ((_of((700,)), 0), (M, 0)):
+        plan = pb.compile(pb.grad(lambda x, axis=axis: np.sum(np.cumprod(x, axis=axis) ** 2)), tier=tier)
+        for _ in range(3):
+            plan(pb.put(x, "cpu"))
+        assert plan.explain().count(f" {x.shape[axis]} steps of each line; 1 kernel") == 1
+        if tier == "native":
+            assert plan.summary()["graph"]["nodes"] < 40
 
 
 @pytest.mark.parametrize("tier", ["stateful", "native"])

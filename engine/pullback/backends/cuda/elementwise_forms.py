@@ -8,6 +8,12 @@
 Nothing is added up by threads that do not know of each other, so there are no atomics, and sums have the order of the rules. What
 windows read is a view where no window reaches into padding. Else it is read by positions, which are constants, inside of the array,
 and what padding holds is chosen in its place: no padded copy is made.
+
+The elements of a window are nodes one by one; those of a large one are axes more, behind the others, which a nest reduces:
+
+    y = max(where(inside, gather x p, -inf), axes)          p[q, e] = q s + e
+
+Scans of one line are nodes too (`line_scans.py`).
 """
 
 from collections.abc import Callable, Sequence
@@ -17,6 +23,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from pullback.backends.cuda.line_scans import SCANS, is_one_line, write_scan
 from pullback.core.primitive import Primitive
 from pullback.core.types import ArrayType, Shape
 from pullback.dataclass import dataclass
@@ -28,10 +35,11 @@ from pullback.rules.indexing import index
 from pullback.rules.inplace import copy
 from pullback.rules.logic import equal, greater_equal, less_equal, logical_or, not_equal
 from pullback.rules.pooling import max_pool, max_select, max_spread, mean_pool, mean_spread
-from pullback.rules.shapes import broadcast_to
+from pullback.rules.reductions import max_, sum_
+from pullback.rules.shapes import broadcast_to, reshape
 from pullback.rules.sliding import Pads, SlidingWindow
 
-#: Elements of a window that are written out, at most: larger windows are left to PyTorch.
+#: Elements of a window that are written out, at most: those of larger windows are axes.
 MOST_ELEMENTS = 64
 
 _ALL = slice(None)
@@ -42,8 +50,9 @@ MakeNode: TypeAlias = Callable[..., Var]
 
 def has_form(node: Node) -> bool:
     """True if `write_form` has nodes for a node; all of its values have elements that nests compute with."""
-    params = dict(node.params)
-    return node.primitive in FORMS and prod(params.get("window", ())) <= MOST_ELEMENTS
+    if node.primitive in SCANS:
+        return is_one_line(node)
+    return node.primitive in FORMS
 
 
 def read_by_windows(node: Node) -> tuple[Atom, ...]:
@@ -72,7 +81,10 @@ def _triangle(node: Node, made: MakeNode, constant: Callable[[Any], Var]) -> Non
 # --- pooling ------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """The places that the elements of a result read along an axis; those that are not inside are padding."""
+    """The places that the elements of a result read along an axis; those that are not inside are padding.
+
+    Of a large window they are those of all of its elements, along a second axis.
+    """
 
     positions: Any
     is_inside: Any
@@ -80,6 +92,8 @@ class _Line:
     @property
     def part(self) -> slice | None:
         """The same as a slice, if nothing is read of padding and all steps are one and the same."""
+        if self.positions.ndim > 1:
+            return None
         first, count = int(self.positions[0]), len(self.positions)
         step = int(self.positions[1]) - first if count > 1 else 1
         is_slice = step > 0 and np.array_equal(self.positions, first + step * np.arange(count))
@@ -95,12 +109,14 @@ class _Pooling:
         self._node = node
         self._made = made
         self._constant = constant
-        self._known: dict[tuple[int, bytes], Var] = {}
+        self._known: dict[tuple[int, tuple[int, ...], bytes], Var] = {}
         self.dtype = node.outputs[0].type.dtype
         sliding = SlidingWindow(size, window, stride, pad, (1,) * len(window))
-        self.elements = list(product(*_elements(sliding, pad)))
-        """For each element of a window the lines by which windows read it."""
-        self.windows = list(product(*_windows(sliding, pad)))
+        self.count = prod(window)
+        self.rank = 2 + len(window)
+        self.elements = list(product(*_written_out(_elements(sliding, pad))))
+        """For each element of a window the lines by which windows read it; one for all of a large one."""
+        self.windows = list(product(*_written_out(_windows(sliding, pad))))
         """For each window around an element, the first ones first, the lines by which elements read what belongs to it."""
 
     def of(self, primitive: Primitive, *operands: Atom, output: Var | None = None) -> Var:
@@ -127,15 +143,29 @@ class _Pooling:
         return found
 
     def _along(self, values: Any, behind: int) -> Var:
-        """Constants along an axis with so many axes behind it."""
-        key = behind, values.tobytes()
+        """Constants along an axis with so many axes behind it, and of a large window along that behind them."""
+        key = behind, values.shape, values.tobytes()
         if key not in self._known:
-            self._known[key] = self._constant(values.reshape(-1, *[1] * behind))
+            places, *elements = values.shape
+            before = self.rank - 3 - behind
+            within = [*[1] * before, *elements, *[1] * behind] if elements else []
+            self._known[key] = self._constant(values.reshape(places, *[1] * behind, *within))
         return self._known[key]
+
+    def beside(self, x: Atom, lines: Sequence[_Line]) -> Atom:
+        """An array as it is combined with what is read by these lines: once for all elements of a large window."""
+        if lines[0].positions.ndim == 1:
+            return x
+        return self._made(reshape, (x,), self._node.source, shape=(*x.type.shape, *[1] * len(lines)))
 
     def is_maximum(self, met: Atom, y: Atom) -> Var:
         """Truth values: what is met is the maximum of the window, or NaN."""
         return self.of(logical_or, self.of(equal, met, y), self.of(not_equal, met, met))
+
+    def maxima(self, x: Atom, y: Atom) -> list[Var]:
+        """Truth values, for each element of a window: it is the maximum of it."""
+        least = _least(x.type.dtype)
+        return [self.is_maximum(self.read(x, lines, least), self.beside(y, lines)) for lines in self.elements]
 
     def shares(self, values: Atom, y: Atom, marks: Sequence[Var], output: Var | None = None) -> Var:
         """Values of windows over how many share their maximum: NaN where that is NaN, unless the value is zero."""
@@ -145,16 +175,28 @@ class _Pooling:
         return self.of(div, values, self.of(where, self.of(not_equal, y, y), of_nan, ties), output=output)
 
     def total(self, terms: Sequence[Var], output: Var | None = None) -> Var:
-        """The sum of terms one after the other."""
+        """The sum of terms one after the other, or in the order of a nest."""
         return self.reduced(add, terms, output)
 
     def reduced(self, primitive: Primitive, terms: Sequence[Var], output: Var | None = None) -> Var:
         first, *others = terms
+        if len(first.type.shape) > self.rank:
+            axes = tuple(range(self.rank, len(first.type.shape)))
+            reduction = max_ if primitive is maximum else sum_
+            return self._made(reduction, (first,), self._node.source, output=output, axes=axes, keepdims=False)
         if not others:
             return first if output is None else self.of(copy, first, output=output)
         for other in others[:-1]:
             first = self.of(primitive, first, other)
         return self.of(primitive, first, others[-1], output=output)
+
+
+def _written_out(lines: list[list[_Line]]) -> list[list[_Line]]:
+    """The lines of each axis, or one for all where they are too many together."""
+    if prod(map(len, lines)) <= MOST_ELEMENTS:
+        return lines
+    both = [([one.positions for one in own], [one.is_inside for one in own]) for own in lines]
+    return [[_Line(np.stack(positions, 1), np.stack(is_inside, 1))] for positions, is_inside in both]
 
 
 def _elements(sliding: SlidingWindow, pad: Pads) -> list[list[_Line]]:
@@ -204,7 +246,7 @@ def _max_pool(node: Node, made: MakeNode, constant: Callable[[Any], Var]) -> Non
 def _max_select(node: Node, made: MakeNode, constant: Callable[[Any], Var]) -> None:
     dx, x, y = node.inputs
     pooling = _Pooling(node, x.type.shape[2:], made, constant)
-    marks = [pooling.is_maximum(pooling.read(x, lines, _least(x.type.dtype)), y) for lines in pooling.elements]
+    marks = pooling.maxima(x, y)
     moves = [pooling.read(dx, lines, 0) for lines in pooling.elements]
     zero = pooling.number(0)
     chosen = [pooling.of(where, mark, move, zero) for mark, move in zip(marks, moves, strict=True)]
@@ -214,10 +256,18 @@ def _max_select(node: Node, made: MakeNode, constant: Callable[[Any], Var]) -> N
 def _max_spread(node: Node, made: MakeNode, constant: Callable[[Any], Var]) -> None:
     v, x, y = node.inputs
     pooling = _Pooling(node, x.type.shape[2:], made, constant)
-    marks = [pooling.is_maximum(pooling.read(x, lines, _least(x.type.dtype)), y) for lines in pooling.elements]
+    marks = pooling.maxima(x, y)
     shares, zero = pooling.shares(v, y, marks), pooling.number(0)
+    if pooling.windows[0][0].positions.ndim > 1:
+        # Behind the shares: fused with them, it would be stored for each element of each window which of them are maxima.
+        y = pooling.of(where, pooling.of(equal, shares, zero), y, y)
     terms = [
-        pooling.of(where, pooling.is_maximum(x, pooling.read(y, lines, 0)), pooling.read(shares, lines, 0), zero)
+        pooling.of(
+            where,
+            pooling.is_maximum(pooling.beside(x, lines), pooling.read(y, lines, 0)),
+            pooling.read(shares, lines, 0),
+            zero,
+        )
         for lines in pooling.windows
     ]
     pooling.total(terms, node.outputs[0])
@@ -227,13 +277,13 @@ def _mean_pool(node: Node, made: MakeNode, constant: Callable[[Any], Var]) -> No
     (x,) = node.inputs
     pooling = _Pooling(node, x.type.shape[2:], made, constant)
     total = pooling.total([pooling.read(x, lines, 0) for lines in pooling.elements])
-    pooling.of(div, total, pooling.number(len(pooling.elements)), output=node.outputs[0])
+    pooling.of(div, total, pooling.number(pooling.count), output=node.outputs[0])
 
 
 def _mean_spread(node: Node, made: MakeNode, constant: Callable[[Any], Var]) -> None:
     (v,) = node.inputs
     pooling = _Pooling(node, dict(node.params)["size"], made, constant)
-    count = pooling.number(len(pooling.elements))
+    count = pooling.number(pooling.count)
     terms = [pooling.of(div, pooling.read(v, lines, 0), count) for lines in pooling.windows]
     pooling.total(terms, node.outputs[0])
 
@@ -246,4 +296,5 @@ FORMS: dict[Primitive, Callable[[Node, MakeNode, Callable[[Any], Var]], None]] =
     max_spread: _max_spread,
     mean_pool: _mean_pool,
     mean_spread: _mean_spread,
+    **dict.fromkeys(SCANS, write_scan),
 }

@@ -55,8 +55,10 @@ from pullback.backends.cuda.capture import (
 )
 from pullback.backends.cuda.kernel_launch import KernelLoader, Loader, emulated, listing
 from pullback.backends.cuda.kernel_passes import KernelInput
+from pullback.backends.cuda.kernels.kernel_text import Kernels as WrittenKernels
 from pullback.backends.cuda.kernels.kernel_text import write_kernels, write_together
 from pullback.backends.cuda.kernels.phases import Place
+from pullback.backends.cuda.kernels.recurrences import write_recurrence
 from pullback.backends.cuda.loops import (
     MOST_BRANCH_BYTES,
     MOST_NODES,
@@ -95,6 +97,7 @@ from pullback.devices.cuda.values import tensor_of, torch_dtype
 from pullback.errors import DeviceError, TracingError
 from pullback.ir.graph import Atom, Graph, Node, Var
 from pullback.passes.pipeline import Stages
+from pullback.rules.cumulative import linear_recurrence
 from pullback.rules.inplace import copy
 from pullback.rules.shapes import broadcast_to, reshape
 from pullback.rules.storing import STORES, set_at
@@ -529,7 +532,7 @@ class _Writer:
                 if node.outputs[0] not in self.names:
                     self.step(node)
             return
-        grouping = KernelInput(graph, self.there, self.bounds.by_nests, lambda node: self.row_into(node) is not None)
+        grouping = KernelInput(graph, self.there, self.bounds.by_nests, self.writes_into)
         self.stages.append(list(grouping.stages()))
         found = self.stages[-1][-1][1]
         self.found, kept = found, kept_values(found, graph)
@@ -553,6 +556,8 @@ class _Writer:
             node, is_over = kernel.node, self.is_over(kernel)
             if node.outputs[0] in self.there and is_moved(node, is_over=is_over):
                 self.move(node, loader, is_over=is_over)
+            elif self.recurs(node):
+                self.recurrence(node, views, loader)
             else:
                 self.need(node.inputs, views)
                 self.step(node, is_over=is_over)
@@ -606,9 +611,22 @@ class _Writer:
             (nest, [Place(roots.index(one.root), one.offset * one.dtype.itemsize) for one in operands])  # type: ignore[arg-type]
             for nest, operands in nests
         ]
+        kernels = write_kernels(*placed[0]) if len(placed) == 1 else write_together(placed)
+        self.run_kernels(kernels, roots, made, written, what, note, loader)
+
+    def run_kernels(
+        self,
+        kernels: WrittenKernels,
+        roots: Sequence[Var],
+        made: Sequence[Var],
+        written: Collection[Any],
+        what: str,
+        note: str,
+        loader: Loader,
+    ) -> None:
+        """The statement that launches kernels whose pieces are the memory of `roots`, of which they make or write some."""
         read = ["" if root in made else self.in_order(root) for root in roots]
         function = f"{what}{len(self.namespace)}"
-        kernels = write_kernels(*placed[0]) if len(placed) == 1 else write_together(placed)
         launch = loader(kernels)
         self.listings.append((function, partial(listing, kernels, launch, architecture_of(self.device))))
         targets = tuple(self.name(var) for var in made)
@@ -666,6 +684,25 @@ class _Writer:
         name = f"{var.type.dtype}_"
         self.namespace[name] = var.type.dtype
         return name
+
+    # --- recurrences ------------------------------------------------------------------------------------------------------
+    def recurs(self, node: Node) -> bool:
+        """True for a recurrence on the device that is a kernel: of operands of one shape and dtype, in memory of its own."""
+        if node.primitive is not linear_recurrence:
+            return False
+        a, b = (atom.type for atom in node.inputs)
+        is_there = node.outputs[0] in self.there and all(isinstance(atom, Var) for atom in node.inputs)
+        is_computed = a.dtype in DTYPES and a.dtype.kind == "f" and bool(a.size)
+        return is_there and is_computed and (a.shape, a.dtype) == (b.shape, b.dtype)
+
+    def recurrence(self, node: Node, views: dict[Var, Node], loader: Loader) -> None:
+        """The launch of a recurrence."""
+        (result,) = node.outputs
+        operands = [atom for atom in node.inputs if isinstance(atom, Var)]
+        self.need(operands, views)
+        kernels = write_recurrence(result.type.shape, result.type.dtype, **dict(node.params))
+        note = f"{result.type.shape[dict(node.params)['axis']]} steps of each line"
+        self.run_kernels(kernels, (result, *operands), (result,), (result,), node.primitive.name, note, loader)
 
     # --- joins and stores -------------------------------------------------------------------------------------------------
     def is_over(self, kernel: SingleNode) -> bool:
@@ -818,6 +855,10 @@ class _Writer:
             self.stretched.add(name)
         if primitive is reshape and seen in self.ordered:
             self.ordered.add(name)
+
+    def writes_into(self, node: Node) -> bool:
+        """True if a call of PyTorch writes the result of a node into memory that is there."""
+        return not self.recurs(node) and self.row_into(node) is not None
 
     def row_into(self, node: Node) -> Callable[..., None] | None:
         """The row that writes the result of a node into memory that is there, if it has one."""

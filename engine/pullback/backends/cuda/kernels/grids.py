@@ -97,6 +97,23 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
+class GridOfLines:
+    """A thread for each line."""
+
+    lines: int
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return min(THREADS, self.lines)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks, of which the last one may have threads without a line."""
+        return -(-self.lines // self.threads)
+
+
+@dataclass(frozen=True, slots=True)
 class Grids:
     """Grids of as many threads each, whose blocks follow each other."""
 

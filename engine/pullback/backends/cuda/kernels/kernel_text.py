@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pullback.backends.cuda.kernels.grids import Grid, Grids, grid_of, grid_of_rows
+from pullback.backends.cuda.kernels.grids import Grid, GridOfLines, Grids, grid_of, grid_of_rows
 from pullback.backends.cuda.kernels.passes import cut_steps, passes, with_fewest_axes, without_steps
 from pullback.backends.cuda.kernels.phases import PhaseWriter, Place, Result, write_parts
 from pullback.backends.llvm.builder.llvm_module import Module
@@ -26,13 +26,13 @@ from pullback.dataclass import dataclass
 from pullback.ir.strides import contiguous_strides
 
 #: Vectors of the module: values are written lane by lane.
-_VECTOR_BITS = 128
+VECTOR_BITS = 128
 
 #: Steps of one kernel: of more, values that wait for later ones are more than there are registers.
 MOST_STEPS = 96
 
 #: Indices below are 32 bits wide.
-_MOST_INDEX = 2**31 - 2**20
+INDEX_LIMIT = 2**31 - 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Kernel:
     phases: tuple[str, ...]
     """Functions of the text, in order; a barrier stands between two."""
     parameters: tuple[Parameter, ...]
-    grid: Grid | Grids
+    grid: Grid | Grids | GridOfLines
     shared_bytes: int
     index_type: str
 
@@ -85,7 +85,7 @@ def write_together(nests: Sequence[tuple[Nest, Sequence[Place]]]) -> Kernels:
     written = {places[one.pointer].parameter for nest, places in small for one in nest.writes}
     parameters = tuple(Parameter(piece, piece in read, piece in written) for piece in sorted(read | written))
     own = {one.piece: number for number, one in enumerate(parameters)}
-    module, kernel = Module(_VECTOR_BITS, max(_index_type(nest) for nest, _ in small)), "nests_0"
+    module, kernel = Module(VECTOR_BITS, max(_index_type(nest) for nest, _ in small)), "nests_0"
     writers = [
         PhaseWriter(module, kernel, nest, grid_of(nest), [_in_parameters(place, own) for place in places], ())
         for nest, places in small
@@ -94,7 +94,7 @@ def write_together(nests: Sequence[tuple[Nest, Sequence[Place]]]) -> Kernels:
     grids = Grids(tuple(writer.grid for writer in writers))
     one = Kernel(kernel, (phase,), parameters, grids, 0, module.index_type)
     pieces = 1 + max(place.parameter for _, places in nests for place in places)
-    return Kernels(_text_of(module), (one,), pieces, (), sum(_moved_bytes(nest, places) for nest, places in nests))
+    return Kernels(text_of(module), (one,), pieces, (), sum(_moved_bytes(nest, places) for nest, places in nests))
 
 
 class _Writer:
@@ -105,7 +105,7 @@ class _Writer:
         self.given = 1 + max((place.parameter for place in places), default=-1)
         self.scratch: list[int] = []
         self.kernels: list[Kernel] = []
-        self.module = Module(_VECTOR_BITS, _index_type(nest))
+        self.module = Module(VECTOR_BITS, _index_type(nest))
 
     def write(self) -> Kernels:
         if any(read.total is not None for read in self.nest.reads):
@@ -116,7 +116,7 @@ class _Writer:
                     self._write_pass(one)
         define_called(self.module)
         moved = _moved_bytes(self.nest, self.places[: len(self.places) - len(self.scratch)]) + 2 * sum(self.scratch)
-        return Kernels(_text_of(self.module), tuple(self.kernels), self.given, tuple(self.scratch), moved)
+        return Kernels(text_of(self.module), tuple(self.kernels), self.given, tuple(self.scratch), moved)
 
     def _cut(self, nest: Nest) -> list[Nest]:
         """The nest, or several of fewer steps: what later ones need of earlier ones is stored between them."""
@@ -176,7 +176,7 @@ class _Writer:
         )
 
 
-def _text_of(module: Module) -> str:
+def text_of(module: Module) -> str:
     """The text of a module, whose rounding is that of every machine if `PULLBACK_FMA` is 0."""
     text = module.text()
     if os.environ.get("PULLBACK_FMA", "").strip() != "0":
@@ -219,7 +219,7 @@ def _index_type(nest: Nest) -> str:
     extents = [math.prod(nest.space)]
     operands: list[NestRead | NestWrite | Reduction] = [*nest.reads, *nest.writes, *nest.reductions]
     extents += [_extent(nest, operand) for operand in operands]
-    return "i32" if max(extents) < _MOST_INDEX else "i64"
+    return "i32" if max(extents) < INDEX_LIMIT else "i64"
 
 
 def _extent(nest: Nest, operand: NestRead | NestWrite | Reduction) -> int:

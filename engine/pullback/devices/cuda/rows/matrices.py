@@ -67,6 +67,19 @@ def _svd(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return tuple(torch.linalg.svd(a, full_matrices=False))
 
 
+def _slogdet(a: Tensor) -> tuple[Tensor, Tensor]:
+    """Sign and logarithm. That of a real matrix with NaN is 1 or -1, as NumPy has it: PyTorch's is 0, that of a singular matrix."""
+    if a.is_complex():
+        return tuple(torch.linalg.slogdet(a))
+    factors, pivots, _ = torch.linalg.lu_factor_ex(a)
+    diagonal = factors.diagonal(dim1=-2, dim2=-1)
+    swaps = pivots != torch.arange(1, a.shape[-1] + 1, dtype=pivots.dtype, device=a.device)
+    changes = torch.sum(swaps, -1) + torch.sum(diagonal < 0, -1)
+    is_singular = torch.any(diagonal == 0, -1)
+    sign = torch.where(is_singular, 0, 1 - 2 * (changes % 2)).to(a.dtype)
+    return sign, torch.where(is_singular, -torch.inf, torch.sum(torch.log(torch.abs(diagonal)), -1))
+
+
 def _cholesky_pull(factor: Tensor, v: Tensor) -> Tensor:
     """The matrix l^-T lower_half(l^T v) l^-1, made symmetric."""
     factor = factor.tril()
@@ -97,7 +110,7 @@ row("adjugate")(_refusing(_adjugate, "SVD did not converge"))
 row("eigh")(_refusing(_eigh, "Eigenvalues did not converge"))
 row("eigvalsh")(_refusing(_eigvalsh, "Eigenvalues did not converge"))
 row("qr")(_refusing(lambda a: tuple(torch.linalg.qr(a)), "Incorrect argument found while performing QR factorization"))
-row("slogdet")(_refusing(lambda a: tuple(torch.linalg.slogdet(a)), "Singular matrix"))
+row("slogdet")(_refusing(_slogdet, "Singular matrix"))
 row("svd")(_refusing(_svd, "SVD did not converge"))
 row("svdvals")(_refusing(torch.linalg.svdvals, "SVD did not converge"))
 row("inv")(_refusing(torch.linalg.inv, "Singular matrix"))
