@@ -72,7 +72,7 @@ def _measured(options: argparse.Namespace, pool: Executor) -> list[str]:
         "",
         *tables.false_alarms(counted, rules, noises, seed),
         "",
-        "Steps of +1 / +2 / +5 % after 100 observations that are found within ±3, at once:",
+        "Steps of +1 / +2 / +5 % after 100 observations that are found within ±3, offline:",
         "",
         *tables.recall(counted, rules, seed),
         "",

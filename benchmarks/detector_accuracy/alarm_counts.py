@@ -20,7 +20,7 @@ TOLD: Final = ("step", "drift", "return")
 
 
 def places(rule: str, values: Values) -> list[int]:
-    """Where a rule says that a series, looked at once, changed."""
+    """Where a rule says that a series, searched as a whole, changed."""
     if rule == PULLBACK:
         return [change.at for change in find_changes(values.tolist()) if change.kind in TOLD]
     return RIVALS[rule](values)
@@ -62,7 +62,7 @@ class AlarmCounts:
     further: int
     """Alarms beyond one for each series."""
     delays: tuple[int, ...] = ()
-    """As lived: observations behind the step until it was told; one for each series in which it was."""
+    """Online: observations behind the step until it was told; one for each series in which it was."""
 
     @property
     def per_thousand(self) -> float:
@@ -100,7 +100,7 @@ def count(cell: Cell, numbers: Iterable[int]) -> AlarmCounts:
     return AlarmCounts(done, alarms, found, further, tuple(delays))
 
 
-def ratios_at_once(seed: int, number: int) -> bool:
+def ratios_offline(seed: int, number: int) -> bool:
     """A step of 1 % in ratios of a standard run, with their intervals, is found within three places."""
     rng = np.random.default_rng((seed, 1001, number))
     logs = -0.3 + 0.0035 * rng.normal(size=150)
@@ -110,13 +110,13 @@ def ratios_at_once(seed: int, number: int) -> bool:
     return any(abs(change.at - STEP) <= NEAR for change in changes if change.kind in TOLD)
 
 
-def regress_and_fix_at_once(seed: int, number: int) -> bool:
+def regress_and_fix_offline(seed: int, number: int) -> bool:
     """+20 % for ten commits: both ends within three places, as one event."""
     values = stepped(series(DEVELOPED_WITH["iid"], (seed, 1002, number)), 1.2, STEP, STEP + 10)
     return _is_one_event([change for change in find_changes(values.tolist()) if change.kind in TOLD])
 
 
-def regress_and_fix_as_lived(seed: int, number: int) -> bool:
+def regress_and_fix_online(seed: int, number: int) -> bool:
     """The same, looked at after every observation."""
     values = stepped(series(DEVELOPED_WITH["iid"], (seed, 1002, number)), 1.2, STEP, STEP + 10)
     return _is_one_event([change for _, change in lived(values.tolist())[0]])
@@ -133,12 +133,12 @@ def _drifting(seed: int, number: int) -> Values:
     return np.asarray(values * np.exp(np.clip(np.arange(150) - 50, 0, 50) / 50 * np.log(1.1)))
 
 
-def drift_at_once(seed: int, number: int) -> bool:
+def drift_offline(seed: int, number: int) -> bool:
     """+10 % over 50 commits is one change."""
     return len([change for change in find_changes(_drifting(seed, number).tolist()) if change.kind in TOLD]) == 1
 
 
-def drift_as_lived(seed: int, number: int) -> bool:
+def drift_online(seed: int, number: int) -> bool:
     """The same, looked at after every observation: one message, and a drift in the end."""
     told, watcher = lived(_drifting(seed, number).tolist())
     return len(told) == 1 and watcher.changes[-1].kind == "drift"
@@ -156,12 +156,12 @@ def _steep(seed: int, number: int) -> Values:
     return np.asarray(values * np.exp(np.clip(np.arange(60) - 20, 0, 30) / 30 * size))
 
 
-def steep_at_once(seed: int, number: int) -> bool:
+def steep_offline(seed: int, number: int) -> bool:
     """A steep slope behind few observations is one drift."""
     return [change.kind for change in find_changes(_steep(seed, number).tolist()) if change.kind in TOLD] == ["drift"]
 
 
-def steep_as_lived(seed: int, number: int) -> bool:
+def steep_online(seed: int, number: int) -> bool:
     """The same, looked at after every observation: one message before the slope has ended."""
     values = _steep(seed, number).tolist()
     watcher = Watcher()
@@ -169,7 +169,7 @@ def steep_as_lived(seed: int, number: int) -> bool:
     return len(told) == 1 and 20 <= told[0] < 50
 
 
-def counts_as_lived(seed: int, number: int) -> bool:
+def counts_online(seed: int, number: int) -> bool:
     """Each change of a count is told with the observation that brought it, and nothing else is."""
     rng = np.random.default_rng((seed, 1004, number))
     at = np.sort(rng.choice(np.arange(1, 150), size=3, replace=False))
@@ -181,7 +181,7 @@ def counts_as_lived(seed: int, number: int) -> bool:
 
 
 def count_back_and_forth(seed: int, number: int) -> bool:
-    """A count that goes back and forth is one change at once, and one event as lived."""
+    """A count that goes back and forth is one change offline, and one event online."""
     rng = np.random.default_rng((seed, 1005, number))
     values = (1000 + np.where(np.arange(150) >= 50, rng.integers(0, 2, size=150), 0)).tolist()
     watcher = Watcher(exact=True)
@@ -190,15 +190,15 @@ def count_back_and_forth(seed: int, number: int) -> bool:
 
 
 STORIES: Final[dict[str, Callable[[int, int], bool]]] = {
-    "ratios": ratios_at_once,
-    "fixed at once": regress_and_fix_at_once,
-    "fixed as lived": regress_and_fix_as_lived,
-    "drift at once": drift_at_once,
-    "drift as lived": drift_as_lived,
+    "ratios": ratios_offline,
+    "fixed offline": regress_and_fix_offline,
+    "fixed online": regress_and_fix_online,
+    "drift offline": drift_offline,
+    "drift online": drift_online,
     "drift again": drift_told_again,
-    "steep at once": steep_at_once,
-    "steep as lived": steep_as_lived,
-    "counts": counts_as_lived,
+    "steep offline": steep_offline,
+    "steep online": steep_online,
+    "counts": counts_online,
     "back and forth": count_back_and_forth,
 }
 

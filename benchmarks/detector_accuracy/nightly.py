@@ -96,9 +96,9 @@ class StretchResult:
     noise: float
     alarms: int
     lived: int
-    """Alarms away from days on which the machine changed, at once and as lived."""
+    """Alarms away from days on which the machine changed, offline and online."""
     shifted: int
-    """Alarms at once beside such days."""
+    """Alarms offline beside such days."""
     blamed: int
     """Changes that are said of a commit where all days are told to be reports of one commit."""
     found: tuple[bool, ...]

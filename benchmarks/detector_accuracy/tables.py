@@ -13,16 +13,16 @@ STEPS = (0.01, 0.02, 0.05)
 TO_LOCATE = {"iid": (0.62, 0.95, 1.0), "AR(1) .5": (0.30, 0.75, 0.99), "t3": (0.62, 0.93, 0.99)}
 CEILING = {"iid": ".71 / .97 / 1", "AR(1) .5": ".44 / .84 / 1", "t3": ".76 / .97 / 1"}
 STORIES_TO_REACH = {
-    "ratios": ("ratios of a standard run (sd .35 %, with intervals): +1 %, at once", 0.97),
-    "fixed at once": ("+20 % for ten commits, then back: both ends, one event; at once", 0.95),
-    "fixed as lived": ("… as lived", 0.95),
-    "drift at once": ("+10 % as a drift over 50 commits: reported as one; at once", 0.90),
-    "drift as lived": ("… as lived, and called a drift in the end", 0.90),
-    "drift again": ("… as lived, reported more than once", 0.0),
-    "steep at once": ("+10 to +170 % as a drift over 30 commits after 20 observations: one drift, at once", 0.90),
-    "steep as lived": ("… as lived, reported once, before the drift has ended", 0.90),
-    "counts": ("counts: all at their commit, nothing else; at once and as lived", 1.0),
-    "back and forth": ("counts that alternate: one event; at once and as lived", 1.0),
+    "ratios": ("ratios of a standard run (sd .35 %, with intervals): +1 %, offline", 0.97),
+    "fixed offline": ("+20 % for ten commits, then back: both ends, one event; offline", 0.95),
+    "fixed online": ("… online", 0.95),
+    "drift offline": ("+10 % as a drift over 50 commits: reported as one; offline", 0.90),
+    "drift online": ("… online, and called a drift in the end", 0.90),
+    "drift again": ("… online, reported more than once", 0.0),
+    "steep offline": ("+10 to +170 % as a drift over 30 commits after 20 observations: one drift, offline", 0.90),
+    "steep online": ("… online, reported once, before the drift has ended", 0.90),
+    "counts": ("counts: all at their commit, nothing else; offline and online", 1.0),
+    "back and forth": ("counts that alternate: one event; offline and online", 1.0),
 }
 
 
@@ -40,17 +40,17 @@ def false_alarms(
     counted: Mapping[Cell, AlarmCounts], rules: Sequence[str], noises: Sequence[str], seed: int
 ) -> list[str]:
     """False alarms for each thousand observations, by noise."""
-    head = ["noise", "Pullback at once", "Pullback as lived", *(rule for rule in rules if rule != PULLBACK), "required"]
+    head = ["noise", "Pullback offline", "Pullback online", *(rule for rule in rules if rule != PULLBACK), "required"]
     rows = []
     for noise in noises:
         once = [f"{counted[Cell(rule, noise, 0.0, False, seed)].per_thousand:.2f}" for rule in rules]
-        as_lived = f"{counted[Cell(PULLBACK, noise, 0.0, True, seed)].per_thousand:.2f}"
-        rows.append([noise, once[0], as_lived, *once[1:], "≤ 1"])
+        online = f"{counted[Cell(PULLBACK, noise, 0.0, True, seed)].per_thousand:.2f}"
+        rows.append([noise, once[0], online, *once[1:], "≤ 1"])
     return _table(head, rows)
 
 
 def recall(counted: Mapping[Cell, AlarmCounts], rules: Sequence[str], seed: int) -> list[str]:
-    """Steps found within three places at once."""
+    """Steps found within three places offline."""
     head = ["noise", *rules, "ceiling", "required"]
     rows = []
     for noise in LOCATED:
@@ -63,7 +63,7 @@ def recall(counted: Mapping[Cell, AlarmCounts], rules: Sequence[str], seed: int)
 
 
 def delays(counted: Mapping[Cell, AlarmCounts], rules: Sequence[str], seed: int) -> list[str]:
-    """A table of the delay of steps as lived, and of further alarms."""
+    """A table of the delay of steps online, and of further alarms."""
     two, five, ten = (counted[Cell(PULLBACK, "iid", step, True, seed)] for step in (0.02, 0.05, 0.1))
     rows = [
         [
@@ -72,12 +72,12 @@ def delays(counted: Mapping[Cell, AlarmCounts], rules: Sequence[str], seed: int)
             "≤ 2, ≤ 4",
         ],
         ["… +2 %: median", f"{two.delay(0.5):.0f}", "≤ 8"],
-        ["further alarms of a series with +10 %, as lived", f"{ten.further / ten.series:.4f}", "≤ .01"],
+        ["further alarms of a series with +10 %, online", f"{ten.further / ten.series:.4f}", "≤ .01"],
     ]
     for rule in rules:
         once = counted[Cell(rule, "iid", 0.1, False, seed)]
-        rows.append([f"… at once: {rule}", f"{once.further / once.series:.4f}", "≤ .01" if rule == PULLBACK else ""])
-    return _table(["as lived, iid", "measured", "required"], rows)
+        rows.append([f"… offline: {rule}", f"{once.further / once.series:.4f}", "≤ .01" if rule == PULLBACK else ""])
+    return _table(["online, iid", "measured", "required"], rows)
 
 
 def stories(shares: Mapping[str, float]) -> list[str]:
@@ -109,8 +109,8 @@ def nightly(seen: Mapping[str, Sequence[StretchResult]]) -> list[str]:
         *_table(
             [
                 "rule",
-                "false alarms / 1000 at once",
-                "as lived",
+                "false alarms / 1000 offline",
+                "online",
                 "next to days on which the machine changed",
                 "found +5 / +10 / +20 %",
             ],

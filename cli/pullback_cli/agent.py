@@ -103,7 +103,7 @@ def agent(
     """Measure on this machine for a service: claim jobs, build their commits, send reports.
 
     A build runs code of the repository: only repositories named by --repository and --allow are built. With --build-user or
-    --isolation sandbox it can read neither the agent's token nor its unsent reports. If this machine does not support the level, the command ends with exit status 2.
+    --isolation sandbox it can read neither the agent's token nor its unsent reports.
 
     SIGTERM finishes the current job; Ctrl-C, or a second SIGTERM, returns it to the queue at once.
 

@@ -51,13 +51,6 @@ def bisect(
 
     Both ends are compared first; the largest change between them is followed, on the commits in between that changed measured files. A commit that cannot be built is skipped; an ambiguous one is measured twice as long, then its neighbour. At the end the commit is compared with its parent.
 
-    Exit status, as of git bisect run:
-    0  the commit is found
-    1  the bad end is no worse than the good one, or no single commit shows the change
-    125  one of several commits: those before it cannot be built, or give no answer
-    2  wrong usage, or an end cannot be built
-    130, 143  interrupted by Ctrl-C or SIGTERM
-
     Examples:
     pullback bisect --good v1.2 --case 'lstm*' --variant native
 

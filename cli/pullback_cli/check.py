@@ -80,19 +80,6 @@ def check(
     If an agent can measure the project, missing comparisons in turns are requested and awaited. With GITHUB_TOKEN it writes
     the comment and the check run itself.
 
-    Exit status, of several the first one:
-    5  a wrong gradient
-    3  a regression: slower in turns, or more memory
-    4  missing: a case or variant that the base has and the head has not
-    8  a regression that is only likely, with --fail-on likely
-    6  ambiguous although it was measured in turns, with --fail-on ambiguous
-    7  over a budget of pullback.toml, with --fail-on budget
-    1  not enough data, or the service does not know the commit
-    0  none of these
-    2  wrong usage, or not allowed
-    75  the service cannot be reached
-    130, 143  interrupted by Ctrl-C or SIGTERM
-
     Examples:
     pullback check --base main
 
@@ -101,8 +88,8 @@ def check(
     pullback check --wait 0 --json | jq -r .sentence
     """
     from pullback_cli.checking.comparison_job import duration_s
-    from pullback_cli.checking.verdict import UNREACHABLE, decide
-    from pullback_cli.services import client_of
+    from pullback_cli.checking.verdict import decide
+    from pullback_cli.services import client_of, refusal_of
     from pullback_cli.suites import refuse_unknown_suite
     from pullback_service.client import ClientError
 
@@ -129,10 +116,7 @@ def check(
         try:
             answer, unmeasured, remarks = _ask(client, request, stop)
         except ClientError as error:
-            if error.is_transient:
-                note(f"{error}; check --server, or try again later")
-                raise typer.Exit(UNREACHABLE) from error
-            raise RefusalError(in_options(str(error))) from error
+            raise refusal_of(error) from error
     verdict = decide(answer, failing, unmeasured, remarks)
     _write(answer, verdict, server, markdown, github_check, junit)
     if context.github_token and context.repository:

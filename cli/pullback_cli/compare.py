@@ -61,13 +61,6 @@ def compare(
 ) -> None:
     """Compare two commits of this project: build both and measure them in turns.
 
-    Exit status:
-    0  no regression
-    3  a regression: slower, or more memory; also one that is only likely, as on a busy machine without an A/A control
-    1  no regression, but something could not be compared
-    2  wrong usage, even of a part of the request, or a commit that cannot be built
-    130, 143  interrupted by Ctrl-C or SIGTERM; finished results are kept
-
     Examples:
     pullback compare --against main
 

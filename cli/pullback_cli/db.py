@@ -170,8 +170,6 @@ def detect(
 
     Run it after `pullback db upgrade` and before the workers start. Nothing is written or announced. New (+): found only by this release; gone (-): found only by an earlier one; moved (~): begins at other commits. If it is interrupted, findings so far are listed.
 
-    Exit status: 0 if nothing differs, 1 if something does, 130 if it was interrupted.
-
     Examples:
     pullback db detect
 

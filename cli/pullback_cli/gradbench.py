@@ -28,11 +28,6 @@ def gradbench(
     All 12 evals and their 28 functions are supported, in double precision. Standard output contains only answers.
     See docs/gradbench.md.
 
-    Exit status:
-    0  the input ended, or its output was closed
-    2  wrong usage
-    130  interrupted
-
     Examples:
     gradbench run --eval "uv run python/gradbench/gradbench/evals/gmm/run.py" --tool "pullback gradbench"
 

@@ -26,8 +26,6 @@ app = typer.Typer(no_args_is_help=True)
 def incident() -> None:
     """List and show incidents, record verdicts on them, and have them measured again.
 
-    Exit status: 0 if the service answered, 2 if it refused or the request is invalid, with the remedy.
-
     Examples:
     pullback incident list --project demo --state confirmed
 
@@ -127,8 +125,6 @@ def list_(
 ) -> "list[models.IncidentSummary]":
     """List incidents, newest first.
 
-    Exit status: 0, also if there are none; 2 if the service refused.
-
     Examples:
     pullback incident list
 
@@ -157,8 +153,6 @@ def list_(
 def show(service: "Client", *, incident_id: IncidentId) -> "models.IncidentDetail":
     """Show an incident: its changes with their evidence, its events, and the verdicts of people.
 
-    Exit status: 0; 2 if there is no such incident, or the service refused.
-
     Examples:
     pullback incident show 7
 
@@ -186,8 +180,6 @@ def verdict(
     until the next level, suspicions of its series are raised only from twice its size. `real` is recorded. `none` revokes the verdict.
     Needs a token of the scope upload.
 
-    Exit status: 0; 2 if there is no such incident, if it was merged into another one, or if the service refused.
-
     Examples:
     pullback incident verdict 7 expected --note "exact sums take longer"
 
@@ -214,8 +206,6 @@ def assign(
 ) -> "models.IncidentDetail":
     """Assign an incident to a person. Needs a token of the scope upload.
 
-    Exit status: 0; 2 if there is no such incident, if it was merged into another one, or if the service refused.
-
     Examples:
     pullback incident assign 7 ada
 
@@ -235,8 +225,6 @@ def confirm(service: "Client", *, incident_id: IncidentId) -> "models.IncidentDe
 
     It does not count towards the machine's minutes of the day. Needs a token of the scope upload.
 
-    Exit status: 0 if a job is queued or was already; 2 if no agent can measure it, if it was merged into another one, or if the service refused.
-
     Examples:
     pullback incident confirm 7
 
@@ -252,8 +240,6 @@ def bisect(service: "Client", *, incident_id: IncidentId) -> "models.IncidentDet
 
     Agents measure one commit after the other (`pullback job list --origin bisect`), and the incident says what was found. On this
     machine, without a service: `pullback bisect`. Needs a token of the scope upload.
-
-    Exit status: 0 if the search is running; 2 if the incident is not confirmed or begins at one commit, if no agent can measure it, or if the service refused.
 
     Examples:
     pullback incident bisect 7

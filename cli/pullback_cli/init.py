@@ -55,12 +55,6 @@ def init(
 
     Not interactive. Each guess can be overridden by an option, or changed in the files afterwards.
 
-    Exit status:
-    0  written, and a case of each workload was measured
-    1  written, and a case failed, or an environment could not be made
-    2  nothing written: wrong usage, no repository, or the files are there already
-    130, 143  interrupted by Ctrl-C or SIGTERM; written files are kept
-
     Examples:
     pullback init
 

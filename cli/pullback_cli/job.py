@@ -126,8 +126,6 @@ def show(
 ) -> None:
     """Show a job, its attempts and its result.
 
-    With --follow the exit status is 0 if the job is done, and 1 if it failed, was cancelled or lost.
-
     Examples:
     pullback job show 12
 
@@ -332,7 +330,7 @@ def backfill(
 
 def _followed(job_id: int, server: str, token_file: Path | None) -> int:
     from pullback_cli.jobs.log_output import log_of
-    from pullback_cli.services import client_of
+    from pullback_cli.services import client_of, refusal_of
     from pullback_service.client import ClientError
 
     attempt = 1
@@ -345,7 +343,7 @@ def _followed(job_id: int, server: str, token_file: Path | None) -> int:
                 typer.echo(piece.text, nl=False)
             job = client.read_job(job_id)
     except ClientError as error:
-        raise RefusalError(str(error)) from error
+        raise refusal_of(error) from error
     reason = f": {job.failure_message}" if job.failure_message else ""
     note(f"job {job_id} is {job.state}{reason}")
     return 0 if job.state == "done" else 1

@@ -10,7 +10,6 @@ from pullback_cli.options import AsJson
 from pullback_cli.server_option import DEFAULT_SERVER, Server
 from pullback_cli.uploading.git_log import first_parents, reason_of
 from pullback_cli.usage_errors import RefusalError, needs
-from pullback_cli.wording import in_options
 from pullback_runners.git import output_of
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def log(
 
     pullback log --project demo --branch main --revision "$SHA" --server https://pullback.example --token-file token
     """
-    from pullback_cli.services import client_of
+    from pullback_cli.services import client_of, refusal_of
     from pullback_service.client import ClientError, models
 
     names = branch or [_checked_out(repository)]
@@ -65,9 +64,7 @@ def log(
             try:
                 receipts.append(client.tell_log(statement))
             except ClientError as error:
-                raise RefusalError(
-                    f"branch {name}: {in_options(str(error))}" + ("; check --server" if error.is_transient else "")
-                ) from error
+                raise refusal_of(error, subject=f"branch {name}: ") from error
     if as_json:
         typer.echo(json.dumps([receipt.model_dump(mode="json") for receipt in receipts], indent=2))
         return

@@ -35,7 +35,8 @@ from pullback_cli import (
     worker,
     workloads,
 )
-from pullback_cli.usage_errors import note, sentence_of
+from pullback_cli.exit_statuses import add_exit_statuses
+from pullback_cli.usage_errors import note, sentence_of, status_of
 from pullback_runners.agent.parent_death import die_with_named_parent
 
 app = typer.Typer(
@@ -78,6 +79,7 @@ app.command("migrate", rich_help_panel=_OPERATE)(migrate.migrate)
 app.add_typer(db.app, name="db", rich_help_panel=_OPERATE)
 app.command("gradbench", rich_help_panel=_OTHER)(gradbench.gradbench)
 app.command("version", rich_help_panel=_OTHER)(version.version)
+add_exit_statuses(app)
 
 
 def _print_release(asked: bool) -> None:  # noqa: FBT001 - typer hands it over so
@@ -103,7 +105,7 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line: exit code 2 and one sentence where the environment or the usage is wrong."""
+    """Run the command line: one sentence where the environment or the usage is wrong (2), or the service is away (75)."""
     die_with_named_parent()
     if isinstance(sys.stdout, TextIOWrapper):  # as standard error: names of files need not be UTF-8
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -114,4 +116,4 @@ def main() -> None:
         if sentence is None:
             raise
         note(sentence)
-        raise SystemExit(2) from error
+        raise SystemExit(status_of(error)) from error

@@ -41,8 +41,6 @@ def withdraw(
 
     The report and its file are kept and marked as withdrawn; this cannot be undone. Needs a token of the scope upload.
 
-    Exit status: 0, also if it was withdrawn before; 2 if there is no such report, or the service refused.
-
     Examples:
     pullback report withdraw 0f8fad5b-d9cb-469f-a165-70867728950e
 

@@ -37,8 +37,6 @@ def rules(
     The rules that are sent replace all previous ones of the project: a rule removed from the file is removed from the service. Needs a token of the scope
     upload. `pullback upload` sends them from a checkout of the trunk.
 
-    Exit status: 0; 2 if the file or a rule is refused, with its line: the previous rules remain in force.
-
     Examples:
     pullback rules --dry-run
 

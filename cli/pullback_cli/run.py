@@ -68,12 +68,6 @@ def run(
 
     In a repository with a pullback.toml these are its own workloads, elsewhere those that come with Pullback.
 
-    Exit status:
-    0  all cases measured
-    1  a case or a commit failed
-    2  wrong usage, even of a part of the request, or a file that cannot be written
-    130, 143  interrupted by Ctrl-C or SIGTERM; finished results are kept
-
     Examples:
     pullback run --suite quick -o bench.json --html bench.html
 

@@ -9,9 +9,10 @@ import typer
 from stamina.instrumentation import RetryDetails, set_on_retry_hooks
 
 from pullback_cli.credentials import token_in
-from pullback_cli.usage_errors import RefusalError
+from pullback_cli.usage_errors import RefusalError, UnavailableError
 from pullback_cli.wording import in_options
-from pullback_service.client import Client, ClientError, NoAnswerError
+from pullback_service.client import Client, ClientError, NoAnswerError, ProblemError
+from pullback_service.client.errors import NO_TYPE
 
 PATIENT_ATTEMPTS = 5  # a program waits, in CI: a service that restarts is asked again
 PROMPT_ATTEMPTS = 1  # somebody waits at a prompt, and can ask again
@@ -39,9 +40,20 @@ def connected_client(server: str, token_file: Path | None, *, timeout_s: float =
         with client_of(server, token_file, timeout_s=timeout_s, attempts=PROMPT_ATTEMPTS) as client:
             yield client
     except NoAnswerError as error:
-        raise RefusalError(f"{error}: check --server, or start one with `pullback up`") from error
+        raise refusal_of(error, remedy="check --server, or start one with `pullback up`") from error
     except ClientError as error:
-        raise RefusalError(in_options(str(error))) from error
+        raise refusal_of(error) from error
+
+
+def refusal_of(
+    error: ClientError, *, subject: str = "", remedy: str = "check --server, or try again later"
+) -> RefusalError:
+    """The refusal for an error of the client; the remedy is added where the same call may succeed later, and the service names none."""
+    sentence = subject + in_options(str(error))
+    if not error.is_transient:
+        return RefusalError(sentence)
+    has_remedy = isinstance(error, ProblemError) and error.type != NO_TYPE
+    return UnavailableError(sentence if has_remedy else f"{sentence}: {remedy}")
 
 
 def address_of(server: str) -> str:

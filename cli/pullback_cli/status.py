@@ -28,8 +28,6 @@ def status(
 ) -> None:
     """Show what is running and what needs attention: of a service, or of `pullback up` on a folder.
 
-    Exit status 1 if nothing runs on the folder, or the service needs attention.
-
     Examples:
     pullback status
 

@@ -1,9 +1,11 @@
-"""One sentence for a person where the environment is wrong: what, where, the remedy. Exit code 2."""
+"""One sentence for a person where the environment is wrong: what, where, the remedy. Exit status 2, or 75 for a service that is away."""
 
 import functools
 import sys
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
+
+from pullback_cli.exit_statuses import UNAVAILABLE, USAGE
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -11,6 +13,10 @@ R = TypeVar("R")
 
 class RefusalError(Exception):
     """The command cannot run here as things are; nothing was started."""
+
+
+class UnavailableError(RefusalError):
+    """The service cannot be reached, or is out of order: the same command may succeed later."""
 
 
 def note(sentence: str) -> None:
@@ -50,3 +56,8 @@ def sentence_of(error: Exception) -> str | None:
     from pullback_service.errors import SetupError
 
     return str(error) if isinstance(error, RefusalError | AgentError | UsageError | SetupError) else None
+
+
+def status_of(error: Exception) -> int:
+    """The exit status of a command that ends with such a sentence."""
+    return UNAVAILABLE if isinstance(error, UnavailableError) else USAGE

@@ -33,10 +33,6 @@ def workloads(
 
     With a name: its mathematics, its cases, and the peers it is written for.
 
-    Exit status:
-    0  all shown
-    2  wrong usage, or a file that cannot be loaded; the others are still shown
-
     Examples:
     pullback workloads
 

@@ -20,13 +20,13 @@ def test_a_few_series_of_each_kind_are_told_as_they_should_be(capsys):
 def test_a_few_series_are_told_as_they_should_be():
     """A part of `--quick`, which is a long test: what a slip in the detector would break, within seconds."""
 
-    def counted(noise, step, *, as_lived=False):
-        return count(Cell(PULLBACK, noise, step, as_lived, quick.SEED), range(4))
+    def counted(noise, step, *, online=False):
+        return count(Cell(PULLBACK, noise, step, online, quick.SEED), range(4))
 
-    assert counted("iid", 0.0).alarms == counted("t3", 0.0, as_lived=True).alarms == 0
+    assert counted("iid", 0.0).alarms == counted("t3", 0.0, online=True).alarms == 0
     assert counted("iid", 0.05).found == 4
-    assert counted("AR(1) .5", 0.05, as_lived=True).delay(0.5) <= 3
-    for name in ("ratios", "fixed at once", "counts", "back and forth"):
+    assert counted("AR(1) .5", 0.05, online=True).delay(0.5) <= 3
+    for name in ("ratios", "fixed offline", "counts", "back and forth"):
         assert share(name, quick.SEED, range(3)) == 3, name
 
 

@@ -142,7 +142,6 @@ def test_a_channel_that_is_off_says_why(pullback, execute):
         (["add", "x", "--project", "demo", "--email", "nobody"], "to[0]"),
         (["remove", "nothing"], "no channel 'nothing': `pullback channel list` shows them"),
         (["test", "twice"], "several projects have a channel 'twice' (demo, other): say --project, or its id"),
-        (["test", "twice", "--project", "demo", "--wait", "0"], "is a `pullback worker` running?"),
     ],
 )
 def test_what_does_not_hold_is_one_sentence(pullback, execute, arguments, said):
@@ -156,6 +155,9 @@ def test_what_does_not_hold_is_one_sentence(pullback, execute, arguments, said):
     assert "secret-part" not in shown.stderr
 
 
-def test_a_service_that_does_not_answer_is_a_sentence(pullback):
-    shown = pullback("list", server="http://127.0.0.1:9")
-    assert (shown.returncode, shown.stderr.count("\n")) == (2, 1)
+@pytest.mark.usefixtures("execute")
+def test_a_message_that_no_worker_sends_is_one_that_did_not_arrive(pullback):
+    assert pullback("add", "team", "--project", "demo", "--webhook", URL).returncode == 0
+    shown = pullback("test", "team", "--wait", "0")
+    assert (shown.returncode, shown.stdout, shown.stderr.count("\n")) == (1, "", 1)
+    assert "is a `pullback worker` running?" in shown.stderr

@@ -18,7 +18,6 @@ STATUSES: Final[Mapping[FailureKind, int]] = {
 }
 """The exit status of each; of several the first one counts."""
 NOT_ENOUGH_DATA: Final = 1
-UNREACHABLE: Final = 75  # EX_TEMPFAIL of sysexits.h: trying again later may help
 
 _WORDS: Final[Mapping[str, tuple[str, str]]] = {
     "wrong_gradient": ("wrong gradient", "wrong gradients"),

@@ -12,8 +12,9 @@ import httpx
 
 from pullback_cli.credentials import token_in
 from pullback_cli.services import address_of
-from pullback_cli.usage_errors import RefusalError
+from pullback_cli.usage_errors import RefusalError, UnavailableError
 from pullback_cli.wording import in_options
+from pullback_service.client.errors import is_transient
 
 _TIMEOUT_S = 120
 PIPE_CLOSED = 141
@@ -50,7 +51,8 @@ def download(
             client.stream("GET", address, params=list(parameters)) as answer,
         ):
             if not answer.is_success:
-                raise RefusalError(f"{server} refused: {_detail(answer)}")
+                kind = UnavailableError if is_transient(answer.status_code) else RefusalError
+                raise kind(f"{server} refused: {_detail(answer)}")
             with opened(output) as file:
                 written = DownloadSize()
                 for piece in answer.iter_bytes():
@@ -58,9 +60,9 @@ def download(
                     written.add(piece)
                 return written
     except httpx.RemoteProtocolError as error:
-        raise RefusalError(f"{server} closed the connection early ({error}); {again}") from error
+        raise UnavailableError(f"{server} closed the connection early ({error}); {again}") from error
     except httpx.TransportError as error:
-        raise RefusalError(f"{server} does not answer ({error}): check --server; {again}") from error
+        raise UnavailableError(f"{server} does not answer ({error}): check --server; {again}") from error
     except BrokenPipeError:
         # Who reads has enough, as `head` has; what Python still holds for it goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -104,4 +106,7 @@ def _detail(answer: httpx.Response) -> str:
     try:
         return in_options(str(answer.json()["detail"]))
     except (ValueError, KeyError, TypeError):
-        return f"it answered {answer.status_code}; is this a Pullback service?"
+        remedy = (
+            "check --server, or try again later" if is_transient(answer.status_code) else "is it a Pullback service?"
+        )
+        return f"it answered {answer.status_code} ({answer.reason_phrase}): {remedy}"

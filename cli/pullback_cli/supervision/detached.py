@@ -42,4 +42,7 @@ def start_detached(options: UpOptions, *, suite: str) -> "tuple[UpState | None, 
     if process.poll() is None:
         process.terminate()
         process.wait()
+        raise RefusalError(
+            f"`pullback up` was not ready after {READY_TIMEOUT_S:.0f} s: {log} shows how far it came; start it without --detach"
+        )
     return None, process.returncode, errors.read_text(encoding="utf-8", errors="replace").strip()

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from pullback_cli.services import client_of
+from pullback_cli.services import client_of, refusal_of
 from pullback_cli.usage_errors import RefusalError
 from pullback_cli.wording import in_options
 from pullback_service.client import ClientError, ProblemError, models
 
 _INCOMPLETE = "incomplete-request"
-_AGAIN = "run the same command again: nothing is stored twice"
+_AGAIN = "check --server, or run the same command again: nothing is stored twice"
 
 
 class MissingParameterError(RefusalError):
@@ -55,10 +55,6 @@ class Uploads:
             }
             if problem.slug == _INCOMPLETE and reasons:
                 raise MissingParameterError(name, str(problem), reasons) from problem
-            raise RefusalError(
-                f"{name}: {in_options(str(problem))}" + (f" {_AGAIN.capitalize()}." if problem.is_transient else "")
-            ) from problem
+            raise refusal_of(problem, subject=f"{name}: ", remedy=_AGAIN) from problem
         except ClientError as error:
-            raise RefusalError(
-                f"{name}: {error}" + (f"; check --server, or {_AGAIN}" if error.is_transient else "")
-            ) from error
+            raise refusal_of(error, subject=f"{name}: ", remedy=_AGAIN) from error

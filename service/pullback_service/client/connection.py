@@ -114,8 +114,10 @@ class Sender:
             return response
         try:
             document = response.json()
-        except ValueError:
-            document = {"detail": response.text[:200] or response.reason_phrase}
+        except ValueError:  # a proxy's page, or another program's
+            called = f"{response.request.method} {response.request.url.path}"
+            reason = " ".join(response.text.split())[:200] or response.reason_phrase
+            document = {"detail": f"{self.server} answered {response.status_code} to {called} ({reason})"}
         if not isinstance(document, dict):
             document = {"detail": str(document)[:200]}
         wait = response.headers.get("Retry-After", "")

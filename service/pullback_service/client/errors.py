@@ -13,6 +13,15 @@ from typing import Any
 BUSY = frozenset({408, 425, 429})
 
 
+NO_TYPE = "about:blank"
+"""The type of a problem that is no document of the service, as of a proxy's page."""
+
+
+def is_transient(status: int) -> bool:
+    """True for the status of a service that was busy or out of order, and not of a wrong request."""
+    return status in BUSY or status >= 500
+
+
 class ClientError(Exception):
     """Root of the family; `is_transient` says whether the same call may succeed later."""
 
@@ -42,7 +51,7 @@ class ProblemError(ClientError):
 
     def __init__(self, status: int, document: Mapping[str, Any], *, retry_after_s: float | None = None) -> None:
         self.status = status
-        self.type = str(document.get("type", "about:blank"))
+        self.type = str(document.get("type", NO_TYPE))
         self.title = str(document.get("title") or f"status {status}")
         self.detail = str(document.get("detail") or self.title)
         self.request_id = document.get("request_id")
@@ -58,7 +67,7 @@ class ProblemError(ClientError):
     @property
     def is_transient(self) -> bool:  # type: ignore[override]  # of the instance here
         """True if the service was busy or out of order, and not the request."""
-        return self.status in BUSY or self.status >= 500
+        return is_transient(self.status)
 
     @property
     def slug(self) -> str:

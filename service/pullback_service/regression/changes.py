@@ -46,7 +46,7 @@ class Change:
     places: tuple[float, ...] = field(default=(), repr=False)
     """The probability of each observation from `begin` on to be the first at the new level."""
     told_at: int | None = None
-    """The observation with which it was told as lived; None at once."""
+    """The observation with which it was reported online; None offline."""
 
     @property
     def chance(self) -> float:

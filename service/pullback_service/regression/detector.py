@@ -36,7 +36,7 @@ def find_changes(
     exact: bool = False,
     floor: float | None = None,
 ) -> list[Change]:
-    """The changes of a whole series, looked at once, oldest first.
+    """The changes of a whole series, oldest first: offline detection.
 
     `values` are observations in the order of history, `low` and `high` the 95 % intervals of those that have one. `commits`
     names the commit of each: what moves between two reports of one commit is never the commit's doing. `exact` says that

@@ -149,7 +149,7 @@ def test_upload_repeats_the_services_sentence(url, workplace):
     assert refused.stderr.startswith("pullback: custom.json: github-action-benchmark files do not say the direction")
     assert len(refused.stderr.splitlines()) == 1
     away = pullback("upload", "custom.json", folder=workplace, url="http://127.0.0.1:9")
-    assert away.returncode == 2
+    assert away.returncode == 75
     assert "does not answer" in away.stderr
 
 
