@@ -55,7 +55,7 @@ class Client(Sender):
         return self._ask(models.MergeBaseAnswer, "GET", "/api/v1/merge-base", locals())
 
     def list_machines(self, *, limit: int | None = None, cursor: str | None = None) -> models.PageOfMachineSummary:
-        """Machines in the order in which they were first seen."""
+        """Machines in the order of their names."""
         return self._ask(models.PageOfMachineSummary, "GET", "/api/v1/machines", locals())
 
     def change_machine(self, machine_id: int, statement: models.MachineChange) -> models.MachineSummary:

@@ -56,8 +56,8 @@ class Facets:
 
 
 _BY_CASE: Final = (Case.workload, Case.natural_label)
-_BY_NAME: Final = (
-    *(Project.name, *_BY_CASE, Series.variant, Series.metric),
+_WITHIN_CASE: Final = (
+    *(Series.variant, Series.metric),
     *(Machine.name, Machine.fingerprint, func.coalesce(Machine.host, "")),
 )
 
@@ -69,23 +69,27 @@ async def list_series(
 
     Index: ix_case_workload and uq_series_case_id_variant_metric_machine_id within a project; pk_series, pk_series_state.
     """
+    # Within a project without its name, which no index has beside the names of cases.
+    by_case = _BY_CASE if choice.project is not None else (Project.name, *_BY_CASE)
+    by_name = (*by_case, *_WITHIN_CASE)
     statement = (
         select(Series, Case, Machine, Project.name, StoredSeriesState.resolution)
         .select_from(Series)
         .join(Case, Case.id == Series.case_id)
         .join(Machine, Machine.id == Series.machine_id)
-        .join(Project, Project.id == Series.project_id)
+        .join(Project, Project.id == Case.project_id)
         .outerjoin(StoredSeriesState, StoredSeriesState.series_id == Series.id)
-        .where(*(await conditions(session, choice)).values())
-        .order_by(*_BY_NAME)
+        .where(*(await conditions(session, choice, project_id=Case.project_id)).values())
+        .order_by(*by_name)
         .limit(limit)
     )
     place = since if after is None else after
     if place is not None:
-        names, by_name = _named(place, _BY_NAME), tuple_(*_BY_NAME)
-        statement = statement.where(by_name >= names if after is None else by_name > names)
-        if choice.project is not None:  # which an index answers
-            statement = statement.where(tuple_(*_BY_CASE) >= _named(place, _BY_CASE))
+        names, named = tuple_(*by_name), _named(place, by_name)
+        statement = statement.where(
+            tuple_(*by_case) >= _named(place, by_case),  # which an index answers
+            names >= named if after is None else names > named,
+        )
     return [StoredSeries(*row) for row in await session.execute(statement)]
 
 

@@ -46,13 +46,14 @@ async def test_another_machine_is_no_neighbour(at, reports):
 
 
 async def test_the_machine_can_be_chosen_else_the_newest_upload_speaks(at, reports):
-    place = await at(2, reports.report(2, machine="one"), reports.report(2, machine="two"))
+    newer = reports.report(2, machine="two", started_at="2026-02-01T12:00:01Z")
+    place = await at(2, reports.report(2, machine="one"), newer)
     assert place.here.machine == "two"
     assert (await at(2, machine="one")).here.machine == "one"
 
 
 async def test_a_clean_upload_speaks_before_busy_ones_that_came_later(at, reports):
-    clean, first = reports.report(2), reports.report(2)
+    first, clean = reports.report(2), reports.report(2)
     place = await at(
         2,
         *(reports.report(1, quality="busy"), first, clean, reports.report(2, quality="busy")),
@@ -65,8 +66,8 @@ async def test_a_clean_upload_speaks_before_busy_ones_that_came_later(at, report
 
 async def test_a_busy_upload_chooses_the_machine_that_came_last(at, reports):
     place = await at(
-        2, reports.report(2, machine="one"), reports.report(2, machine="two"),
-        reports.report(2, machine="one", quality="busy"),
+        2, reports.report(2, machine="one"), reports.report(2, machine="two", started_at="2026-02-01T12:00:01Z"),
+        reports.report(2, machine="one", quality="busy", started_at="2026-02-01T12:00:02Z"),
     )  # fmt: skip
     assert place.here.machine == "one"
 

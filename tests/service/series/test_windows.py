@@ -168,7 +168,11 @@ async def test_series_take_one_statement_together_for_their_counts_and_one_for_t
     assert len(statements) == 3 * 5
     assert series == 800
     async with count_statements() as statements:
-        assert await points_of_series(session, choice, nowhere, at=None, limit=10) == ([], (found[50][0].series.id, None), 50)
+        assert await points_of_series(session, choice, nowhere, at=None, limit=10) == (
+            [],
+            (found[50][0].series.id, None),
+            50,
+        )
     assert len(statements) == 3
 
 
