@@ -15,7 +15,7 @@ from benchmarks.service_load.turns import ask_in_turns
 
 from pullback_service.database import Database
 from pullback_service.ids import ProjectId
-from pullback_service.process_memory import collect_seldom
+from pullback_service.process_memory import FULL_AT_LATEST, collect_seldom
 from pullback_service.projects.queries import project_by_name
 from pullback_service.roles import ALL_PROJECTS
 from pullback_service.series.queries import latest_matrix
@@ -140,7 +140,7 @@ def ask_matrix(url: str, *, times: int = 30, most_ms: float = 150) -> Iterator[F
 
 
 async def _time_matrix(url: str, times: int) -> tuple[list[float], float, int]:
-    collect_seldom()  # as a process of the service does
+    collect_seldom(full_after=FULL_AT_LATEST)  # as a process of the service does
     database = Database(url).seeing(ALL_PROJECTS)
     seconds, cells = [], 0
     try:

@@ -49,7 +49,12 @@ def serve(
     url = settings.require_database_url()
     listening = socket.socket(fileno=fd) if fd is not None else listen(host, port)
 
-    from pullback_service.process_memory import collect_nothing_yet, collect_seldom, keep_no_large_buffers
+    from pullback_service.process_memory import (
+        FULL_AT_LATEST,
+        collect_nothing_yet,
+        collect_seldom,
+        keep_no_large_buffers,
+    )
 
     collect_nothing_yet()
 
@@ -88,7 +93,7 @@ def serve(
         h11_max_incomplete_event_size=LONGEST_HEAD,
         http=partial(BoundedHeadProtocol, most=most, heads=heads, refused=count_refusal),  # type: ignore[arg-type]  # called as the class is
     )
-    collect_seldom()
+    collect_seldom(full_after=FULL_AT_LATEST)
     keep_no_large_buffers()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     server = Server(

@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import sys
 from typing import Final
 
 # New objects before a look at the young ones, looks before one at those that stayed, and of these before one at all.
@@ -11,6 +12,9 @@ from typing import Final
 # results is about a million objects that stay until it is stored; at Python's own (700, 10, 10) two thirds of the time of
 # reading it went into looking at all of them again and again, so those that stayed twice are left alone for five million.
 THRESHOLDS = (5_000, 5, 200)
+FULL_AT_LATEST: Final = 2_000
+"""The last of these where looks are made between requests, which put a look at all objects off while large reports are held: it
+would keep every other thread waiting for 0.1 to 0.3 s."""
 
 
 def collect_nothing_yet() -> None:
@@ -18,26 +22,47 @@ def collect_nothing_yet() -> None:
     gc.disable()
 
 
-def collect_seldom() -> None:
+def collect_seldom(*, full_after: int = THRESHOLDS[2]) -> None:
     """Set this process up for few large requests of many objects; call it when everything is imported."""
     gc.collect()
     gc.freeze()  # modules and routes stay anyway
-    gc.set_threshold(*THRESHOLDS)
+    gc.set_threshold(*THRESHOLDS[:2], full_after)
     gc.enable()
+    _after_full_look.blocks = sys.getallocatedblocks()
 
 
 _WORTH_A_LOOK: Final = 500
+MANY_BLOCKS: Final = 500_000
+"""Blocks of memory beyond those after the last full look that put the next one off: they are some 150,000 objects, 40 ms."""
+
+
+class _AfterFullLook:
+    """The blocks of memory that were in use after the last look at all objects."""
+
+    blocks = 0
+
+
+_after_full_look: Final = _AfterFullLook()
 
 
 def collect_between_requests() -> None:
     """Look at the young objects now that a request was answered, and at older ones as often as without this.
 
     Left to itself Python looks in the middle of the request with which the number of new objects is reached, and that one took up to 8 ms
-    longer. Behind an answer only requests that are under way wait, and for fewer objects.
+    longer. Behind an answer only requests that are under way wait, and for fewer objects. A look at all waits until large reports are gone.
     """
     young, looks, full_looks = gc.get_count()
-    if young >= _WORTH_A_LOOK and gc.isenabled():
-        gc.collect(2 if full_looks > THRESHOLDS[2] else int(looks > THRESHOLDS[1]))
+    if young < _WORTH_A_LOOK or not gc.isenabled():
+        return
+    if full_looks > THRESHOLDS[2] and (full_looks > FULL_AT_LATEST or not _holds_much()):
+        gc.collect()
+        _after_full_look.blocks = sys.getallocatedblocks()
+    else:
+        gc.collect(int(looks > THRESHOLDS[1]))
+
+
+def _holds_much() -> bool:
+    return sys.getallocatedblocks() > _after_full_look.blocks + MANY_BLOCKS
 
 
 # Of <malloc.h>. Whole numbers name the parameters of mallopt(3), which has been so since 1987.

@@ -1,6 +1,7 @@
 """The time that a function keeps all other threads waiting."""
 
 import sys
+import threading
 import time
 
 
@@ -21,3 +22,27 @@ def longest_call(function, *arguments):
     finally:
         sys.setprofile(None)
     return longest, result
+
+
+def longest_wait(function):
+    """The longest processor time in which another thread got no turn while a function ran: calls into C, and garbage looked for."""
+    longest, done = 0.0, threading.Event()
+
+    def wait():
+        nonlocal longest
+        while not done.is_set():
+            began = time.process_time()
+            time.sleep(0.0005)
+            longest = max(longest, time.process_time() - began)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(0.001)
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    try:
+        function()
+    finally:
+        done.set()
+        waiting.join()
+        sys.setswitchinterval(interval)
+    return longest

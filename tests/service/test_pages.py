@@ -284,6 +284,7 @@ class Watched:
 LARGE = {
     "compare": "/projects/demo/compare?base={before}&head={sha}",
     "comparisons": "/api/v1/comparisons?project=demo&base={before}&head={sha}",
+    "checks": "/api/v1/checks?project=demo&base={before}&head={sha}",
     "matrix": "/api/v1/matrix?project=demo&limit=20",
 }
 MOST_VALUES = 9_000
@@ -301,6 +302,7 @@ async def test_no_answer_of_many_cases_holds_the_event_loop(pages, many_cases, r
         seen[page] = watched
     assert {page: watched for page, watched in seen.items() if watched.step_s > MOST_STEP_S} == {}
     assert max(seen["compare"].values, seen["comparisons"].values) <= MOST_VALUES, seen
+    assert seen["checks"].step_s < 0.05  # 0.065 of 20,000 cases, when the sets of all series were made there
 
 
 async def test_of_many_results_one_answer_is_made_at_a_time(pages, measured, reports, database, monkeypatch):

@@ -1,7 +1,7 @@
 """Values of a commit that are over the budget of a rule."""
 
-from collections.abc import Iterable
-from typing import Final, LiteralString
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, LiteralString
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -9,8 +9,8 @@ from pullback_service import statements
 from pullback_service.checks.findings import Finding
 from pullback_service.ids import ProjectId
 from pullback_service.rules.budgets import BudgetedSeries, in_words, spent_of
-from pullback_service.rules.matching import Subject, rule_for
-from pullback_service.rules.queries import rules_of
+from pullback_service.rules.matching import Rule, Subject, rule_for
+from pullback_service.rules.queries import rules_of, threads_for
 
 _READINGS: Final[LiteralString] = """
 SELECT series.id, series.case_id, series.machine_id, series.variant, series.metric, series.exact,
@@ -31,8 +31,12 @@ async def over_budget(session: AsyncSession, project_id: ProjectId, base_id: int
     rules = [rule for rule in await rules_of(session, project_id) if rule.budget is not None]
     if not rules:
         return []
-    results = []
     rows = await statements.rows(session, _READINGS, {"base": base_id, "head": head_id})
+    return await threads_for(rules, len(rows))(_findings, rules, rows, base_id, head_id)
+
+
+def _findings(rules: Sequence[Rule], rows: Iterable[Sequence[Any]], base_id: int, head_id: int) -> list[Finding]:
+    results = []
     for row in rows:
         series, (variant_kind, unit, workload, case, device, machine), head, base = (
             row[:6],

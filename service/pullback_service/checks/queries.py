@@ -5,7 +5,9 @@ results, that is the answer.
 """
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Final, LiteralString
@@ -13,6 +15,7 @@ from typing import Final, LiteralString
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service import statements
+from pullback_service.background_threads import in_background, large_reads
 from pullback_service.checks.budgets import over_budget
 from pullback_service.checks.findings import (
     KINDS,
@@ -33,7 +36,7 @@ from pullback_service.commits.queries import commit_by_sha, find_merge_base, par
 from pullback_service.commits.ref_names import NamedCommit, named_commit, nearest_measured
 from pullback_service.commits.trunk import trunk_of
 from pullback_service.comparisons import queries as comparing
-from pullback_service.comparisons.compared_commits import uncertainty
+from pullback_service.comparisons.compared_commits import MANY_POINTS, points_at, uncertainty
 from pullback_service.comparisons.judgements import NO_SERIES, Outcomes
 from pullback_service.comparisons.queries import CommitComparison, Names, SeriesDetail
 from pullback_service.comparisons.vectorized_judging import EVIDENCE, OUTCOMES
@@ -150,35 +153,26 @@ async def check(session: AsyncSession, project: str, head: str, base: str | None
             lacks=merge.lacks,
             notes=merge.notes,
         )
-    judged = await comparing.compare(session, merge.base, candidate.commit, SeriesChoice(project=project))
-    outcomes = judged.outcomes
-    failing = list(wrong_gradients(judged.inputs.failures, merge.base.id, candidate.commit.id))
-    async with statements.together(session) as ask:
-        named = comparing.names_by_id(
-            ask,
-            {*outcomes.case_id.tolist(), *(case_id for case_id, *_ in failing)},
-            {*outcomes.machine_id.tolist(), *(machine_id for _, machine_id, *_ in failing)},
-        )
-    names = named()
-    equal_code = _is_equal_code(judged)
-    findings, counts = await _findings(session, project_id, judged, names, failing)
-    compares = ComparableCounts() if equal_code else comparable(outcomes)
+    points = await points_at(session, (merge.base.id, candidate.commit.id))
+    async with large_reads.after(session) if points > MANY_POINTS else nullcontext():
+        judged = await comparing.compare(session, merge.base, candidate.commit, SeriesChoice(project=project))
+        outcomes = judged.outcomes
+        failing = list(wrong_gradients(judged.inputs.failures, merge.base.id, candidate.commit.id))
+        async with statements.together(session, read_in=in_background) as ask:
+            named = comparing.names_by_id(
+                ask,
+                {*outcomes.case_id.tolist(), *(case_id for case_id, *_ in failing)},
+                {*outcomes.machine_id.tolist(), *(machine_id for _, machine_id, *_ in failing)},
+            )
+        names = named()
+        equal_code = _is_equal_code(judged)
+        findings, counts = await _findings(session, project_id, judged, names, failing)
+        compares = ComparableCounts() if equal_code else await in_background(comparable, outcomes)
+        asked_for, apart = await in_background(_not_in_turns, judged, names, measure)
     lacks = await _lacks(session, project_id, merge.base, candidate.commit, outcomes, names, against)
     lacks = lacks or [*_too_little(compares, merge.base, candidate.commit)]
     jobs = await _jobs(session, project, candidate.commit, merge.base)
-    asked_for = {
-        each.id: each.device or CPU
-        for each in names.cases.values()
-        if _is_named(each.label, each.workload, measure.cases)
-    }
-    devices &= set(asked_for.values()) or {CPU}
-    of_variants = outcomes.of_shapes(
-        [not measure.variants or shape.variant in measure.variants for shape in outcomes.shapes]
-    )
-    apart = (
-        outcomes[not_in_turns(outcomes, asked_for, EXTERNAL) & of_variants].case_id.tolist() if not equal_code else []
-    )
-    apart_on = {asked_for[case_id] for case_id in apart}
+    devices &= asked_for or {CPU}
     return CheckResult(
         project=stored.name,
         against=against,
@@ -188,19 +182,36 @@ async def check(session: AsyncSession, project: str, head: str, base: str | None
         findings=findings,
         counts=counts,
         equal_code=equal_code,
-        not_in_turns=len(apart),
+        not_in_turns=apart.total(),
         can_measure=bool(devices),
         suite=suite,
         wants_job_on=[
             device
             for device in sorted(devices)
-            if (device in apart_on or lacks)
+            if (device in apart or lacks)
             and not _has_standing([each for each in jobs if device_of(each.job.requires) == device], suite, measure)
         ],
         jobs=jobs,
         lacks=lacks,
         notes=[*merge.notes, *([] if lacks else _not_compared(compares))],
     )
+
+
+def _not_in_turns(judged: CommitComparison, names: Names, measure: Measure) -> tuple[set[str], Counter[str]]:
+    """The devices of the cases that a job would measure, and the number of its series that were not measured in turns on each."""
+    asked_for = {
+        each.id: each.device or CPU
+        for each in names.cases.values()
+        if _is_named(each.label, each.workload, measure.cases)
+    }
+    devices, outcomes = {*asked_for.values()}, judged.outcomes
+    if _is_equal_code(judged):
+        return devices, Counter()
+    of_variants = outcomes.of_shapes(
+        [not measure.variants or shape.variant in measure.variants for shape in outcomes.shapes]
+    )
+    apart = outcomes[not_in_turns(outcomes, asked_for, EXTERNAL) & of_variants]
+    return devices, Counter(asked_for[case_id] for case_id in apart.case_id.tolist())
 
 
 async def _named(session: AsyncSession, project_id: ProjectId, name: str, *, where: str) -> NamedCommit:
@@ -271,7 +282,7 @@ async def _findings(
     for kind in ("wrong-gradient", "missing"):
         findings[kind].sort(key=lambda each: (cases[each.case], each.variant or "", machines[each.machine]))
     counts: dict[FindingKind, int] = {kind: len(of_kind) for kind, of_kind in findings.items()}
-    others = _others(outcomes, names)
+    others = await in_background(_others, outcomes, names)
     for kind, flags in flags_of(outcomes).items():
         details = await comparing.show(session, judged, outcomes[flags][:MOST_FINDINGS])
         # No difference between equal files is the commit's, and nobody has to decide about it.

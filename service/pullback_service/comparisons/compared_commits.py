@@ -22,7 +22,12 @@ from pullback_service.errors import InvalidInputError, refuse
 from pullback_service.ids import ProjectId
 from pullback_service.statements import Query
 
+MANY_POINTS: Final = 40_000
+"""Points of the named commits from which Postgres takes half a second for a comparison: these run one at a time."""
 _POINTS: Final[LiteralString] = "SELECT points::bigint FROM report WHERE commit_id IN (SELECT id FROM named)"
+_POINTS_AT: Final[LiteralString] = """
+SELECT coalesce(sum(points), 0)::bigint FROM report WHERE commit_id = ANY (%(commits)s::bigint[])
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,12 @@ def uncertainty(merge_base: MergeBase) -> Sequence[str]:
         "may be a newer one: send their history with `pullback log`."
     )
     return [note] if merge_base.unknown else []
+
+
+async def points_at(session: AsyncSession, commits: Sequence[int]) -> int:
+    """The number of points at commits. Index: ix_report_commit_id."""
+    ((points,),) = await statements.rows(session, _POINTS_AT, {"commits": list(commits)})
+    return int(points)
 
 
 async def missing_series(

@@ -3,13 +3,17 @@
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from pullback_service.background_threads import large_reads
 from pullback_service.comparisons import queries
-from pullback_service.comparisons.compared_commits import ComparedCommits, find_compared_commits, missing_series
+from pullback_service.comparisons.compared_commits import (
+    MANY_POINTS,
+    ComparedCommits,
+    find_compared_commits,
+    missing_series,
+)
 from pullback_service.comparisons.judgement_inputs import MachinePair
 from pullback_service.comparisons.queries import CommitComparison
 from pullback_service.errors import refuse
@@ -17,9 +21,6 @@ from pullback_service.ids import MachineId, ProjectId
 from pullback_service.machines.queries import machines_called
 from pullback_service.projects.queries import project_by_name
 from pullback_service.series.filters import SeriesChoice
-
-MANY_POINTS: Final = 40_000
-"""Points of the named commits from which Postgres takes half a second for a comparison: these run one at a time."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ computes those that it touches again, in the same transaction. Commits that were
 
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
@@ -27,6 +27,8 @@ from pullback_service.readings.report_pooling import LEVEL, MeasuredPoint, Poole
 from pullback_service.row_arrays import insert_rows
 
 POINTS_AT_ONCE = 20_000
+KEPT_AT_ONCE = 10_000
+"""Points of uploads whose readings are stored by one statement."""
 COMMITS_AT_ONCE = 50
 """Commits in one transaction of the background task, unless they have more points than are read at once."""
 
@@ -116,8 +118,31 @@ async def keep_readings(session: AsyncSession, uploads: Sequence[NewPoints]) -> 
     all points. Uploads for one commit take turns from here on, so that each sees the points of the one before.
     Index: pk_commit, pk_reading; for others ix_point_commit_id_series_id, pk_report.
     """
+    await lock_commits(session, {upload.commit_id for upload in uploads})
+    for some in _in_pieces(uploads):
+        await _keep(session, some)
+
+
+def _in_pieces(uploads: Sequence[NewPoints]) -> Iterator[Sequence[NewPoints]]:
+    """The points of all uploads, or some at a time where there are many: what is made of them at once keeps every other thread waiting."""
+    if sum(len(upload.series_ids) for upload in uploads) <= KEPT_AT_ONCE:
+        yield uploads
+        return
+    for upload in uploads:
+        for begin in range(0, len(upload.series_ids), KEPT_AT_ONCE):
+            some = slice(begin, begin + KEPT_AT_ONCE)
+            yield [
+                replace(
+                    upload,
+                    series_ids=upload.series_ids[some],
+                    measured_ids=upload.measured_ids[some],
+                    endings=upload.endings[some],
+                )
+            ]
+
+
+async def _keep(session: AsyncSession, uploads: Sequence[NewPoints]) -> None:
     commits = {"commits": statements.array_of({upload.commit_id for upload in uploads})}
-    await statements.run(session, _LOCK, commits)
     touched = Counter((series, upload.commit_id) for upload in uploads for series in upload.series_ids)
     of_series = {"series": statements.array_of({series for series, _ in touched})}
     known = await statements.rows(session, _KNOWN, commits | of_series)

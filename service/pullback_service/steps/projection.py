@@ -9,7 +9,11 @@ Commits that were not judged by the present version of the rule (`commit.judged_
 task, a few in a transaction, while uploads go on. Nothing of a project is judged before all its commits are projected.
 """
 
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from array import array
+from collections import defaultdict
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
 from typing import Final, LiteralString
 from uuid import UUID
 
@@ -160,7 +164,7 @@ SELECT series_id, commit_id
 
 
 async def keep_steps(
-    session: AsyncSession, project_id: ProjectId, pairs: Collection[Pair] = (), *, reports: Collection[UUID] = ()
+    session: AsyncSession, project_id: ProjectId, pairs: Iterable[Pair] = (), *, reports: Collection[UUID] = ()
 ) -> None:
     """Steps of all that a transaction touches, and of whatever is stale, as far as it is little; the task judges the rest.
 
@@ -177,9 +181,10 @@ async def keep_steps(
     await _take_turn(session, project_id)
     await mark_graph_changes(session, project_id)
     if len(touched) > OWN_AT_ONCE:
-        ordered = in_order(touched)
-        touched = set(ordered[:OWN_AT_ONCE])
-        await _let_wait(session, ordered[OWN_AT_ONCE:], NEW)
+        pieces = in_order(touched)
+        touched = set(next(pieces))
+        for piece in pieces:
+            await _let_wait(session, piece, NEW)
     state = await statements.row(session, _STATE, columns_of(touched) | {"project": project_id})
     assert state is not None  # noqa: S101 - a statement of one row
     waits, has_stale, any_compared, is_compared, is_judged, inner, *way = state
@@ -204,12 +209,20 @@ async def keep_steps(
     await _write(session, touched | later, followed, is_compared=is_compared, is_judged=is_judged)
 
 
-def in_order(pairs: Collection[Pair]) -> list[Pair]:
-    """Pairs of a few commits, sorted, commit by commit: as numbers, for 200,000 pairs sorted at once keep every other thread waiting for 0.2 s."""
-    of_commits: dict[int, list[int]] = {}
-    for series, commit in pairs:
-        of_commits.setdefault(commit, []).append(series)
-    return [(series, commit) for commit in sorted(of_commits) for series in np.sort(of_commits[commit]).tolist()]
+def in_order(pairs: set[Pair]) -> Iterator[list[Pair]]:
+    """Pairs of a few commits, sorted, commit by commit, `OWN_AT_ONCE` at a time; the set is empty afterwards.
+
+    200,000 pairs sorted at once keep every other thread waiting for 0.2 s, and for 40 ms when they are let go at once.
+    """
+    of_commits: dict[int, array[int]] = defaultdict(partial(array, "q"))
+    while pairs:
+        series, commit = pairs.pop()
+        of_commits[commit].append(series)
+    remaining = (
+        (series, commit) for commit in sorted(of_commits) for series in np.sort(np.array(of_commits[commit])).tolist()
+    )
+    while piece := [*islice(remaining, OWN_AT_ONCE)]:
+        yield piece
 
 
 async def pairs_stated_by(session: AsyncSession, reports: Collection[UUID]) -> set[Pair]:
