@@ -108,13 +108,15 @@ class TrunkReading(NamedTuple):
 class SuspectedChange(NamedTuple):
     """A change that only the detector finds, and the probability that noise alone looks like that in one observation.
 
-    `since` and `told_at` are the commits from the detector's event before it up to its alarm, where it was found as lived.
+    `since` and `told_at` are the commits from the detector's event before it up to its alarm, where it was found as lived. `whole` is the
+    change with its range before other reports narrowed it.
     """
 
     change: Change
     chance: float = 0.0
     since: int | None = None
     told_at: int | None = None
+    whole: Change | None = None
 
     def is_covered(self, claimed: Change, places: Places) -> bool:
         """True if a claimed change is what the detector found: one commit can have caused both, or it is most of what raised the alarm.
@@ -123,7 +125,7 @@ class SuspectedChange(NamedTuple):
         """
         if self.change.worse != claimed.worse:
             return False
-        if self.change.meets(claimed, places):
+        if (self.whole or self.change).meets(claimed, places):
             return True
         if self.since is None or self.told_at is None:
             return False
@@ -461,7 +463,7 @@ def shown_by_reports(
         if other is not None:
             first = max(change.reference_id, other.reference_id, key=places.__getitem__)
             last = min(change.commit_id, other.commit_id, key=places.__getitem__)
-            results.append(one._replace(change=change._replace(reference_id=first, commit_id=last)))
+            results.append(one._replace(change=change._replace(reference_id=first, commit_id=last), whole=change))
     return results
 
 

@@ -263,7 +263,7 @@ def test_what_is_claimed_of_an_alarm_is_not_suspected_a_second_time_beside_it():
     chance = random.Random(5)
     values = [(1 + 0.02 * (commit >= 20)) * exp(chance.gauss(0, 0.01)) for commit in range(32)]
     readings = [TrunkReading(commit, value, None, None, None, ()) for commit, value in enumerate(values)]
-    ((change, _, since, told_at),) = suspicions_of(RATIO, readings)
+    ((change, _, since, told_at, _),) = suspicions_of(RATIO, readings)
     assert (since, change.commit_id < 25, told_at) == (0, True, 28)
     for first, last, size, expected in (
         (24, 26, 0.7, ["paired"]),
@@ -480,6 +480,18 @@ def test_a_slow_last_report_does_not_take_a_step_from_the_next_commit(seed):
     reports[35] = reports[35]._replace(value=exp(0.02))
     (only,) = shown_by_reports(RATIO, suspicions_of(RATIO, pooled(reports)), reports, PLACES)
     assert (only.change.reference_id, only.change.commit_id) == (11, 12)
+
+
+def test_a_range_that_reports_narrowed_is_still_that_of_what_pairs_confirmed_in_it():
+    """A drift, by the readings since the ninth commit, and by their reports since the thirteenth."""
+    reports = reports_at((0.0, range(12), 2), (0.2, range(12, 24), 2))
+    (found,) = suspicions_of(RATIO, pooled(reports))
+    drift = found._replace(change=found.change._replace(reference_id=8, commit_id=16))
+    shown = shown_by_reports(RATIO, [drift], reports, PLACES)
+    assert [(one.change.reference_id, one.change.commit_id) for one in shown] == [(11, 12)]
+    (only,) = changes_of(RATIO, [paired(8, 10, "slower", 0.05)], shown, PLACES)
+    assert (only.evidence, only.commit_id) == ("paired", 10)
+    assert len(changes_of(RATIO, [paired(5, 7, "slower", 0.05)], shown, PLACES)) == 2
 
 
 def test_the_newest_two_readings_take_nothing_back_in_reports_either():
