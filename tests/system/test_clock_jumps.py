@@ -120,7 +120,9 @@ def test_a_jump_by_hours_loses_nothing_ends_no_job_twice_and_holds_up_nothing(cl
             world.finished = True
         work = [agent.result() for agent in agents]
     assert world.surprises == []
-    assert set(world.statuses) <= {200, 201, 204, 400, 404, 409, 415, 416, 422}, world.statuses
+    # 503: of two transactions that wait for each other Postgres ends one, which is sent again.
+    assert set(world.statuses) <= {200, 201, 204, 400, 404, 409, 415, 416, 422, 503}, world.statuses
+    assert world.statuses[503] <= 2 * len(jumps)
     assert "unexpected_error" not in cluster.said()
     _uploads_are_there_once(rows, uploads)
     _jobs_are_done_once(rows, jobs, work)
