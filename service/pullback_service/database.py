@@ -194,6 +194,15 @@ class BoundedConnection(psycopg.AsyncConnection[Any]):
 
     refused_to_write = False
 
+    @classmethod
+    async def connect(cls, *arguments: Any, **named: Any) -> Self:
+        """Connect within the same bound, which includes looking up names: libpq's own does not."""
+        try:
+            async with asyncio.timeout(ANSWER_WITHIN_S):
+                return await super().connect(*arguments, **named)
+        except TimeoutError as error:
+            raise psycopg.OperationalError(f"no connection within {ANSWER_WITHIN_S:g} s") from error
+
     async def wait(self, *arguments: Any, **named: Any) -> Any:
         """Wait for the server, as everything does that is asked of it."""
         giving_up = asyncio.get_running_loop().call_later(ANSWER_WITHIN_S, self._give_up)

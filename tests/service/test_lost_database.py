@@ -1,6 +1,8 @@
 """Postgres' host vanishes: connections stay open on this side, and nothing comes any more."""
 
 import asyncio
+import socket
+import threading
 import time
 from contextlib import suppress
 
@@ -10,7 +12,7 @@ from psycopg.conninfo import conninfo_to_dict
 from tests.service.conftest import serving
 
 from pullback_service import database as connections
-from pullback_service.database import TCP, Database, sync_engine
+from pullback_service.database import AWAY, TCP, Database, sync_engine
 from pullback_service.settings import Settings
 from pullback_service.worker import build_app
 
@@ -78,6 +80,36 @@ async def test_a_server_that_answers_no_more_is_a_503_within_the_bound_and_a_new
             assert time.monotonic() - began < 10
         line.silent = False
         assert (await client.get("/api/v1/projects")).status_code == 200
+
+
+async def test_a_connection_whose_host_is_not_found_or_looked_up_without_end_is_an_error_within_the_bound(
+    line, url_of_line, monkeypatch
+):
+    lookup, hanging = socket.getaddrinfo, threading.Event()
+
+    def look_up(host, *arguments, **named):
+        match host:
+            case "fails.test":
+                raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+            case "hangs.test":
+                hanging.wait()
+        return lookup("127.0.0.1", *arguments, **named)
+
+    monkeypatch.setattr(connections, "ANSWER_WITHIN_S", BOUND_S)
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    async with serving(Settings(database_url=url_of_line.replace("127.0.0.1", "found.test"))) as client:
+        assert (await client.get("/api/v1/projects")).status_code == 200
+    try:
+        for host in ("fails.test", "hangs.test"):
+            database = Database(url_of_line.replace("127.0.0.1", host))
+            began = time.monotonic()
+            with pytest.raises(AWAY, match="name resolution|no connection within 0.5 s"):
+                async with database.reading() as session:
+                    await session.connection()
+            assert time.monotonic() - began < 10
+            await database.close()
+    finally:
+        hanging.set()
 
 
 async def test_every_connection_ends_whose_other_side_takes_nothing(database_url):

@@ -1,6 +1,7 @@
 """The client against answers of all kinds, and against the service itself."""
 
 import json
+import socket
 from types import SimpleNamespace
 from uuid import uuid4
 
@@ -157,3 +158,13 @@ def test_the_client_speaks_to_a_service(url, report):
         with pytest.raises(ProblemError) as caught:
             client.append_log(job.id, 1, b"x", offset=9, lease=claim.lease_token)
         assert caught.value.members["expected_offset"] == 5
+
+
+def test_a_service_that_takes_a_request_and_never_answers_is_waited_for_a_bounded_time():
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # the system takes connections for it
+        server = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with (
+            Client(server, timeout_s=0.2, attempts=1) as client,
+            pytest.raises(NoAnswerError, match=rf"^{server} does not answer GET /api/v1/projects \(timed out\)$"),
+        ):
+            client.list_projects()
