@@ -11,8 +11,10 @@ import pytest
 import yaml
 from typer.main import get_command
 
+from pullback_cli import serve
 from pullback_cli.main import app
 from pullback_runners.sandbox.limits import Limits
+from pullback_service import worker
 
 ROOT = Path(__file__).parent.parent
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
@@ -156,3 +158,19 @@ def test_the_image_of_a_gpus_agent_is_that_of_the_cpus_with_what_a_gpu_needs():
     assert "--require-hashes -r requirements.lock" in whole
     assert "pip install --no-build-isolation '.[gpu]'" in whole
     assert "ENV NVIDIA_DRIVER_CAPABILITIES=compute,utility" in whole  # without `utility` NVML does not answer
+
+
+def seconds(duration):
+    number, unit = re.fullmatch(r"(\d+)(s|m)", duration).groups()
+    return int(number) * {"s": 1, "m": 60}[unit]
+
+
+def test_who_stops_is_given_the_time_that_its_last_work_takes():
+    for name, work_s in {"api": serve.SHUTDOWN_S, "worker": worker.SHUTDOWN_S}.items():
+        assert seconds(SERVICES[name]["stop_grace_period"]) >= work_s + 5
+    unit = (ROOT / "deploy/pullback-agent.service").read_text()
+    assert f"TimeoutStopSec={seconds(SERVICES['agent']['stop_grace_period'])}" in unit
+
+
+def test_the_bootstrap_token_is_given_to_the_api_alone():
+    assert [name for name, service in SERVICES.items() if "pullback_token" in service["secrets"]] == ["api"]

@@ -1,13 +1,16 @@
 """The systemd units of deploy/: their commands exist, and they have no more rights than they need."""
 
 import configparser
+import re
 import shlex
 from pathlib import Path
 
 import pytest
 from typer.main import get_command
 
+from pullback_cli import serve
 from pullback_cli.main import app
+from pullback_service import worker
 
 UNITS = sorted((Path(__file__).parent.parent / "deploy").glob("*.service"))
 
@@ -73,3 +76,43 @@ def test_the_agent_has_the_devices_of_a_gpu_and_writes_their_locks_and_nothing_e
     assert service["DeviceAllow"] == ["char-nvidia* rw"]
     assert service["ReadWritePaths"] == ["-/run/lock"]
     assert "PrivateDevices" not in service
+
+
+def unit_of(name):
+    return service_of(next(path for path in UNITS if path.name == f"pullback-{name}.service"))
+
+
+def environment_of(service):
+    return dict(each.split("=", 1) for line in service["Environment"] for each in shlex.split(line))
+
+
+@pytest.mark.parametrize(("name", "work_s"), [("serve@", serve.SHUTDOWN_S), ("worker", worker.SHUTDOWN_S)])
+def test_who_stops_is_given_the_time_that_its_last_work_takes(name, work_s):
+    service = unit_of(name)
+    drain_s = float(environment_of(service).get("PULLBACK_DRAIN_S", 0))
+    assert int(service["TimeoutStopSec"][0]) >= drain_s + work_s + 5
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda path: path.name)
+def test_secrets_come_as_files_of_the_units_own_user_and_no_others_are_there(unit):
+    service = service_of(unit)
+    used = set(re.findall(r"(?:%d|\$\{CREDENTIALS_DIRECTORY\})/(\w+)", unit.read_text()))
+    assert {line.split(":")[0] for line in service["LoadCredential"]} == used
+    assert ("token" in used) == (unit.name != "pullback-worker.service")
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda path: path.name)
+def test_a_unit_is_started_again_unless_its_environment_is_wrong_and_has_bounded_memory(unit):
+    service = service_of(unit)
+    assert (service["Restart"], service["RestartPreventExitStatus"]) == (["always"], ["2"])
+    assert re.fullmatch(r"2G|90%", service["MemoryMax"][0])
+    assert (
+        {"AF_INET", "AF_INET6", "AF_UNIX"}
+        <= set(service["RestrictAddressFamilies"][0].split())
+        <= {
+            "AF_INET",
+            "AF_INET6",
+            "AF_UNIX",
+            *(["AF_NETLINK"] if "agent" in unit.name else ()),
+        }
+    )

@@ -197,7 +197,9 @@ class _Checks:
             inputs, closed_form = self._expected
             return check_gradient(_read(file, _bytes_of(closed_form)), closed_form, inputs, self.case.dtype).document()
         if order["first"] is not None:
-            first = self._right[order["first"]]
+            first = self._right.get(order["first"])
+            if first is None:
+                return {"ok": False, "complaint": "the gradient that it had first is not known any more"}
             return self._agrees(_read(file, _bytes_of(first)), first, "its first gradient").document()
         done, computed = self._examined(file, order, ask)
         if done.ok:

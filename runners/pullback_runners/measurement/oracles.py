@@ -35,15 +35,19 @@ def oracle_of(
     inputs: Inputs,
     gradient_file: Path | None,
     reference: str | None = None,
-    *,
-    outside: bool = False,
+    left: Path | None = None,
 ) -> Oracle:
     """The check of what a variant gives for some arguments; `gradient_file` is where its first gradient lies once it was checked.
 
-    `reference` is the variant that it is compared with in the place of the baseline. `outside`: differences are left to another process.
+    `reference` is the variant that it is compared with in the place of the baseline. `left` is the file of a gradient that
+    another process checks, to which differences are left; what it needs for workloads of others is written beside.
     """
+    if left is not None and workload.is_foreign:
+        keep_gradient((0.0, {name: inputs[name] for name in workload.wrt}), arguments_file(left))
     if workload.has_oracle:
         closed_form = workload.closed_form(case, inputs)
+        if left is not None and workload.is_foreign:
+            keep_gradient(closed_form, closed_form_file(left))
         return lambda computed: check_gradient(computed, closed_form, inputs, case.dtype)
     first = read_gradient(gradient_file) if gradient_file is not None and gradient_file.exists() else None
     if first is not None:
@@ -52,7 +56,7 @@ def oracle_of(
     name = reference or workload.baseline
     other = _differentiated_by(name, workload, case, inputs) if name != variant else None
     if name is None or other is None:
-        return _left_to_another(inputs, case.dtype) if outside else differences.check
+        return differences.check if left is None else _left_to_another(inputs, case.dtype)
 
     def compared(computed: ValueAndGradients) -> GradientCheck:
         done = check_gradient(computed, other, inputs, case.dtype, f"variant {name}", AGREEMENT)

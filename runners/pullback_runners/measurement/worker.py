@@ -33,14 +33,7 @@ from pullback_runners.measurement.clocks import clock_of
 from pullback_runners.measurement.finite_differences import with_numbers
 from pullback_runners.measurement.gradient_check import GradientCheck, array_of, bytes_of, check_restored
 from pullback_runners.measurement.instructions import call_counted
-from pullback_runners.measurement.oracles import (
-    arguments_file,
-    closed_form_file,
-    keep_gradient,
-    last_file,
-    oracle_of,
-    read_gradient,
-)
+from pullback_runners.measurement.oracles import keep_gradient, last_file, oracle_of, read_gradient
 from pullback_runners.measurement.renewal import Renewal, die_with_parent
 from pullback_runners.measurement.sides import enter_side
 from pullback_runners.measurement.slices import Clock, calibrate_calls, run_delay_ns, time_slice, timer_ns
@@ -169,13 +162,8 @@ def _checked_variant(order: dict[str, Any]) -> Iterator[CheckedVariant]:
     gradient_file = Path(order["kept"]) if order.get("kept") else None
     first_kept = gradient_file if order.get("task") == "time" else None
     examines, outside = order.get("task") == "examine", bool(order.get("outside"))
-    oracle = oracle_of(
-        order["variant"], workload, case, inputs, first_kept, order.get("reference"), outside=examines and outside
-    )
-    if gradient_file is not None and examines and outside and workload.is_foreign:
-        keep_gradient((0.0, {name: inputs[name] for name in workload.wrt}), arguments_file(gradient_file))
-        if workload.has_oracle:
-            keep_gradient(workload.closed_form(case, inputs), closed_form_file(gradient_file))
+    left = gradient_file if examines and outside else None
+    oracle = oracle_of(order["variant"], workload, case, inputs, first_kept, order.get("reference"), left)
     with open_variant(order["variant"], workload, case, inputs) as opened:
         prepared = opened
 

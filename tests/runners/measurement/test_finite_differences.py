@@ -72,3 +72,16 @@ def test_differences_say_nothing_of_a_complex_argument():
     differences = FiniteDifferences(lambda inputs: float(np.sum(np.abs(inputs["z"]) ** 2)), {"z": z}, ("z",), "f8")
     complaint = differences.check((float(np.sum(np.abs(z) ** 2)), {"z": 2 * z + 5j})).complaint
     assert complaint == "z is complex, which finite differences cannot check; declare an oracle of the workload"
+
+
+def test_a_gradient_that_is_wrong_across_known_directions_is_found_along_others():
+    x, right = np.ones(50), np.linspace(1.0, 2.0, 50)
+    differences = {
+        seed: FiniteDifferences(lambda inputs: float(right @ inputs["x"]), {"x": x}, ("x",), "f8", seed)
+        for seed in range(3)
+    }
+    known = [np.sign(right), *(directions["x"] for directions, _, _ in differences[0]._values)]
+    across = np.linalg.svd(np.array(known))[2][-1]
+    wrong = right + 0.5 * across / np.abs(across).max()
+    found = [each.check((float(right.sum()), {"x": wrong})).ok for each in differences.values()]
+    assert found == [True, False, False]
