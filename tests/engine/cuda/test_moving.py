@@ -121,6 +121,18 @@ def test_parts_that_are_aligned_move_16_bytes_at_a_time_and_the_summary_counts_a
     assert kernels.moved_bytes == 2 * 4 * 64 * 56
 
 
+@pytest.mark.parametrize(("axis", "shapes"), [(0, [(40_001,), (30_002,)]), (1, [(3, 20_000), (3, 10_003)])])
+def test_every_block_of_parts_that_have_several_moves_what_is_its_own(axis, shapes):
+    kernels = _joined(axis, *shapes)
+    (kernel,) = kernels.kernels
+    assert all(part.blocks > 2 for part in kernel.grid.parts)
+    arrays = [np.random.default_rng(number).normal(size=shape).astype("f4") for number, shape in enumerate(shapes)]
+    expected = np.concatenate(arrays, axis=axis)
+    block = nests.scratch(expected.nbytes)
+    Emulator(kernels).run([*(x.ctypes.data for x in arrays), block.ctypes.data], np.random.default_rng(0))
+    np.testing.assert_array_equal(block[: expected.nbytes].view("f4").reshape(expected.shape), expected)
+
+
 def test_parts_that_are_not_aligned_move_one_by_one():
     assert accesses(_joined(1, (64, 31), (64, 33))).keys() == {"ld4", "st4"}
 

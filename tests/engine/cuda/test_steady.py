@@ -166,3 +166,16 @@ def test_what_takes_memory_of_the_pool_is_named():
 def test_a_wait_is_seen():
     plan = pb.compile(pb.grad(lambda x: np.sum(x**2) if np.sum(x) > 0 else np.sum(x**3)), tier="fused")
     assert not WAITS.isdisjoint(asked(plan, np.ones(3)))
+
+
+@pytest.mark.parametrize("tier", ["fused", "stateful", "native"])
+def test_what_is_brought_in_order_or_put_there_waits_for_nothing(tier):
+    around = np.ones((4, 3))
+    x = pb.put(np.arange(12.0).reshape(3, 4), "cpu").T
+    plan = pb.compile(pb.grad(lambda x: np.sum(np.tanh(x) * around)), tier=tier)
+    for _ in range(3):
+        plan(x)
+    with Noting() as noting:
+        plan(x)
+    assert noting.seen["clone"] + noting.seen["copy_"] > 0
+    assert WAITS.isdisjoint(noting.seen)
