@@ -68,7 +68,7 @@ MOST_STATEMENTS = {
     "explore": 4,
     "accuracy": 4,
     "incidents": 4,
-    "incident": 6,  # its changes, then a case of them, the reports of that and their files
+    "incident": 4,  # with its changes, then evidence and a case of them, and the files of that
 }
 
 

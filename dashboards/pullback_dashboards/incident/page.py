@@ -1,6 +1,6 @@
 """`/projects/{project}/incidents/{id}`: an incident with its evidence."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -33,7 +33,6 @@ from pullback_dashboards.routing import RawNamesRoute
 from pullback_dashboards.wording import factors
 from pullback_service import statements
 from pullback_service.access.authentication import KnownCaller
-from pullback_service.commits.ref_names import CommitName, named_commits
 from pullback_service.endpoints import incidents as endpoints
 from pullback_service.errors import GoneError, NotFoundError
 from pullback_service.fields import KnownId
@@ -43,17 +42,17 @@ from pullback_service.incidents.evidence import measured_in_turns, messages_abou
 from pullback_service.incidents.queries import (
     NamedChange,
     bisection_of,
-    details_asked,
+    detail_asked,
     events_of,
     incident_by_id,
 )
 from pullback_service.incidents.schemas import AssigneeRequest
 from pullback_service.incidents.sentences import lead_of
-from pullback_service.models.commits import Commit
 from pullback_service.projects.queries import project_by_name
-from pullback_service.reports.case_reports import StoredCase, case_called, place_of_case
+from pullback_service.reports.case_reports import CasePlace, case_called, reports_of_case
 from pullback_service.series.queries import is_measured_here
 from pullback_service.sessions import ReadSession, WriteSession
+from pullback_service.statements import QueryBatch
 
 router = page_router(note_unprojected, route_class=RawNamesRoute)
 
@@ -66,11 +65,11 @@ COLUMNS = (
 
 async def _read(project: str, incident_id: KnownId, session: ReadSession, caller: KnownCaller) -> IncidentView:
     known = await project_by_name(session, project)
-    incident = incident_of(known, await incident_by_id(session, incident_id))
     async with statements.together(session) as ask:
-        details, events = details_asked(ask, [incident]), ask(events_of(incident.id))
-        is_ours, bisection = ask(is_measured_here(ProjectId(known.id))), ask(bisection_of(incident.id))
-    (detail,) = details()
+        details, events = detail_asked(ask, incident_id), ask(events_of(incident_id))
+        is_ours, bisection = ask(is_measured_here(ProjectId(known.id))), ask(bisection_of(incident_id))
+    detail = details()
+    incident = incident_of(known, detail.incident)
     cases = {each.change.case_id for each in detail.changes}
     drawn = [each.change.series_id for each in drawn_series(detail) if each.change.series_id is not None]
     async with statements.together(session) as ask:
@@ -78,10 +77,7 @@ async def _read(project: str, incident_id: KnownId, session: ReadSession, caller
         compared = ask(measured_in_turns(incident, cases, ranges_of(detail)))
         others = ask(unmoved(incident, detail.changes))
         lead = lead_of(detail) if detail.changes else None
-        speaking = None if lead is None else ask(case_called(ProjectId(known.id), lead.case))
-        named = (
-            None if lead is None else ask(named_commits(ProjectId(known.id), [CommitName(lead.commit.sha, "commit")]))
-        )
+        of_lead = None if lead is None else _lead_asked(ask, ProjectId(known.id), lead)
         sent = ask(messages_about(incident, most=MOST_MESSAGES)) if caller.has("admin") else None
     rows, against = (
         rows_of(project, detail.changes, compared.value),
@@ -114,8 +110,8 @@ async def _read(project: str, incident_id: KnownId, session: ReadSession, caller
         left_out=len(detail.changes) - len(rows),
         against=against,
         differing=None
-        if lead is None or speaking is None or named is None
-        else await _differing(session, project, ProjectId(known.id), speaking.value, named.value[0].commit, lead),
+        if lead is None or of_lead is None
+        else await _differing(session, project, ProjectId(known.id), of_lead(), lead),
         events=lines_of(project, events.value),
         bisection=bisected_of(project, bisection.value),
         messages=None if sent is None else tuple(map(message_of, sent.value)),
@@ -124,12 +120,25 @@ async def _read(project: str, incident_id: KnownId, session: ReadSession, caller
     )
 
 
+def _lead_asked(ask: QueryBatch, project_id: ProjectId, lead: NamedChange) -> Callable[[], CasePlace | None]:
+    """The case that speaks for all at its commit, where that has a report. Index: as `case_called` and `place_of_case`."""
+    case = ask(case_called(project_id, lead.case))
+    reports = ask(reports_of_case(project_id, lead.change.case_id, lead.commit.id, None, machine=lead.machine))
+
+    def read() -> CasePlace | None:
+        found = reports.value
+        return CasePlace(case.value, found[0], found.get(1), found.get(2)) if 0 in found else None
+
+    return read
+
+
 async def _differing(
-    session: AsyncSession, project: str, project_id: ProjectId, case: StoredCase, commit: Commit, lead: NamedChange
+    session: AsyncSession, project: str, project_id: ProjectId, place: CasePlace | None, lead: NamedChange
 ) -> CaseDifferences | None:
     """Differences in the case that speaks for all, as far as files still tell."""
+    if place is None:
+        return None
     try:
-        place = await place_of_case(session, project_id, case, commit, machine=lead.machine)
         result = await case_at(session, project_id, project, place, machine=lead.machine)
     except (NotFoundError, GoneError):
         return None

@@ -111,7 +111,7 @@ class OverviewData:
 _RECENT: Final = f"ARRAY (SELECT id FROM newest ORDER BY ordered_at DESC, id DESC LIMIT {RECENTLY.commits + 1})"  # noqa: S608 - a number of ours
 _MACHINE: Final = "(SELECT id FROM machine_shown)"
 _MACHINE_SHOWN: Final = """
-SELECT id FROM machines WHERE name = coalesce(%(name)s, name) ORDER BY newest DESC, id LIMIT 1
+SELECT id FROM machines WHERE name = coalesce(%(name)s, name) ORDER BY newest DESC, name, id LIMIT 1
 """
 _LATELY: TimedCache[History] = TimedCache(16)
 _STOOD: TimedCache[tuple[tuple[str, VariantResult], ...]] = TimedCache(8)

@@ -56,13 +56,18 @@ SELECT changed.incident_id, (array_agg(step.log_ratio ORDER BY abs(step.log_rati
 """  # noqa: S608 - our own words
 _ENDS: Final[LiteralString] = """
 ARRAY (SELECT reference_id FROM changed UNION SELECT commit_id FROM changed UNION SELECT ended_id FROM changed
-       UNION SELECT unnest(%(ends)s::bigint[]))
+       UNION SELECT unnest(ARRAY[reference_id, commit_id, ended_id]) FROM incident WHERE id = ANY (%(incidents)s::bigint[]))
 """
-_PROJECTS: Final[LiteralString] = "SELECT id, name FROM project WHERE id = ANY (%(ids)s::bigint[])"
+_PROJECTS: Final[LiteralString] = """
+SELECT id, name FROM project WHERE id IN (SELECT project_id FROM incident WHERE id = ANY (%(incidents)s::bigint[]))
+"""
 # Without the announced channels: Postgres makes no array of arrays of different lengths.
 _INCIDENT: Final = tuple(column.name for column in Incident.__table__.columns if not isinstance(column.type, ARRAY))
 _VERDICT: Final = tuple(Verdict.__table__.columns.keys())
 _EVENT: Final = tuple(IncidentEvent.__table__.columns.keys())
+_INCIDENTS: Final[LiteralString] = f"""
+SELECT {", ".join(_INCIDENT)} FROM incident WHERE id = ANY (%(incidents)s::bigint[])
+"""  # noqa: S608 - our own words
 _VERDICTS: Final[LiteralString] = f"""
 SELECT {", ".join(_VERDICT)} FROM verdict WHERE incident_id = ANY (%(incidents)s::bigint[]) AND revoked_at IS NULL ORDER BY id
 """  # noqa: S608 - our own words
@@ -272,7 +277,7 @@ async def costly_incidents(
 def open_incidents(project_id: ProjectId, *, limit: int) -> Query[Sequence[Incident]]:
     """Open incidents other than improvements, newest first. Index: ix_incident_project_id."""
     values = {"project": project_id, "open": list(OPEN), "limit": limit}
-    return Query(_OPEN, values, lambda rows: [_made(Incident, _INCIDENT, row) for row in rows], width=len(_INCIDENT))
+    return Query(_OPEN, values, _incidents, width=len(_INCIDENT))
 
 
 async def open_incidents_of(
@@ -401,11 +406,15 @@ async def incident_by_id(session: AsyncSession, incident_id: int, *, lock: bool 
     statement = select(Incident).where(Incident.id == incident_id)
     row = await session.scalar(statement.with_for_update() if lock else statement)
     if row is None:
-        raise NotFoundError(
-            f"There is no incident {incident_id}: GET /api/v1/incidents lists them.",
-            missing=MissingObject("incident", str(incident_id)),
-        )
+        raise _unknown(incident_id)
     return row
+
+
+def _unknown(incident_id: int) -> NotFoundError:
+    return NotFoundError(
+        f"There is no incident {incident_id}: GET /api/v1/incidents lists them.",
+        missing=MissingObject("incident", str(incident_id)),
+    )
 
 
 async def details_of(session: AsyncSession, incidents: Sequence[Incident]) -> list[Detail]:
@@ -460,25 +469,43 @@ async def named_changes(session: AsyncSession, changes: Collection[Change]) -> l
     ]
 
 
-def details_asked(ask: QueryBatch, incidents: Sequence[Incident]) -> Callable[[], list[Detail]]:
-    """Incidents with their changes.
+def detail_asked(ask: QueryBatch, incident_id: int) -> Callable[[], Detail]:
+    """An incident with its changes. Index: pk_incident, and as `details_asked`."""
+    incidents = ask(
+        Query(_INCIDENTS, {"incidents": statements.array_of([incident_id])}, _incidents, width=len(_INCIDENT))
+    )
+    details = _details_asked(ask, [incident_id])
 
-    Index: ix_change_incident_id, ix_verdict_incident_id, pk_project, pk_commit, pk_case, pk_machine, pk_series,
+    def read() -> Detail:
+        if not incidents.value:
+            raise _unknown(incident_id)
+        return details(incidents.value)[0]
+
+    return read
+
+
+def details_asked(ask: QueryBatch, incidents: Sequence[Incident]) -> Callable[[], list[Detail]]:
+    """Incidents with their changes. Index: as `_details_asked`."""
+    details = _details_asked(ask, [incident.id for incident in incidents])
+    return lambda: details(incidents)
+
+
+def _details_asked(ask: QueryBatch, incident_ids: Sequence[int]) -> Callable[[Sequence[Incident]], list[Detail]]:
+    """The changes of incidents, with whatever names them.
+
+    Index: pk_incident, ix_change_incident_id, ix_verdict_incident_id, pk_project, pk_commit, pk_case, pk_machine, pk_series,
     uq_series_case_id_variant_metric_machine_id, pk_step, pk_series_state.
     """
-    ids = statements.array_of(incident.id for incident in incidents)
-    ends = [(incident.reference_id, incident.commit_id, incident.ended_id) for incident in incidents]
-    known = {id_ for each in ends for id_ in each if id_ is not None}
-    projects_of = statements.array_of({incident.project_id for incident in incidents})
+    ids = statements.array_of(incident_ids)
     ask.give(changed=Query(_CHANGED, {"incidents": ids}, list))
     changed = ask(Query(_NAMED, {}, list, width=len(Change._fields) + 8))
-    stored = Query(_COMMITS, {"ends": statements.array_of(known)}, _commits, width=len(NamedCommit._fields))
+    stored = Query(_COMMITS, {"incidents": ids}, _commits, width=len(NamedCommit._fields))
     commits_named = ask(stored.where(ids=_ENDS))
-    projects = ask(Query(_PROJECTS, {"ids": projects_of}, _names, width=2))
+    projects = ask(Query(_PROJECTS, {"incidents": ids}, _names, width=2))
     given = ask(Query(_VERDICTS, {"incidents": ids}, _verdicts, width=len(_VERDICT)))
     likely_times = ask(Query(_LIKELY_TIMES, {}, _likely_times, width=2))
 
-    def read() -> list[Detail]:
+    def read(incidents: Sequence[Incident]) -> list[Detail]:
         commits = commits_named.value
         changes: dict[int, list[NamedChange]] = defaultdict(list)
         for incident_id, *row in changed.value:
@@ -501,6 +528,10 @@ def details_asked(ask: QueryBatch, incidents: Sequence[Incident]) -> Callable[[]
         ]
 
     return read
+
+
+def _incidents(rows: Rows) -> Sequence[Incident]:
+    return [_made(Incident, _INCIDENT, row) for row in rows]
 
 
 def _names(rows: Rows) -> Mapping[int, str]:

@@ -1,7 +1,8 @@
 """The reports that hold a case at a commit, and at the commits measured before and after it."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
@@ -174,6 +175,45 @@ def case_called(project_id: ProjectId, label: str) -> Query[StoredCase]:
     return Query(_CASE, {"project": project_id, "label": label}, read)
 
 
+def reports_of_case(
+    project_id: ProjectId,
+    case_id: int,
+    commit_id: int,
+    ordered_at: datetime | None,
+    *,
+    machine: str | None = None,
+    without: Collection[UUID] = (),
+) -> Query[Mapping[int, CaseReport]]:
+    """The reports of `place_of_case`: 0 at the commit, 1 before it, 2 after it. Index: as `place_of_case`, pk_commit.
+
+    Without `ordered_at` the place of the commit is looked up.
+    """
+    values = {
+        "project": project_id,
+        "case": case_id,
+        "commit": commit_id,
+        "ordered_at": ordered_at,
+        "machine": machine,
+        "without": [*without],
+        "wrong": WRONG_GRADIENT,
+        "farthest": FARTHEST,
+        "tail": TAIL_BYTES,
+    }
+    asked = Query(_PLACE, values, _reports, width=5 + len(CommitFacts._fields))
+    return (
+        asked
+        if ordered_at is not None
+        else asked.where(ordered_at="(SELECT ordered_at FROM commit WHERE id = %(commit)s)")
+    )
+
+
+def _reports(rows: Rows) -> Mapping[int, CaseReport]:
+    return {
+        place: CaseReport(report_id, MachineId(machine_id), name, index_of(tail), CommitFacts._make(facts))
+        for place, report_id, machine_id, name, tail, *facts in rows
+    }
+
+
 async def place_of_case(
     session: AsyncSession,
     project_id: ProjectId,
@@ -192,21 +232,8 @@ async def place_of_case(
     ix_reading_series_history for each series of the case; ix_failure_case_history; for the commit before pk_commit_parent,
     uq_commit_project_id_sha and pk_reading.
     """
-    values = {
-        "project": project_id,
-        "case": case.id,
-        "commit": commit.id,
-        "ordered_at": commit.ordered_at,
-        "machine": machine,
-        "without": [*without],
-        "wrong": WRONG_GRADIENT,
-        "farthest": FARTHEST,
-        "tail": TAIL_BYTES,
-    }
-    results = {
-        place: CaseReport(report_id, MachineId(machine_id), name, index_of(tail), CommitFacts._make(facts))
-        for place, report_id, machine_id, name, tail, *facts in await statements.rows(session, _PLACE, values)
-    }
+    asked = reports_of_case(project_id, case.id, commit.id, commit.ordered_at, machine=machine, without=without)
+    results = asked.read(await statements.rows(session, asked.statement, asked.values))
     if 0 not in results:
         on, missing = "", MissingObject("case", case.label)
         if machine is not None:

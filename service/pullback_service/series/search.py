@@ -6,6 +6,7 @@ from typing import Final, LiteralString
 
 from sqlalchemy import ColumnElement, ScalarSelect, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import InstrumentedAttribute
 
 from pullback_service.membership import among
 from pullback_service.models.incidents import StoredSeriesState
@@ -93,7 +94,7 @@ async def list_series(
     return [StoredSeries(*row) for row in await session.execute(statement)]
 
 
-def _named(series_id: int, columns: Sequence[ColumnElement[str]]) -> ScalarSelect[str]:
+def _named(series_id: int, columns: Sequence[ColumnElement[str] | InstrumentedAttribute[str]]) -> ScalarSelect[str]:
     """The names of a series. Index: pk_series."""
     named = select(*columns).select_from(Series).join(Case, Case.id == Series.case_id)
     named = named.join(Machine, Machine.id == Series.machine_id).join(Project, Project.id == Series.project_id)

@@ -1,7 +1,9 @@
 """Series by any composition of their dimensions, and counts of what else there is to choose."""
 
 import pytest
+from sqlalchemy import select
 
+from pullback_service.models.series import Case, natural
 from pullback_service.series import search
 from pullback_service.series.filters import SeriesChoice
 from pullback_service.statements import rows
@@ -187,3 +189,34 @@ def most_rows_of(plan):
     """Rows that one part of a plan gave or left out, however often it ran."""
     each = plan["Actual Rows"] + plan.get("Rows Removed by Join Filter", 0) + plan.get("Rows Removed by Filter", 0)
     return max(each * plan["Actual Loops"], *map(most_rows_of, plan.get("Plans", ())), 0)
+
+
+async def test_series_are_in_the_order_of_their_names_in_whatever_order_they_came(client, reports, session):
+    for machine in ("two", "one"):
+        for workload, size in (("zeta", 3), ("alpha", 100), ("alpha", 20)):
+            case = reports.case(workload)
+            case["case"]["params"] = {"n": size}
+            assert (
+                await client.post("/api/v1/reports", json=reports.report(1, cases=[case], machine=machine))
+            ).is_success
+    for choice in (SeriesChoice(project="demo"), SeriesChoice()):
+        page = await search.list_series(session, choice, limit=100)
+        names = [
+            (each.case.workload, each.case.params["n"], each.series.variant, each.series.metric, each.machine.name)
+            for each in page
+        ]
+        assert names == sorted(names)
+        assert len(names) == 3 * 4 * 2
+        for place, each in enumerate(page):
+            following = await search.list_series(session, choice, limit=100, after=each.series.id)
+            assert [one.series.id for one in following] == [one.series.id for one in page[place + 1 :]]
+            since = await search.list_series(session, choice, limit=1, since=each.series.id)
+            assert [one.series.id for one in since] == [each.series.id]
+
+
+async def test_labels_have_the_same_natural_order_in_python_and_in_the_database(client, reports, session):
+    case = reports.case("w0rk")
+    case["case"]["params"] = {"n": 20, "rate": 1e-7, "long": 10**13, "name": "7up"}
+    assert (await client.post("/api/v1/reports", json=reports.report(1, cases=[case]))).is_success
+    ((label, stored),) = await session.execute(select(Case.label, Case.natural_label))
+    assert stored == natural(label)
