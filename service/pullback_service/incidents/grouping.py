@@ -113,7 +113,7 @@ def _meeting(changes: Sequence[LocatedChange], places: Places) -> list[list[Loca
 
 
 def _traits_of(each: LocatedChange) -> Sequence[tuple[object, ...]]:
-    """What a change may have in common with others, what says most first."""
+    """Traits that a change may share with others, the most telling first."""
     return ("case and variant", each.change.case_id, each.change.variant), _workload_of(each), _variant_of(each)
 
 
