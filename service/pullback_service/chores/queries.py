@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from pullback_service.deferred_chores import NAMESPACE
+from pullback_service.deferred_chores import AFTER_ALL_OTHERS, NAMESPACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,26 @@ async def live_workers(session: AsyncSession, *, within_s: float) -> int:
         {"within_s": within_s},
     )
     return int(row or 0)
+
+
+_ARE_WAITING = text(
+    """
+    SELECT EXISTS (
+        SELECT FROM procrastinate.procrastinate_jobs j
+        WHERE j.status = 'todo' AND j.priority > :priority AND (j.scheduled_at IS NULL OR j.scheduled_at <= now())
+          AND NOT EXISTS (SELECT FROM procrastinate.procrastinate_jobs d WHERE d.status = 'doing' AND d.lock = j.lock)
+          AND (SELECT max(at) FROM procrastinate.procrastinate_events e WHERE e.job_id = j.id)
+              < now() - make_interval(secs => :waited_s))
+    """
+)
+
+
+async def are_others_waiting(session: AsyncSession, *, waited_s: float) -> bool:
+    """True if chores of usual priority have waited so long although they could begin: long chores hold all workers.
+
+    Index: procrastinate_jobs_priority_idx_v1, of chores that wait.
+    """
+    return bool(await session.scalar(_ARE_WAITING, {"priority": AFTER_ALL_OTHERS, "waited_s": waited_s}))
 
 
 async def ready_chores(session: AsyncSession) -> frozenset[int]:

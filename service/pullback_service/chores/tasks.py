@@ -1,15 +1,26 @@
 """The chores as tasks of procrastinate: each opens a transaction and calls one function. All may run twice."""
 
+from contextlib import suppress
 from uuid import UUID
 
 from procrastinate import App, JobContext, RetryStrategy
+from procrastinate.exceptions import AlreadyEnqueued
 from pydantic import ValidationError
 
 from pullback_service.backfills import queries as backfills
 from pullback_service.chores import report_follow_up
+from pullback_service.chores.queries import are_others_waiting
 from pullback_service.commits import mirrors
 from pullback_service.database import Database
-from pullback_service.deferred_chores import DETECT_SERIES, FOLLOW_UP_REPORT, NAMESPACE, QUEUE, SEND_MESSAGES
+from pullback_service.deferred_chores import (
+    AFTER_ALL_OTHERS,
+    DETECT_SERIES,
+    FOLLOW_UP_REPORT,
+    NAMESPACE,
+    QUEUE,
+    SEND_MESSAGES,
+    defer_detection,
+)
 from pullback_service.errors import NotFoundError
 from pullback_service.ids import ProjectId
 from pullback_service.incidents import anchor_comparisons, detection
@@ -26,6 +37,7 @@ from pullback_service.steps import projection as judging
 # done by another one, which changes nothing.
 STALLED_AFTER_S = 20.0
 RETRY = RetryStrategy(max_attempts=5, exponential_wait=4)
+GIVES_WAY_AFTER_S = 1.0
 EVERY_15_S = "* * * * * */15"  # seconds stand in sixth place
 EVERY_MINUTE = "* * * * *"
 EVERY_5_MINUTES = "*/5 * * * *"
@@ -46,13 +58,18 @@ def register(app: App) -> None:
         (backfill_branches, EVERY_5_MINUTES),
         (occupy_idle_machines, EVERY_5_MINUTES),
         (hold_against_anchors, EVERY_HOUR),
-        (apply_retention, EVERY_HOUR),
-        (project_readings, EVERY_MINUTE),
-        (judge_steps, EVERY_MINUTE),
     ):
         name = f"{NAMESPACE}:{chore.__name__}"
         # A chore that still waits is not queued a second time.
         app.periodic(cron=cron)(app.task(queue=QUEUE, name=name, pass_context=True, queueing_lock=name)(chore))
+    for chore, cron in LONG:
+        name = f"{NAMESPACE}:{chore.__name__}"
+        # Nor does it begin while it still runs: a few would be all that a worker runs at once, and no other chore would begin.
+        app.periodic(cron=cron)(
+            app.task(
+                queue=QUEUE, name=name, pass_context=True, queueing_lock=name, lock=name, priority=AFTER_ALL_OTHERS
+            )(chore)
+        )
 
 
 async def follow_up_report(context: JobContext, report_id: str) -> None:
@@ -81,6 +98,9 @@ async def detect_series(context: JobContext, project_id: int) -> None:
         async with _database(context).writing.begin() as session:
             minutes = context.additional_context["incident_minutes"]
             done = await detection.detect(session, ProjectId(project_id), minutes_a_day=minutes)
+            if done and await are_others_waiting(session, waited_s=GIVES_WAY_AFTER_S):
+                await defer_detection(session, ProjectId(project_id))
+                return
 
 
 async def expire_leases(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention
@@ -176,22 +196,36 @@ async def apply_retention(context: JobContext, timestamp: int) -> None:  # noqa:
             more = await outbox.delete_old(session)
 
 
-async def project_readings(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention
+async def project_readings(context: JobContext, timestamp: int) -> None:
     """Make the readings of commits that an earlier release stored without; each batch is a transaction."""
     done = 0
     async for so_far in projection.project_everything(_database(context)):
         done = so_far
+        if await _gives_way(context, timestamp):
+            break
     if done:
         logger.info("commits_projected", commits=done)
 
 
-async def judge_steps(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention
+async def judge_steps(context: JobContext, timestamp: int) -> None:
     """Judge commits that the present version of the rule did not, and steps that are stale; each batch is a transaction."""
     done = 0
     async for so_far in judging.judge_everything(_database(context)):
         done = so_far
+        if await _gives_way(context, timestamp):
+            break
     if done:
         logger.info("steps_judged", judged=done)
+
+
+async def _gives_way(context: JobContext, timestamp: int) -> bool:
+    """True if other chores have waited for one of the places of workers; the rest is queued behind them."""
+    async with _database(context).reading() as session:
+        if not await are_others_waiting(session, waited_s=GIVES_WAY_AFTER_S):
+            return False
+    with suppress(AlreadyEnqueued):
+        await context.task.defer_async(timestamp=timestamp)
+    return True
 
 
 async def free_stalled_chores(context: JobContext, timestamp: int) -> None:  # noqa: ARG001 - procrastinate's calling convention
@@ -199,6 +233,10 @@ async def free_stalled_chores(context: JobContext, timestamp: int) -> None:  # n
     for job in await context.app.job_manager.get_stalled_jobs(seconds_since_heartbeat=STALLED_AFTER_S):
         logger.warning("chore_stalled", task=job.task_name, chore=job.id)
         await context.app.job_manager.retry_job(job)
+
+
+LONG = ((apply_retention, EVERY_HOUR), (project_readings, EVERY_MINUTE), (judge_steps, EVERY_MINUTE))
+"""Chores at fixed times that may take many minutes."""
 
 
 def _database(context: JobContext) -> Database:

@@ -32,7 +32,7 @@ from pullback_service.logs import logger
 from pullback_service.measuring_methods import differ
 
 # A level that was left and reached again continues, so an edge is only where no other reading of the series has the level. What both commits share in
-# all measured files needs no comparison, and no case is compared twice.
+# all measured files needs no comparison, and no variant of a case is compared twice. A late reading can be the first one before the next.
 _EDGES: Final[LiteralString] = f"""
 SELECT series.machine_id, told.device, older.commit_id, newer.commit_id, series.case_id, series.variant,
        abs(coalesce(newer.log_ratio - older.log_ratio,
@@ -40,8 +40,19 @@ SELECT series.machine_id, told.device, older.commit_id, newer.commit_id, series.
        apart.is_other,
        older.received_at, came.received_at
   FROM unnest(%(machines)s::bigint[], %(commits)s::bigint[]) touched (machine_id, commit_id)
-  JOIN reading newer ON newer.commit_id = touched.commit_id AND NOT newer.dirty
-  JOIN series ON series.id = newer.series_id AND series.machine_id = touched.machine_id AND series.metric = 'time'
+  JOIN reading taken ON taken.commit_id = touched.commit_id AND NOT taken.dirty
+  JOIN series ON series.id = taken.series_id AND series.machine_id = touched.machine_id AND series.metric = 'time'
+ CROSS JOIN LATERAL (
+       SELECT taken.commit_id, false AS is_next
+        UNION ALL
+      (SELECT reading.commit_id, true
+         FROM reading
+         JOIN branch_commit ON branch_commit.commit_id = reading.commit_id AND branch_commit.branch_id = %(branch)s
+        WHERE reading.series_id = taken.series_id AND NOT reading.dirty
+          AND (reading.ordered_at, reading.commit_id) > (taken.ordered_at, taken.commit_id)
+        ORDER BY reading.ordered_at, reading.commit_id
+        LIMIT 1)) chosen
+  JOIN reading newer ON newer.series_id = taken.series_id AND newer.commit_id = chosen.commit_id
   JOIN "case" ON "case".id = series.case_id
  CROSS JOIN LATERAL (SELECT coalesce("case".device, 'cpu')) told (device)
   JOIN report came ON came.id = newer.report_id
@@ -71,7 +82,10 @@ SELECT series.machine_id, told.device, older.commit_id, newer.commit_id, series.
                ORDER BY ordered_at DESC, commit_id DESC LIMIT %(most)s) other
          JOIN measured ON measured.id = other.measured_id
          JOIN report ON report.id = other.report_id
-        WHERE other.commit_id <> ALL (%(commits)s::bigint[]) AND NOT {differ("other.method", "newer.method")}
+         JOIN commit ON commit.id = other.commit_id
+        WHERE other.commit_id <> ALL (%(commits)s::bigint[])
+          AND (NOT chosen.is_next OR (commit.ordered_at, commit.id) < (newer.ordered_at, newer.commit_id))
+          AND NOT {differ("other.method", "newer.method")}
           AND (measured.harness, measured.workload) = (now.harness, now.workload)
           AND NOT EXISTS (
               SELECT FROM facts_change
@@ -81,8 +95,9 @@ SELECT series.machine_id, told.device, older.commit_id, newer.commit_id, series.
        SELECT FROM job
         WHERE job.kind = 'compare' AND job.machine_id = series.machine_id
           AND coalesce(job.requires ->> 'device', 'cpu') = told.device
-          AND job.commit_id = newer.commit_id AND job.reference_id = older.commit_id
-          AND (job.cases = '{{}}' OR "case".label = ANY (job.cases)))
+          AND job.commit_id = newer.commit_id AND (chosen.is_next OR job.reference_id = older.commit_id)
+          AND (job.cases = '{{}}' OR "case".label = ANY (job.cases))
+          AND (job.variants = '{{}}' OR series.variant = ANY (job.variants)))
  ORDER BY newer.ordered_at, newer.commit_id, older.commit_id, series.case_id, series.variant
 """  # noqa: S608 - our own words
 # A day of a machine is booked up to the last one for which cases of an earlier edge wait.

@@ -632,6 +632,29 @@ async def test_a_value_of_zero_hides_no_change_and_gives_none_another_size(histo
         assert list(await session.scalars(text("SELECT reason FROM set_aside"))) == []
 
 
+async def test_a_series_that_changes_its_unit_is_refused_with_a_sentence_and_accuses_nobody(history):
+    documents = history.all_values(workloads=("dense",))
+    for number, document in enumerate(documents, 1):
+        times = document["cases"][0]["variants"][0]["metrics"]["time"]
+        if number >= 17:
+            times |= {"unit": "ms", "processes": [1000 * each for each in times["processes"]]}
+        answer = await history.client.post(f"{API}/reports", json=document)
+        assert answer.status_code == (201 if number < 17 else 422)
+    assert "convert it, or name the metric differently" in answer.text
+    await history.look()
+    assert await history.incidents() == []
+
+
+async def test_a_machine_that_is_renamed_goes_on_with_its_series_and_accuses_nobody(history, reports):
+    documents = history.all_values(slower=("workload_0",))
+    for number, document in enumerate(documents, 1):
+        document["machine"] |= {"host": "a", "name": "box" if number < 12 else "desk"}
+    await history.upload(*documents)
+    (only,) = await history.incidents()
+    assert (only.commit.sha, {each.machine for each in only.changes}) == (reports.sha(17), {"desk"})
+    assert len(only.changes) == 1
+
+
 async def test_many_reports_of_a_single_commit_accuse_nobody(history):
     documents = [history.commit(1, seed=seed, ratio=-0.5 if seed < 6 else -0.2) for seed in range(12)]
     await history.upload(*(document | {"id": str(uuid4())} for document in documents))

@@ -217,6 +217,43 @@ async def test_cases_whose_levels_end_at_different_commits_are_compared_at_each_
     ]
 
 
+async def test_a_case_that_comes_late_on_one_side_of_an_edge_is_compared_too(history, agent, database, reports):
+    """Before the edge a second report has one more case; behind it one more variant."""
+    whole = [measured(history, number, agent, release=f"0.{1 + (number > 2)}") for number in (2, 3, 4)]
+    parts = copy.deepcopy(whole)
+    late = whole[0] | {"id": reports.report()["id"], "cases": [{**whole[0]["cases"][0]}]}
+    late["cases"][0]["case"] = late["cases"][0]["case"] | {"workload": "gru"}
+    for document in parts[1:]:
+        gru = copy.deepcopy(document["cases"][0])
+        gru["case"]["workload"] = "gru"
+        document["cases"] = [*document["cases"], gru]
+    (lstm,) = (case for case in parts[1]["cases"] if case["case"]["workload"] == "lstm")
+    lstm["variants"], lstm["paired"] = [each for each in lstm["variants"] if each["variant"] == "unfused"], []
+    await history.upload(*parts[:2])
+    assert [(*job[:2], job[4]) for job in await compared(database)] == [(reports.sha(2), reports.sha(3), CASES)]
+    await history.upload(parts[2])
+    await history.upload(late)
+    gru = "gru[n=100,act=tanh,f4,cpu]"
+    assert [(*job[:2], job[4]) for job in await compared(database)][1:] == [
+        (reports.sha(2), reports.sha(4), CASES[1:]),
+        (reports.sha(2), reports.sha(3), [gru]),
+    ]
+
+
+async def test_another_variant_of_a_case_that_comes_late_is_compared_too(history, agent, database, reports):
+    await history.upload(measured(history, 2, agent))
+    whole = measured(history, 3, agent, release="0.2")
+    part = copy.deepcopy(whole) | {"id": reports.report()["id"]}
+    for case in part["cases"]:
+        case["variants"], case["paired"] = [each for each in case["variants"] if each["variant"] == "unfused"], []
+    await history.upload(part)
+    await history.upload(whole)
+    assert [(*job[:2], *job[4:]) for job in await compared(database)] == [
+        (reports.sha(2), reports.sha(3), CASES, ["unfused"]),
+        (reports.sha(2), reports.sha(3), CASES, ["fused"]),
+    ]
+
+
 async def test_where_no_agent_can_measure_nothing_is_queued(history, database):
     await history.upload(measured(history, 1, None), measured(history, 2, None, release="0.2"))
     assert await compared(database) == []
