@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ POLL_EVERY_S = 1.0
 SHUTDOWN_S = 20.0
 TRY_AGAIN_AFTER_S = 2.0
 HEARTBEAT_S = 5.0
+CLOCK_STEP_S = 30.0
 NOWHERE_ELSE = DeliverySettings()
 """Public webhooks are reached, and no mail server is."""
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -114,20 +116,37 @@ async def _run(url: str, context: _Context, alive_file: Path | None) -> None:
     while not stopping.is_set():
         work = asyncio.create_task(_work(url, context, wait=True))
         signalled = asyncio.create_task(stopping.wait())
-        await asyncio.wait({work, signalled}, return_when=asyncio.FIRST_COMPLETED)
+        stepped = asyncio.create_task(_wait_for_clock_step())
+        await asyncio.wait({work, signalled, stepped}, return_when=asyncio.FIRST_COMPLETED)
+        clock_stepped = stepped.done()
         signalled.cancel()
-        if stopping.is_set():
+        stepped.cancel()
+        if stopping.is_set() or clock_stepped:
             work.cancel()  # chores that run are finished first
         try:
             await work
         except asyncio.CancelledError:
-            return
+            if stopping.is_set() or not clock_stepped:
+                return
+            logger.warning("worker_clock_stepped")
+            continue
         except (ConnectorException, OperationalError, psycopg.OperationalError) as error:
             message = await asyncio.to_thread(_say_what_is_lost, url, error, message)
         else:
             logger.warning("worker_stopped_by_itself")
         with suppress(TimeoutError):
             await asyncio.wait_for(stopping.wait(), TRY_AGAIN_AFTER_S)
+
+
+async def _wait_for_clock_step() -> None:
+    """Return after the wall clock was set forward or back.
+
+    Procrastinate queues what is due at fixed times behind the last time at which it did so, which it remembers: after a
+    step back by hours nothing would be due for hours, no lease would expire, and after one forward every missed time is.
+    """
+    offset_s = time.time() - time.monotonic()
+    while abs(time.time() - time.monotonic() - offset_s) < CLOCK_STEP_S:  # noqa: ASYNC110 - nothing announces it
+        await asyncio.sleep(POLL_EVERY_S)
 
 
 async def _touch(file: Path) -> None:

@@ -12,7 +12,7 @@ from psycopg.conninfo import conninfo_to_dict
 from tests.service.conftest import serving
 
 from pullback_service import database as connections
-from pullback_service.database import AWAY, TCP, Database, sync_engine
+from pullback_service.database import AWAY, TCP, BoundedConnection, Database, sync_engine
 from pullback_service.settings import Settings
 from pullback_service.worker import build_app
 
@@ -120,6 +120,7 @@ async def test_every_connection_ends_whose_other_side_takes_nothing(database_url
     await database.close()
     async with build_app(database_url).open_async() as app, app.connector.pool.connection() as connection:
         assert options_of(connection) == TCP
+        assert isinstance(connection, BoundedConnection)
     engine = sync_engine(database_url)
     with engine.connect() as connection:
         assert options_of(connection.connection.driver_connection) == TCP

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import time
 
 import pytest
 from procrastinate.exceptions import ConnectorException
@@ -36,6 +37,29 @@ def test_a_worker_that_ends_by_itself_begins_again_until_a_signal_comes(monkeypa
     monkeypatch.setattr(worker, "TRY_AGAIN_AFTER_S", 0.01)
     worker.run("postgresql://nowhere/nothing")
     assert (began, ended) == ([True] * 3, [True])
+
+
+@pytest.mark.parametrize("seconds", [6 * 3600, -6 * 3600])
+def test_a_worker_whose_clock_is_set_begins_again(monkeypatch, seconds):
+    ended, wall = [], time.time
+
+    async def work(*_, wait):
+        try:
+            await asyncio.sleep(0.1)
+            if ended:
+                os.kill(os.getpid(), signal.SIGTERM)
+            else:
+                monkeypatch.setattr(time, "time", lambda: wall() + seconds)
+            await asyncio.sleep(5)
+        except asyncio.CancelledError:
+            ended.append(wait)
+            raise
+
+    monkeypatch.setattr(worker, "_work", work)
+    monkeypatch.setattr(worker, "POLL_EVERY_S", 0.01)
+    monkeypatch.setattr(worker, "TRY_AGAIN_AFTER_S", 0.01)
+    worker.run("postgresql://nowhere/nothing")
+    assert ended == [True, True]
 
 
 def test_a_worker_touches_a_file_as_long_as_it_works(monkeypatch, tmp_path):
