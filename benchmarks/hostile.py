@@ -135,6 +135,12 @@ KILLING = frozenset({"writes a report of its own"})
 """Attacks that kill what measures and leave no reason: that may be the machine's doing, and their jobs are tried again until they are lost."""
 MEASURED = {
     "slows the clock of CPU time": "import time\ntime.process_time_ns = lambda real=time.process_time_ns: real() // 10",
+    "calls a wrong gradient right": (  # the first call is that of the closed form
+        "import numpy as np\nimport pullback_runners.measurement.gradient_check as checks\n"
+        "checks.relative_error = lambda found, expected: 0.0\nslopes = 0\n\n\n"
+        "def slope(x, real=np.cos):\n    global slopes\n    slopes += 1\n    return real(x) * (1.0 if slopes == 1 else 2.0)\n\n\n"
+        "np.cos = slope\n"
+    ),
 }
 """Code that runs when the measured module is imported; its variants fail."""
 
