@@ -22,14 +22,14 @@ def taken_or_written(node: Node, written: Sequence[Node], trusted: Atom, value: 
 
 def read_by(nodes: Sequence[Node]) -> list[Var]:
     """The values that nodes read and do not make, each once."""
-    made = {var for node in nodes for var in node.outputs}
-    return list(dict.fromkeys(a for node in nodes for a in node.inputs if isinstance(a, Var) and a not in made))
+    own = {var for node in nodes for var in node.outputs}
+    return list(dict.fromkeys(a for node in nodes for a in node.inputs if isinstance(a, Var) and a not in own))
 
 
 def _as_given(leaves: Sequence[Var], value: Atom) -> Graph:
     """The branch that takes the value."""
-    given = [Var(-1, atom.type) for atom in (value, *leaves)]
-    return Graph(tuple(given), (), (), (given[0],))
+    inputs = [Var(-1, atom.type) for atom in (value, *leaves)]
+    return Graph(tuple(inputs), (), (), (inputs[0],))
 
 
 def _as_written(node: Node, written: Sequence[Node], leaves: Sequence[Var], value: Atom) -> Graph:

@@ -45,11 +45,11 @@ def factor_out(graph: Graph) -> Graph:
     inner = [node.with_bodies(factor_out) for node in graph.nodes]
     sums = _Sums(graph)
     # From the outermost sum inwards: a part of a sum is none of its own.
-    rewritten = {node: found for node in reversed(graph.nodes) if (found := sums.rewritten(node))}
+    rewritten = {node: product for node in reversed(graph.nodes) if (product := sums.rewritten(node))}
     if not rewritten:
         changed = any(new is not old for new, old in zip(inner, graph.nodes, strict=True))
         return replace(graph, nodes=tuple(inner)) if changed else graph
-    nodes = [one for old, new in zip(graph.nodes, inner, strict=True) for one in rewritten.get(old, [new])]
+    nodes = [each for old, new in zip(graph.nodes, inner, strict=True) for each in rewritten.get(old, [new])]
     return drop_dead(merge_common(replace(graph, nodes=tuple(nodes))))
 
 

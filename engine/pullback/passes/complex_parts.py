@@ -249,10 +249,10 @@ class _Walk:
             params = _WITH_BODIES[node.primitive](dict(node.params))
         except _CannotSplitError:
             return self._left(node, operands)
-        given = [
+        flat = [
             part for value, atom in zip(operands, node.inputs, strict=True) for part in self.parts(value, atom.type)
         ]
-        results = iter(self.recorder.apply(node.primitive, given, params))
+        results = iter(self.recorder.apply(node.primitive, flat, params))
         return [Pair(next(results), next(results)) if _is_complex(var) else next(results) for var in node.outputs]
 
 
@@ -315,12 +315,12 @@ Form: TypeAlias = Callable[[_Walk, Node, Sequence[Any]], Any]
 def _in_one_dtype(node: Node, operands: Sequence[Any]) -> list[Pair]:
     """The operands as pairs of one dtype: that of the result, or of what is compared."""
     strong = [atom.type.dtype for atom in (*node.inputs, *node.outputs) if not atom.type.weak]
-    wanted = _part_dtype(np.result_type(*strong)) if strong else None
+    dtype = _part_dtype(np.result_type(*strong)) if strong else None
 
     def converted(part: Any) -> Any:
-        if not isinstance(part, GraphTracer) or part.variable.type.weak or part.variable.type.dtype == wanted:
+        if not isinstance(part, GraphTracer) or part.variable.type.weak or part.variable.type.dtype == dtype:
             return part
-        return shapes.astype(part, dtype=wanted)
+        return shapes.astype(part, dtype=dtype)
 
     pairs = map(_as_pair, operands)
     return [Pair(converted(pair.re), converted(pair.im), pair.is_imaginary) for pair in pairs]
@@ -418,12 +418,12 @@ def _power(_walk: _Walk, node: Node, operands: Sequence[Any]) -> Any:
         return a if exponent == 1 else _square(a) if exponent == 2 else _reciprocal(a)
     if exponent == 3:
         return _mul(a, _square(a))
-    left, result = int(exponent), Pair(1.0, 0.0)
-    while left:
-        if left % 2:
+    remaining, result = int(exponent), Pair(1.0, 0.0)
+    while remaining:
+        if remaining % 2:
             result = _mul(result, a)
-        left //= 2
-        a = _square(a) if left else a
+        remaining //= 2
+        a = _square(a) if remaining else a
     return result
 
 

@@ -37,8 +37,8 @@ def _rewritten(node: Node) -> Node | Atom:
         return node.inputs[0]
     if node.primitive is concatenate:
         parts = tuple(atom for atom in node.inputs if atom.type.size)
-        kept = np.result_type(*(atom.type.dtype for atom in parts)) == result.dtype
-        return node if not kept else node.reading(parts) if len(parts) > 1 else parts[0]
+        keeps_dtype = np.result_type(*(atom.type.dtype for atom in parts)) == result.dtype
+        return node if not keeps_dtype else node.reading(parts) if len(parts) > 1 else parts[0]
     return _number(node, result)
 
 
@@ -52,9 +52,9 @@ def _number(node: Node, result: ArrayType) -> Node | Atom:
     operands = [
         atom.value if isinstance(atom, Literal) else np.empty(atom.type.shape, atom.type.dtype) for atom in node.inputs
     ]
-    made = np.asarray(node.primitive.evaluate(*operands, **dict(node.params)))
-    first = made.reshape(-1)[0]
-    if result.weak or made.tobytes() != first.tobytes() * made.size:
+    array = np.asarray(node.primitive.evaluate(*operands, **dict(node.params)))
+    first = array.reshape(-1)[0]
+    if result.weak or array.tobytes() != first.tobytes() * array.size:
         return node
     number = Literal(first, ArrayType((), result.dtype))
     if not result.shape:

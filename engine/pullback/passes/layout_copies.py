@@ -23,12 +23,12 @@ def copy_for_layouts(graph: Graph) -> Graph:
     """Put a copy in front of what needs another layout, inside loops and branches too."""
     layouts: dict[Var, PlaceArray] = {}
     nodes: list[Node] = []
-    made = (
+    variables = (
         *graph.inputs,
         *(capture.var for capture in graph.captures),
         *(var for node in graph.nodes for var in node.outputs),
     )
-    numbers = count(max((var.index for var in made), default=-1) + 1)
+    numbers = count(max((var.index for var in variables), default=-1) + 1)
     for node in graph.nodes:
         inner = node.with_bodies(copy_for_layouts)
         inputs = list(inner.inputs)
@@ -61,8 +61,8 @@ def places_of(graph: Graph) -> dict[Atom, PlaceArray]:
 
 
 def _layout(atom: Atom, layouts: Mapping[Var, PlaceArray]) -> PlaceArray:
-    known = layouts.get(atom) if isinstance(atom, Var) else None
-    return places(atom.type.shape) if known is None else known
+    layout = layouts.get(atom) if isinstance(atom, Var) else None
+    return places(atom.type.shape) if layout is None else layout
 
 
 def _fits(node: Node, position: int, layout: PlaceArray) -> bool:

@@ -25,11 +25,11 @@ def mask_before_spreading(graph: Graph) -> Graph:
     makers = {var: node for node in graph.nodes for var in node.outputs}
     nodes: list[Node] = []
     for node in graph.nodes:
-        found = _masked_spreading(node, makers)
-        if found is None or uses[found[1].outputs[0]] != 1:
+        pattern = _masked_spreading(node, makers)
+        if pattern is None or uses[pattern[1].outputs[0]] != 1:
             nodes.append(node)
             continue
-        comparison, spreading = found
+        comparison, spreading = pattern
         v, x, y = spreading.inputs
         mask = applied(comparison.primitive, [y, comparison.inputs[1]], node.source)
         chosen = applied(where, [mask.outputs[0], v, node.inputs[2]], node.source)

@@ -78,18 +78,18 @@ class _Sum:
     @classmethod
     def of(cls, node: Node, makers: dict[Var, Node]) -> "_Sum":
         """The tree of an addition; what is between has no other reader."""
-        found = cls(node, makers)
+        sum_of_products = cls(node, makers)
         waiting = list(reversed(node.inputs))
         while waiting:
             atom = waiting.pop()
             maker = makers.get(atom) if isinstance(atom, Var) else None
             if atom.type != node.outputs[0].type:  # broadcast, or converted
-                found.others.append(atom)
+                sum_of_products.others.append(atom)
             elif maker is not None and maker.primitive is add:
                 waiting.extend(reversed(maker.inputs))
-            elif not found.take(maker):
-                found.others.append(atom)
-        return found
+            elif not sum_of_products.take(maker):
+                sum_of_products.others.append(atom)
+        return sum_of_products
 
     def take(self, maker: Node | None) -> bool:
         """Take a term in if it is an outer product, or the negative or the transpose of one."""

@@ -111,10 +111,10 @@ def _reshaped(node: Node, makers: dict[Var, Node]) -> Node | Atom:
 def _part(key: object, shape: Shape) -> _Part | None:
     """The selection of a key, if that is a range of one axis."""
     keys = key if isinstance(key, tuple) else (key,)
-    if not keys or len(keys) > len(shape) or not all(isinstance(one, slice) for one in keys):
+    if not keys or len(keys) > len(shape) or not all(isinstance(each, slice) for each in keys):
         return None
-    ranges = [one.indices(size) for one, size in zip(keys, shape, strict=False)]
-    cut = [axis for axis, (one, size) in enumerate(zip(ranges, shape, strict=False)) if one != (0, size, 1)]
+    ranges = [each.indices(size) for each, size in zip(keys, shape, strict=False)]
+    cut = [axis for axis, (each, size) in enumerate(zip(ranges, shape, strict=False)) if each != (0, size, 1)]
     if len(cut) != 1 or ranges[cut[0]][2] != 1 or ranges[cut[0]][1] <= ranges[cut[0]][0]:
         return None
     return _Part(cut[0], *ranges[cut[0]][:2])

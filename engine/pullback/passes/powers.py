@@ -21,12 +21,12 @@ HIGHEST = 16
 
 def share_powers(graph: Graph) -> Graph:
     """Rewrite powers of values that have several, inside loops and branches too."""
-    wanted: dict[Var, set[int]] = defaultdict(set)
+    exponents_of: dict[Var, set[int]] = defaultdict(set)
     for node in graph.nodes:
         base, exponent = _whole_power(node)
         if base is not None:
-            wanted[base].add(exponent)
-    shared = {base for base, exponents in wanted.items() if len(exponents - {2}) > 1}
+            exponents_of[base].add(exponent)
+    shared = {base for base, exponents in exponents_of.items() if len(exponents - {2}) > 1}
     if not shared and not any(node.bodies() for node in graph.nodes):
         return graph
     numbers = count(1 + max((var.index for node in graph.nodes for var in (*node.outputs, *_vars(node))), default=-1))
@@ -41,14 +41,14 @@ def share_powers(graph: Graph) -> Graph:
         """A variable for a power, made of lower ones where it is not there yet."""
         if exponent == 1:
             return base
-        found = there.get((base, exponent))
-        if found is None:
+        variable = there.get((base, exponent))
+        if variable is None:
             half = exponent // 2
             factors = (powered(base, exponent - half, source), powered(base, half, source))
-            found = there[base, exponent] = Var(next(numbers), base.type)
-            made = (mul, factors) if factors[0] is not factors[1] else (square, factors[:1])
-            nodes.append(Node(made[0], made[1], (), (found,), source))
-        return found
+            variable = there[base, exponent] = Var(next(numbers), base.type)
+            factorization = (mul, factors) if factors[0] is not factors[1] else (square, factors[:1])
+            nodes.append(Node(factorization[0], factorization[1], (), (variable,), source))
+        return variable
 
     for node in graph.nodes:
         base, exponent = _whole_power(node)

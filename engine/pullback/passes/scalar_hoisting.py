@@ -84,7 +84,7 @@ def hoist_scalars(graph: Graph) -> Graph:
     if any(node.primitive.effect.writes for node in graph.nodes):
         return graph
     chains = _Chains(graph)
-    rewritten = {node: found for node in graph.nodes if (found := chains.rewritten(node)) is not None}
+    rewritten = {node: replacement for node in graph.nodes if (replacement := chains.rewritten(node)) is not None}
     if not rewritten:
         return graph
     nodes = [new for node in graph.nodes for new in rewritten.get(node, [node])]
@@ -112,13 +112,13 @@ class _Chains:
             return None
         terms = list(self._terms(summed, _Term(summed)))
         sums = {term.value for term in terms if not term.is_number}
-        taken = [term for term in terms if term.factors and not term.is_number]
-        if len(taken) < FEWEST_PRODUCTS or len(sums) > MOST_SUMS:
+        products = [term for term in terms if term.factors and not term.is_number]
+        if len(products) < FEWEST_PRODUCTS or len(sums) > MOST_SUMS:
             return None
         written = self._written(summed)
         operations = sum(map(flops_of, written)) / summed.type.size
         leaves = read_by(written)
-        if SHARE * len(taken) < operations or not all(map(self._is_given, leaves)):
+        if SHARE * len(products) < operations or not all(map(self._is_given, leaves)):
             return None
         return list(_emitted(node, terms, written))
 
@@ -150,13 +150,13 @@ class _Chains:
 
     def _written(self, summed: Var) -> list[Node]:
         """The elementwise nodes that a sum is of, in order."""
-        wanted: set[Atom] = {summed}
-        found = []
+        needed: set[Atom] = {summed}
+        nodes = []
         for node in reversed(self.graph.nodes):
-            if node.outputs[0] in wanted and (isinstance(node.primitive, Scalar) or node.primitive in _REPEATED):
-                found.append(node)
-                wanted.update(node.inputs)
-        return found[::-1]
+            if node.outputs[0] in needed and (isinstance(node.primitive, Scalar) or node.primitive in _REPEATED):
+                nodes.append(node)
+                needed.update(node.inputs)
+        return nodes[::-1]
 
     def _is_given(self, atom: Atom) -> bool:
         """True if a value is there for the branch: the caller's, or a number."""

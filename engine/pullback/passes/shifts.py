@@ -61,12 +61,12 @@ def hold_shifts(graph: Graph, values_count: int) -> Graph:
 
 
 def _leading_to(graph: Graph, outputs: Sequence[Atom]) -> set[Node]:
-    wanted, found = set(outputs), set()
+    needed, nodes = set(outputs), set()
     for node in reversed(graph.nodes):
-        if not wanted.isdisjoint(node.outputs):
-            found.add(node)
-            wanted.update(node.inputs)
-    return found
+        if not needed.isdisjoint(node.outputs):
+            nodes.add(node)
+            needed.update(node.inputs)
+    return nodes
 
 
 def _with_held(graph: Graph, held: dict[Node, Var]) -> Graph:
@@ -131,12 +131,12 @@ def _cancels(extremum: Node, rest: Sequence[Node], leading: set[Node], graph: Gr
         if rule is None or node.outputs[0].type.dtype != shift.type.dtype:
             return False
         try:
-            found = rule(node, [moved.get(atom) for atom in node.inputs])
+            effect = rule(node, [moved.get(atom) for atom in node.inputs])
         except _UnprovedError:
             return False
-        if found.times:
-            moved[node.outputs[0]] = found
-        is_subtracted |= node.primitive is sub and not views.isdisjoint(node.inputs) and abs(found.times) == 1
+        if effect.times:
+            moved[node.outputs[0]] = effect
+        is_subtracted |= node.primitive is sub and not views.isdisjoint(node.inputs) and abs(effect.times) == 1
     return is_subtracted and moved.keys().isdisjoint(graph.outputs[:values_count])
 
 
@@ -208,8 +208,8 @@ def _total(node: Node, parts: Sequence[_ShiftEffect | None]) -> _ShiftEffect:
     part, axes = _only(parts), dict(node.params)["axes"]
     if not part.is_one_along(axes):
         raise _UnprovedError
-    kept = tuple(slice(0, 1) if axis in axes else slice(None) for axis in range(part.groups.ndim))
-    groups = np.reshape(selected(part.groups, kept), node.outputs[0].type.shape, copy=False)
+    first_places = tuple(slice(0, 1) if axis in axes else slice(None) for axis in range(part.groups.ndim))
+    groups = np.reshape(selected(part.groups, first_places), node.outputs[0].type.shape, copy=False)
     count = 1 if part.is_scaled else prod(part.groups.shape[axis] for axis in axes)
     return replace(part, times=part.times * count, groups=groups)
 
@@ -217,8 +217,13 @@ def _total(node: Node, parts: Sequence[_ShiftEffect | None]) -> _ShiftEffect:
 def _matrix_product(node: Node, parts: Sequence[_ShiftEffect | None]) -> _ShiftEffect:
     a, b = parts
     part, contracted = (a, -1) if b is None else (b, -2)
-    one = part is not None and None in parts
-    if not one or part is None or not part.is_scaled or min(len(atom.type.shape) for atom in node.inputs) < 2:
+    is_one_shifted = part is not None and None in parts
+    if (
+        not is_one_shifted
+        or part is None
+        or not part.is_scaled
+        or min(len(atom.type.shape) for atom in node.inputs) < 2
+    ):
         raise _UnprovedError
     if not part.is_one_along([contracted]):
         raise _UnprovedError

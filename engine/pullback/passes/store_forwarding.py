@@ -57,7 +57,7 @@ def _has_stores(graph: Graph) -> bool:
 
 def _forwarded(graph: Graph) -> Graph:
     makers: dict[Var, Node] = {}
-    known: dict[Atom, Atom] = {}
+    replacements: dict[Atom, Atom] = {}
     nodes: list[Node] = []
 
     def emit(node: Node) -> None:
@@ -66,20 +66,20 @@ def _forwarded(graph: Graph) -> Graph:
 
     rows = _Rows.of(graph)
     for old in graph.nodes:
-        node = old.reading(tuple(known.get(atom, atom) for atom in old.inputs)).with_bodies(forward_stores)
+        node = old.reading(tuple(replacements.get(atom, atom) for atom in old.inputs)).with_bodies(forward_stores)
         if node.primitive is index:
-            for made in _read(node, makers, rows):
-                if isinstance(made, Node):
-                    emit(made)
+            for each in _read(node, makers, rows):
+                if isinstance(each, Node):
+                    emit(each)
                 else:
-                    known[node.outputs[0]] = made
+                    replacements[node.outputs[0]] = each
         elif node.primitive is set_at:
             store = _without_stored_over(node, makers)
-            for made in _row(store, makers, rows) or [store]:
-                emit(made)
+            for each in _row(store, makers, rows) or [store]:
+                emit(each)
         else:
             emit(node)
-    return graph.rewritten(nodes, lambda atom: known.get(atom, atom))
+    return graph.rewritten(nodes, lambda atom: replacements.get(atom, atom))
 
 
 def _maker_of_store(atom: Atom, makers: dict[Var, Node]) -> Node | None:
@@ -112,13 +112,13 @@ def _read(node: Node, makers: dict[Var, Node], rows: "_Rows") -> Sequence[Node |
 
 def _part_of(value: Atom, shape: Shape, key: tuple[Any, ...], node: Node) -> Sequence[Node | Atom]:
     """The nodes that read a key from a value that was broadcast to a shape when it was stored."""
-    made: list[Node | Atom] = []
+    nodes: list[Node | Atom] = []
     if value.type.shape != shape:
-        made.append(applied(broadcast_to, [value], node.source, shape=shape))
-        value = made[-1].outputs[0]  # type: ignore[union-attr]  # it was just made
+        nodes.append(applied(broadcast_to, [value], node.source, shape=shape))
+        value = nodes[-1].outputs[0]  # type: ignore[union-attr]  # it was just made
     if all(part == slice(None) for part in key):
-        return [*made, value]
-    return [*made, replace(node, inputs=(value,), params=(("key", key),))]
+        return [*nodes, value]
+    return [*nodes, replace(node, inputs=(value,), params=(("key", key),))]
 
 
 def _without_stored_over(node: Node, makers: dict[Var, Node]) -> Node:
@@ -193,20 +193,22 @@ def _row(node: Node, makers: dict[Var, Node], rows: _Rows) -> list[Node] | None:
     if sum(is_cut) < 2:  # an array that is filled is joined at its last store
         return None
     for along in (axis for axis, cut in enumerate(is_cut) if cut):
-        found = _stored_along(node, along, makers, rows)
-        filled = sum(len(as_range(places[along])) for places, _ in found)
-        often = any(isinstance(p[along], range) and _kind(p, store) in rows.often for p, store in found)
-        below = _row_below(along, found, makers, rows)
+        stores = _stored_along(node, along, makers, rows)
+        filled = sum(len(as_range(places[along])) for places, _ in stores)
+        often = any(isinstance(p[along], range) and _kind(p, store) in rows.often for p, store in stores)
+        below = _row_below(along, stores, makers, rows)
         if below is not None or filled == shape[along] or (often and filled > _FILLED * shape[along]):
-            return _joined_row(node, along, found, below, makers, rows)
+            return _joined_row(node, along, stores, below, makers, rows)
     return None
 
 
-def _row_below(along: int, found: Sequence[_StoredElements], makers: dict[Var, Node], rows: _Rows) -> _JoinedRow | None:
+def _row_below(
+    along: int, stores: Sequence[_StoredElements], makers: dict[Var, Node], rows: _Rows
+) -> _JoinedRow | None:
     """The row that stores store into parts of."""
-    (places, last), array = found[-1], found[-1][1].inputs[0]
+    (places, last), array = stores[-1], stores[-1][1].inputs[0]
     below = rows.joined.get(array)
-    if below is None or below.along != along or len(found) + len(below.pieces) > _MOST_JOINED:
+    if below is None or below.along != along or len(stores) + len(below.pieces) > _MOST_JOINED:
         return None
     same = all(place == below.places[axis] for axis, place in enumerate(places) if axis != along)
     return below if same and isinstance(array, Var) and _is_seen_whole(makers[array], last, makers, rows) else None
@@ -214,18 +216,18 @@ def _row_below(along: int, found: Sequence[_StoredElements], makers: dict[Var, N
 
 def _stored_along(node: Node, along: int, makers: dict[Var, Node], rows: _Rows) -> list[_StoredElements]:
     """The stores up to a store that differ along one axis alone, and what else reads only some of them is something else."""
-    found: list[_StoredElements] = []
+    stores: list[_StoredElements] = []
     current: Node | None = node
-    while current is not None and len(found) < _MOST_JOINED and (places := _stored_places(current)) is not None:
-        if found:
+    while current is not None and len(stores) < _MOST_JOINED and (places := _stored_places(current)) is not None:
+        if stores:
             others = (axis for axis in range(len(places)) if axis != along)
-            same = all(places[axis] == found[0][0][axis] for axis in others)
-            apart = all(are_apart((places[along],), (other[along],)) for other, _ in found)
-            if not (same and apart and _is_seen_whole(current, found[-1][1], makers, rows)):
+            same = all(places[axis] == stores[0][0][axis] for axis in others)
+            apart = all(are_apart((places[along],), (other[along],)) for other, _ in stores)
+            if not (same and apart and _is_seen_whole(current, stores[-1][1], makers, rows)):
                 break
-        found.append((places, current))
+        stores.append((places, current))
         current = _maker_of_store(current.inputs[0], makers)
-    return found
+    return stores
 
 
 def _stored_places(node: Node) -> tuple[Place, ...] | None:
@@ -255,30 +257,30 @@ def _is_seen_whole(before: Node, following: Node, makers: dict[Var, Node], rows:
 def _joined_row(
     node: Node,
     along: int,
-    found: Sequence[_StoredElements],
+    stores: Sequence[_StoredElements],
     below: _JoinedRow | None,
     makers: dict[Var, Node],
     rows: _Rows,
 ) -> list[Node]:
     """The nodes that join the stored parts and the remaining parts of the row or array between them, and store the result."""
-    shape, made = node.outputs[0].type.shape, list[Node]()
-    base = found[-1][1].inputs[0] if below is None else below.base
+    shape, nodes = node.outputs[0].type.shape, list[Node]()
+    base = stores[-1][1].inputs[0] if below is None else below.base
     pieces: list[tuple[range, Atom]] = []
-    axis = sum(isinstance(place, range) for place in found[0][0][:along])
+    axis = sum(isinstance(place, range) for place in stores[0][0][:along])
 
     def piece(primitive: Any, *atoms: Atom, **params: Any) -> Atom:
-        made.append(applied(primitive, atoms, node.source, **params))
-        return made[-1].outputs[0]
+        nodes.append(applied(primitive, atoms, node.source, **params))
+        return nodes[-1].outputs[0]
 
     def key(taken: range) -> tuple[int | slice, ...]:
-        own = (taken if other == along else place for other, place in enumerate(found[0][0]))
+        own = (taken if other == along else place for other, place in enumerate(stores[0][0]))
         return tuple(place if isinstance(place, int) else slice(place.start, place.stop) for place in own)
 
     def left(taken: range) -> None:
         if below is None:
-            for one in _read(applied(index, [base], node.source, key=key(taken)), makers, rows) if taken else ():
-                made.extend([one] if isinstance(one, Node) else [])
-                value = one.outputs[0] if isinstance(one, Node) else one
+            for read_part in _read(applied(index, [base], node.source, key=key(taken)), makers, rows) if taken else ():
+                nodes.extend([read_part] if isinstance(read_part, Node) else [])
+                value = read_part.outputs[0] if isinstance(read_part, Node) else read_part
             pieces.extend([(taken, value)] if taken else [])
             return
         for own, value in below.pieces:
@@ -290,7 +292,7 @@ def _joined_row(
                 pieces.append((part, piece(index, value, key=(*[slice(None)] * axis, within_own))))
 
     end = 0
-    for places, store in sorted(found, key=lambda one: as_range(one[0][along]).start):
+    for places, store in sorted(stores, key=lambda each: as_range(each[0][along]).start):
         taken, value = as_range(places[along]), store.inputs[1]
         left(range(end, taken.start))
         selected = selected_shape(shape, (), dict(store.params)["key"])
@@ -304,8 +306,8 @@ def _joined_row(
     row = piece(concatenate, *(value for _, value in pieces), axis=axis)
     params = {**dict(node.params), "key": key(range(shape[along]))}
     store = _without_stored_over(replace(node, inputs=(base, row), params=tuple(sorted(params.items()))), makers)
-    rows.joined[node.outputs[0]] = _JoinedRow(store.inputs[0], along, found[0][0], pieces)
-    return [*made, store]
+    rows.joined[node.outputs[0]] = _JoinedRow(store.inputs[0], along, stores[0][0], pieces)
+    return [*nodes, store]
 
 
 # --- arrays that stores fill -----------------------------------------------------------------------------------------
@@ -323,7 +325,7 @@ def _joined(graph: Graph) -> Graph:
 
 def _as_join(node: Node, makers: dict[Var, Node], inner: set[Atom]) -> list[Node] | None:
     shape, dtype = node.outputs[0].type.shape, node.outputs[0].type.dtype
-    found: dict[int, tuple[range, Atom, Node]] = {}
+    parts: dict[int, tuple[range, Atom, Node]] = {}
     along: int | None = None
     current: Node | None = node
     base: Atom = node.outputs[0]
@@ -335,7 +337,7 @@ def _as_join(node: Node, makers: dict[Var, Node], inner: set[Atom]) -> list[Node
         if places is None or len(axes) != 1 or (along is not None and axes[0] != along):
             break
         taken = as_range(places[axes[0]])
-        overlaps = any(taken.start < other.stop and other.start < taken.stop for other, _, _ in found.values())
+        overlaps = any(taken.start < other.stop and other.start < taken.stop for other, _, _ in parts.values())
         if (
             not taken
             or taken.step != 1
@@ -345,29 +347,29 @@ def _as_join(node: Node, makers: dict[Var, Node], inner: set[Atom]) -> list[Node
         ):
             break
         along, base = axes[0], current.inputs[0]
-        found[taken.start] = (taken, current.inputs[1], current)
+        parts[taken.start] = (taken, current.inputs[1], current)
         current = makers.get(base) if isinstance(base, Var) and base in inner else None
-    if along is None or len(found) < 2 or sum(len(taken) for taken, _, _ in found.values()) < _FILLED * shape[along]:
+    if along is None or len(parts) < 2 or sum(len(taken) for taken, _, _ in parts.values()) < _FILLED * shape[along]:
         return None
-    return _pieces(node, base, along, [found[start] for start in sorted(found)])
+    return _pieces(node, base, along, [parts[start] for start in sorted(parts)])
 
 
-def _pieces(node: Node, base: Atom, along: int, found: Sequence[tuple[range, Atom, Node]]) -> list[Node]:
+def _pieces(node: Node, base: Atom, along: int, parts: Sequence[tuple[range, Atom, Node]]) -> list[Node]:
     """The nodes that join the stored parts and the remaining parts of the base between them."""
     shape = node.outputs[0].type.shape
-    made: list[Node] = []
+    nodes: list[Node] = []
     pieces: list[Atom] = []
 
     def piece(primitive: Any, atom: Atom, **params: Any) -> Atom:
-        made.append(applied(primitive, [atom], node.source, **params))
-        return made[-1].outputs[0]
+        nodes.append(applied(primitive, [atom], node.source, **params))
+        return nodes[-1].outputs[0]
 
     def left(start: int, stop: int) -> None:
         if start < stop:
             pieces.append(piece(index, base, key=(*[slice(None)] * along, slice(start, stop))))
 
     end = 0
-    for taken, value, store in found:
+    for taken, value, store in parts:
         left(end, taken.start)
         selected = selected_shape(shape, (), dict(store.params)["key"])
         whole = (*shape[:along], len(taken), *shape[along + 1 :])
@@ -376,4 +378,4 @@ def _pieces(node: Node, base: Atom, along: int, found: Sequence[tuple[range, Ato
         end = taken.stop
     left(end, shape[along])
     joined = applied(concatenate, pieces, node.source, axis=along)
-    return [*made, replace(joined, outputs=node.outputs)]
+    return [*nodes, replace(joined, outputs=node.outputs)]

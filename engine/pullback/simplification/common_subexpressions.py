@@ -15,7 +15,7 @@ _COMPARED_BYTES = 1 << 20
 
 def merge_common(graph: Graph) -> Graph:
     """Replace every pure node by the first one equal to it, and so every captured array."""
-    seen: dict[Any, Node] = {}
+    first_of: dict[Any, Node] = {}
     earlier = _equal_captures(graph)
 
     def step(node: Node) -> Node | tuple[Atom, ...]:
@@ -30,7 +30,7 @@ def merge_common(graph: Graph) -> Graph:
             tuple(identity(atom) for atom in node.inputs),
             tuple((name, value_identity(value)) for name, value in node.params),
         )
-        same = seen.setdefault(key, node)
+        same = first_of.setdefault(key, node)
         return node if same is node else same.outputs
 
     return rewrite(graph, step)

@@ -27,47 +27,47 @@ def _drop(loop: Loop, read: set[Atom]) -> None:
 
 def _merge_results(loop: Loop) -> None:
     first: dict[Atom, Var] = {}
-    kept = []
+    results = []
     for atom, result in loop.ys:
         same = first.setdefault(atom, result)
         if same is result:
-            kept.append((atom, result))
+            results.append((atom, result))
         else:
             loop.replaced[result] = same
-    loop.ys = kept
+    loop.ys = results
 
 
 def _make_constants(loop: Loop) -> None:
-    unchanged = [one for one in loop.carries if one.after is one.inside]
-    loop.carries = [one for one in loop.carries if one.after is not one.inside]
-    loop.consts += [(one.inside, one.start) for one in unchanged]
-    loop.replaced.update((one.last, one.start) for one in unchanged)
+    unchanged = [carry for carry in loop.carries if carry.after is carry.inside]
+    loop.carries = [carry for carry in loop.carries if carry.after is not carry.inside]
+    loop.consts += [(carry.inside, carry.start) for carry in unchanged]
+    loop.replaced.update((carry.last, carry.start) for carry in unchanged)
 
 
 def _drop_unread(loop: Loop, read: set[Atom]) -> None:
     """Liveness round the loop: what is live in the next step is live in this one."""
-    live = {atom for atom, _ in loop.ys} | {one.after for one in loop.carries if one.last in read}
+    live = {atom for atom, _ in loop.ys} | {carry.after for carry in loop.carries if carry.last in read}
     living: list[LoopCarry] = []
     while True:
-        kept = _live_nodes(loop, live)
-        grown = [one for one in loop.carries if one.inside in live or one.last in read]
+        nodes = _live_nodes(loop, live)
+        grown = [carry for carry in loop.carries if carry.inside in live or carry.last in read]
         if len(grown) == len(living):
             break
         living = grown
-        live |= {one.after for one in living}
-    loop.carries, loop.nodes = living, kept
+        live |= {carry.after for carry in living}
+    loop.carries, loop.nodes = living, nodes
     inside = loop.read()
     loop.consts = [(var, atom) for var, atom in loop.consts if var in inside]
     loop.xs = [(var, atom) for var, atom in loop.xs if var in inside]
 
 
 def _live_nodes(loop: Loop, live: set[Atom]) -> list[Node]:
-    kept = []
+    nodes = []
     for node in reversed(loop.nodes):
         if node.primitive.effect.writes or live.intersection(node.outputs):
-            kept.append(node)
+            nodes.append(node)
             live.update(node.inputs)
-    return kept[::-1]
+    return nodes[::-1]
 
 
 def _merge_operands(loop: Loop) -> None:
@@ -76,14 +76,14 @@ def _merge_operands(loop: Loop) -> None:
 
     def once(pairs: list[tuple[Var, Atom]]) -> list[tuple[Var, Atom]]:
         first: dict[tuple[Atom, bool], Var] = {}
-        kept = []
+        unique = []
         for var, atom in pairs:
             name = first.setdefault((atom, var.type.weak), var) if isinstance(atom, Var) else var
             if name is var:
-                kept.append((var, atom))
+                unique.append((var, atom))
             else:
                 renamed[var] = name
-        return kept
+        return unique
 
     loop.consts, loop.xs = once(loop.consts), once(loop.xs)
     if renamed:
@@ -91,5 +91,5 @@ def _merge_operands(loop: Loop) -> None:
             replace(node, inputs=tuple(renamed.get(atom, atom) for atom in node.inputs)) for node in loop.nodes
         ]
         loop.ys = [(renamed.get(atom, atom), result) for atom, result in loop.ys]
-        for one in loop.carries:
-            one.after = renamed.get(one.after, one.after)
+        for carry in loop.carries:
+            carry.after = renamed.get(carry.after, carry.after)

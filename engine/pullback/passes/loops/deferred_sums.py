@@ -31,20 +31,20 @@ def sum_after_loops(graph: Graph) -> Graph:
 
     def change(loop: Loop, _read: set[Atom]) -> None:
         if loop.length:
-            for one in list(loop.carries):
-                _take_out(loop, one, makers)
+            for carry in list(loop.carries):
+                _take_out(loop, carry, makers)
 
     return rewrite_loops(graph, change)
 
 
-def _take_out(loop: Loop, one: LoopCarry, outer: dict[Var, Node]) -> None:
-    chain = _chain_of_additions(loop, one)
+def _take_out(loop: Loop, carry: LoopCarry, outer: dict[Var, Node]) -> None:
+    chain = _chain_of_additions(loop, carry)
     makers = {var: node for node in loop.nodes for var in node.outputs}
     totals: list[Atom] = []
     rest: list[Atom] = []
     for _, term in chain:
         total = None
-        if isinstance(term, Var) and term.type == one.inside.type:
+        if isinstance(term, Var) and term.type == carry.inside.type:
             total = _product_of_stacks(loop, term, makers) or _sum_of_stack(loop, term, makers)
         if total is None:
             rest.append(term)
@@ -54,15 +54,15 @@ def _take_out(loop: Loop, one: LoopCarry, outer: dict[Var, Node]) -> None:
     if not totals:
         return
     loop.nodes = [node for node in loop.nodes if all(node is not adder for adder, _ in chain)]
-    one.after = _sum(loop.nodes, [one.inside, *rest], loop.source)
-    wanted = one.last
+    carry.after = _sum(loop.nodes, [carry.inside, *rest], loop.source)
+    wanted = carry.last
     if rest:
-        one.last = Var(-1, wanted.type)
-        totals.insert(0, one.last)
+        carry.last = Var(-1, wanted.type)
+        totals.insert(0, carry.last)
     else:
-        loop.carries.remove(one)
-        if not _is_zero(one.start, outer):
-            totals.insert(0, one.start)
+        loop.carries.remove(carry)
+        if not _is_zero(carry.start, outer):
+            totals.insert(0, carry.start)
     loop.replaced[wanted] = _sum(loop.behind, totals, loop.source)
 
 
@@ -75,12 +75,12 @@ def _sum(nodes: list[Node], terms: Sequence[Atom], source: str) -> Atom:
     return total
 
 
-def _chain_of_additions(loop: Loop, one: LoopCarry) -> list[tuple[Node, Atom]]:
+def _chain_of_additions(loop: Loop, carry: LoopCarry) -> list[tuple[Node, Atom]]:
     """The additions from a carry to its next value, each with its addend; none if anything else reads it."""
-    outside = [atom for atom, _ in loop.ys] + [other.after for other in loop.carries if other is not one]
+    outside = [atom for atom, _ in loop.ys] + [other.after for other in loop.carries if other is not carry]
     chain: list[tuple[Node, Atom]] = []
-    current: Atom = one.inside
-    while current is not one.after:
+    current: Atom = carry.inside
+    while current is not carry.after:
         readers = [node for node in loop.nodes if current in node.inputs]
         if len(readers) != 1 or readers[0].primitive is not add or any(current is atom for atom in outside):
             return []

@@ -63,8 +63,8 @@ class Loop:
 
     def written(self) -> list[Node]:
         """The node again, between those that go before and behind it."""
-        inputs = [*self.consts, *((one.inside, one.start) for one in self.carries), *self.xs]
-        outputs = [*((one.after, one.last) for one in self.carries), *self.ys]
+        inputs = [*self.consts, *((carry.inside, carry.start) for carry in self.carries), *self.xs]
+        outputs = [*((carry.after, carry.last) for carry in self.carries), *self.ys]
         body = Graph(tuple(var for var, _ in inputs), (), tuple(self.nodes), tuple(atom for atom, _ in outputs))
         params = {
             "body": body,
@@ -87,8 +87,8 @@ class Loop:
         for inside, operand in self.xs:
             if inside is atom and isinstance(operand, Var) and not inside.type.weak:
                 return operand
-        for given, result in self.ys:
-            if given is atom:
+        for collected, result in self.ys:
+            if collected is atom:
                 return result
         stack = Var(-1, ArrayType((self.length, *atom.type.shape), atom.type.dtype))
         self.ys.append((atom, stack))
@@ -98,7 +98,7 @@ class Loop:
         """The values that the body reads or gives."""
         return {
             *(atom for node in self.nodes for atom in node.inputs),
-            *(one.after for one in self.carries),
+            *(carry.after for carry in self.carries),
             *(atom for atom, _ in self.ys),
         }
 

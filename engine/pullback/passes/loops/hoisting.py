@@ -37,20 +37,20 @@ def _split(nodes: Sequence[Node], consts: Mapping[Var, Atom]) -> tuple[list[Node
     """The nodes that go before a loop, those that stay, and what the first give by its name in the body."""
     outside = dict(consts)
     before: list[Node] = []
-    kept: list[Node] = []
+    inner: list[Node] = []
     moved: dict[Var, Var] = {}
     for node in nodes:
         if node.primitive.effect is not Effect.NONE or not all(
             not isinstance(atom, Var) or atom in outside for atom in node.inputs
         ):
-            kept.append(node)
+            inner.append(node)
             continue
         outputs = tuple(Var(-1, var.type) for var in node.outputs)
         inputs = tuple(outside[atom] if isinstance(atom, Var) else atom for atom in node.inputs)
         before.append(replace(node, inputs=inputs, outputs=outputs))
         outside.update(zip(node.outputs, outputs, strict=True))
         moved.update(zip(node.outputs, outputs, strict=True))
-    return before, kept, moved
+    return before, inner, moved
 
 
 def hoist_from_whiles(graph: Graph) -> Graph:
@@ -65,10 +65,10 @@ def hoist_from_whiles(graph: Graph) -> Graph:
 def _before_while(node: Node) -> list[Node]:
     params = dict(node.params)
     body, condition, consts = params["body"], params["condition"], params["consts"]
-    before, kept, moved = _split(body.nodes, dict(zip(body.inputs[:consts], node.inputs[:consts], strict=True)))
-    read = {*body.outputs, *(atom for one in kept for atom in one.inputs)}
+    before, inner, moved = _split(body.nodes, dict(zip(body.inputs[:consts], node.inputs[:consts], strict=True)))
+    read = {*body.outputs, *(atom for node_inside in inner for atom in node_inside.inputs)}
     new = {inside: outside for inside, outside in moved.items() if inside in read}
-    params["body"] = replace(body, nodes=tuple(kept), inputs=(*body.inputs[:consts], *new, *body.inputs[consts:]))
+    params["body"] = replace(body, nodes=tuple(inner), inputs=(*body.inputs[:consts], *new, *body.inputs[consts:]))
     unread = (Var(-1, var.type) for var in new)
     params["condition"] = replace(condition, inputs=(*condition.inputs[:consts], *unread, *condition.inputs[consts:]))
     params["consts"] = consts + len(new)

@@ -72,23 +72,23 @@ def _around_products(nodes: Sequence[Node], results: Sequence[Var]) -> list[Node
 
 def _move(loop: Loop, moved: list[Node], entries: set[Var]) -> None:
     """Compute what was moved before the loop, and hand it to the steps."""
-    kept = _without(loop.nodes, moved)
-    wanted = {atom for node in kept for atom in node.inputs} | {one.after for one in loop.carries}
-    wanted |= {atom for atom, _ in loop.ys}
-    frontier = [var for node in moved for var in node.outputs if var in wanted]
+    rest = _without(loop.nodes, moved)
+    read = {atom for node in rest for atom in node.inputs} | {carry.after for carry in loop.carries}
+    read |= {atom for atom, _ in loop.ys}
+    frontier = [var for node in moved for var in node.outputs if var in read]
     at_once = _at_once(loop, moved, frontier, dict((*loop.consts, *loop.xs)), entries)
     if at_once is None:
         return
     nodes, stacked = at_once
     loop.before += nodes
-    loop.nodes = kept
+    loop.nodes = rest
     loop.xs += zip(frontier, stacked, strict=True)
     _drop_unread(loop)
 
 
 def _move_behind(loop: Loop) -> None:
     """Products that lead to results only, never to the next step, are done for all steps at once, after the loop."""
-    carried: set[Atom] = {one.after for one in loop.carries}
+    carried: set[Atom] = {carry.after for carry in loop.carries}
     for node in reversed(loop.nodes):
         if carried.intersection(node.outputs) or not _works_on_batches(node.primitive):
             carried.update(node.inputs)
@@ -99,12 +99,12 @@ def _move_behind(loop: Loop) -> None:
         if isinstance(node.primitive, Bilinear) or follows.intersection(node.inputs):
             follows.update(node.outputs)
             moved.append(node)
-    made = {var for node in moved for var in node.outputs}
-    results = [(atom, result) for atom, result in loop.ys if isinstance(atom, Var) and atom in made]
+    own = {var for node in moved for var in node.outputs}
+    results = [(atom, result) for atom, result in loop.ys if isinstance(atom, Var) and atom in own]
     if not results:
         return
     constant = dict(loop.consts)
-    read = dict.fromkeys(a for node in moved for a in node.inputs if isinstance(a, Var) and a not in made)
+    read = dict.fromkeys(a for node in moved for a in node.inputs if isinstance(a, Var) and a not in own)
     if any(var.type.weak for var in read if var not in constant):
         return
     operands: dict[Var, Atom] = {var: constant[var] if var in constant else loop.stack(var) for var in read}

@@ -104,14 +104,14 @@ def repetitions(graph: Graph) -> Iterator[Repetition]:
         return
     code = _Code(graph)
     for steps, period, start in runs[:_MOST_TRIED]:
-        found = code.repeating(start, period, steps)
-        if found is not None and found.is_worthwhile:
-            yield code.cut_best(found)
+        repetition = code.repeating(start, period, steps)
+        if repetition is not None and repetition.is_worthwhile:
+            yield code.cut_best(repetition)
 
 
 def _numbered(nodes: Sequence[Node]) -> Numbers:
     """A number for each node, equal for nodes that do the same to operands of the same types."""
-    known: dict[Any, int] = {}
+    number_of: dict[Any, int] = {}
     numbers = np.empty(len(nodes), np.int64)
     for position, node in enumerate(nodes):
         key: Any = position  # no two of those with an effect are the same
@@ -121,15 +121,15 @@ def _numbered(nodes: Sequence[Node]) -> Numbers:
             key = (node.primitive, params, operands, tuple(var.type for var in node.outputs))
             if node.primitive is elementwise.power and isinstance(node.inputs[1], Literal):
                 key = (*key, value_identity(node.inputs[1].value))  # an exponent that is known is no call of pow
-        numbers[position] = known.setdefault(key, len(known))
+        numbers[position] = number_of.setdefault(key, len(number_of))
     return numbers
 
 
 def _likely_periods(nodes: Sequence[Node], numbers: Numbers) -> list[int]:
     """The most frequent distances between a run of nodes and its next occurrence; of equal lines, then of equal numbers too."""
-    made = {var: number for node, number in zip(nodes, numbers.tolist(), strict=True) for var in node.outputs}
+    number_of = {var: number for node, number in zip(nodes, numbers.tolist(), strict=True) for var in node.outputs}
     lines = [
-        (number, node.source, tuple(made.get(atom, -1) for atom in node.inputs if isinstance(atom, Var)))
+        (number, node.source, tuple(number_of.get(atom, -1) for atom in node.inputs if isinstance(atom, Var)))
         for node, number in zip(nodes, numbers.tolist(), strict=True)
     ]
     literals = [
@@ -144,8 +144,8 @@ def _likely_periods(nodes: Sequence[Node], numbers: Numbers) -> list[int]:
 
 
 def _named(values: Sequence[Hashable]) -> Numbers:
-    known: dict[Hashable, int] = {}
-    return np.array([known.setdefault(value, len(known)) for value in values], np.int64)
+    number_of: dict[Hashable, int] = {}
+    return np.array([number_of.setdefault(value, len(number_of)) for value in values], np.int64)
 
 
 def _frequent_distances(numbers: Numbers) -> list[int]:
@@ -190,25 +190,25 @@ class _Code:
         """The longest row of steps of a stretch whose operands come from the same places, if there is one."""
         middle = start + steps // 2 * period
         first_of_all = max(start, middle - LONGEST_DELAY * period)
-        wanted = [
+        places_by_node = [
             [(position - maker, output) if maker >= first_of_all else None for maker, output in self.makers[position]]
             for position in range(middle, middle + period)
         ]
         first, last = steps // 2, steps // 2
-        while first > 0 and self._agrees(start + (first - 1) * period, wanted):
+        while first > 0 and self._agrees(start + (first - 1) * period, places_by_node):
             first -= 1
-        while last + 1 < steps and self._agrees(start + (last + 1) * period, wanted):
+        while last + 1 < steps and self._agrees(start + (last + 1) * period, places_by_node):
             last += 1
         # Values that are read from before the first step may be any that are there by then.
         for earlier in range(max(0, first - LONGEST_DELAY), first):
             begin = start + earlier * period
-            if all(self._agrees(start + step * period, wanted, begin) for step in range(earlier, first)):
+            if all(self._agrees(start + step * period, places_by_node, begin) for step in range(earlier, first)):
                 first = earlier
                 break
         latest = max(
             (
                 self.makers[middle + node][number][0]
-                for node, places in enumerate(wanted)
+                for node, places in enumerate(places_by_node)
                 for number, place in enumerate(places)
                 if place is None
             ),
@@ -218,7 +218,7 @@ class _Code:
             first = max(first, (latest - start) // period + 1)
         begin = start + first * period
         for step in range(first, last + 1):
-            if not self._reads_from_before(start + step * period, wanted, begin):
+            if not self._reads_from_before(start + step * period, places_by_node, begin):
                 last = step - 1
                 break
         if last - first + 1 < FEWEST_STEPS:
@@ -227,13 +227,15 @@ class _Code:
             tuple(
                 self._read(begin, period, last - first + 1, node, number, place) for number, place in enumerate(places)
             )
-            for node, places in enumerate(wanted)
+            for node, places in enumerate(places_by_node)
         ]
         return Repetition(begin, period, last - first + 1, tuple(reads))
 
-    def _agrees(self, begin: int, wanted: Sequence[Sequence[tuple[int, int] | None]], loop: int | None = None) -> bool:
+    def _agrees(
+        self, begin: int, places_by_node: Sequence[Sequence[tuple[int, int] | None]], loop: int | None = None
+    ) -> bool:
         """True if the step from `begin` on reads the loop's values at these places; older values may be any."""
-        for position, places in enumerate(wanted, begin):
+        for position, places in enumerate(places_by_node, begin):
             for (maker, output), place in zip(self.makers[position], places, strict=True):
                 if place is None or (position - maker, output) == place:
                     continue
@@ -241,11 +243,13 @@ class _Code:
                     return False
         return True
 
-    def _reads_from_before(self, begin: int, wanted: Sequence[Sequence[tuple[int, int] | None]], loop: int) -> bool:
+    def _reads_from_before(
+        self, begin: int, places_by_node: Sequence[Sequence[tuple[int, int] | None]], loop: int
+    ) -> bool:
         """True if what a step reads from outside is there before the loop."""
         return all(
             maker < loop
-            for position, places in enumerate(wanted, begin)
+            for position, places in enumerate(places_by_node, begin)
             for (maker, _), place in zip(self.makers[position], places, strict=True)
             if place is None
         )
@@ -261,23 +265,23 @@ class _Code:
         starts = [next(atoms) for _ in range(delay)]
         return InnerOperand(position, output, delay, tuple(reversed(starts)))
 
-    def cut_best(self, found: Repetition) -> Repetition:
+    def cut_best(self, repetition: Repetition) -> Repetition:
         """The same steps, begun where least is handed from one to the next."""
-        period = found.period
+        period = repetition.period
         handed = [0] * period
         reach: dict[tuple[int, int], int] = {}
-        for node, reads in enumerate(found.reads):
+        for node, reads in enumerate(repetition.reads):
             for read in reads:
                 if isinstance(read, InnerOperand):
-                    made = (read.position, read.output)
-                    reach[made] = max(reach.get(made, 0), read.delay * period + node - read.position)
+                    source = (read.position, read.output)
+                    reach[source] = max(reach.get(source, 0), read.delay * period + node - read.position)
         for (position, output), distance in reach.items():
-            nbytes = self.nodes[found.start + position].outputs[output].type.nbytes
+            nbytes = self.nodes[repetition.start + position].outputs[output].type.nbytes
             for cut in range(period):
                 handed[cut] += nbytes * ((position + distance - cut) // period - (position - cut) // period)
         best = min(range(period), key=lambda cut: handed[cut])
-        if handed[best] < handed[0] and found.steps > FEWEST_STEPS:
-            shifted = self.repeating(found.start + best, period, found.steps - 1)
+        if handed[best] < handed[0] and repetition.steps > FEWEST_STEPS:
+            shifted = self.repeating(repetition.start + best, period, repetition.steps - 1)
             if shifted is not None and shifted.is_worthwhile:
                 return shifted
-        return found
+        return repetition

@@ -53,18 +53,22 @@ def roll_loops(graph: Graph, is_compiled: Callable[[Node], bool]) -> Graph:
     """
     if any(node.primitive.effect.writes for node in graph.nodes):
         return graph
-    rolled, found = graph, False
+    rolled, has_loops = graph, False
     if len(graph.nodes) > FEWEST_NODES_SAVED:
         rolled = elements_first(drop_dead(graph))
         while True:
             least = len(rolled.nodes) // _MOST_LOOPS
-            loops = (_rolled(rolled, one, is_compiled) for one in repetitions(rolled) if one.saved >= least)
+            loops = (
+                _rolled(rolled, repetition, is_compiled)
+                for repetition in repetitions(rolled)
+                if repetition.saved >= least
+            )
             # A loop whose single results are all read behind it saves nothing: it would be found again, and again.
             smaller = next((new for new in loops if new is not None and len(new.nodes) < len(rolled.nodes)), None)
             if smaller is None:
                 break
-            rolled, found = smaller, True
-    rolled = drop_dead(join_elements(rolled)) if found else graph
+            rolled, has_loops = smaller, True
+    rolled = drop_dead(join_elements(rolled)) if has_loops else graph
     nodes = tuple(node.with_bodies(lambda body: _rolled_inside(body, is_compiled)) for node in rolled.nodes)
     same = all(new is old for new, old in zip(nodes, rolled.nodes, strict=True))
     return rolled if same else replace(rolled, nodes=nodes)
@@ -87,21 +91,23 @@ class _Writer:
     xs: dict[Any, tuple[Var, Var]] = field(default_factory=dict)
     before: NodeBuilder = field(default_factory=NodeBuilder)
 
-    def operand(self, read: LoopOperand, made: dict[StepResult, Var]) -> Atom | None:
+    def operand(self, read: LoopOperand, variables: dict[StepResult, Var]) -> Atom | None:
         """The name in the body of what a node reads; None where it would have to be copied."""
         if isinstance(read, OuterOperand):
             return self.outside(read.atoms)
-        return self.carried(read) if read.delay else made[read.position, read.output]
+        return self.carried(read) if read.delay else variables[read.position, read.output]
 
     def outside(self, atoms: Sequence[Atom]) -> Atom | None:
         """The name in the body of what is made before the loop; None where it would have to be copied."""
         first = atoms[0]
-        known = [identity(first)] if all(atom is first for atom in atoms) else [self._identity(atom) for atom in atoms]
-        if all(one == known[0] for one in known):
+        identities = (
+            [identity(first)] if all(atom is first for atom in atoms) else [self._identity(atom) for atom in atoms]
+        )
+        if all(each == identities[0] for each in identities):
             if isinstance(first, Literal):
                 return first
             return self.consts.setdefault(first, Var(-1, first.type))
-        key = tuple(known)
+        key = tuple(identities)
         if key not in self.xs:
             stack = self._stack(atoms)
             if stack is None:
@@ -146,105 +152,109 @@ def _copies_in_a_loop(node: Node) -> bool:
     return node.primitive in STORES and node.inputs[0].type.nbytes > _MOST_COPIED
 
 
-def _rolled(graph: Graph, found: Repetition, is_compiled: Callable[[Node], bool]) -> Graph | None:
+def _rolled(graph: Graph, repetition: Repetition, is_compiled: Callable[[Node], bool]) -> Graph | None:
     """The graph with a loop for what repeats, or None where that takes copies that are not worth it."""
-    step = graph.nodes[found.start : found.start + found.period]
-    if found.saved < _ALWAYS_SAVED and not all(is_compiled(node) and not _copies_in_a_loop(node) for node in step):
+    step = graph.nodes[repetition.start : repetition.start + repetition.period]
+    if repetition.saved < _ALWAYS_SAVED and not all(is_compiled(node) and not _copies_in_a_loop(node) for node in step):
         return None
-    stacked = _stacked(graph, found)
-    if any(steps == {found.steps - 1} for steps in stacked.values()):
+    stacked = _stacked(graph, repetition)
+    if any(steps == {repetition.steps - 1} for steps in stacked.values()):
         # Read of the last step alone, which is left outside.
-        found = found.without_last()
-        stacked = _stacked(graph, found)
-    if not found.is_worthwhile or any(_output(graph, found, 0, made).type.weak for made in stacked):
+        repetition = repetition.without_last()
+        stacked = _stacked(graph, repetition)
+    if not repetition.is_worthwhile or any(_output(graph, repetition, 0, result).type.weak for result in stacked):
         return None
     loop = _Writer(
         {capture.var: capture.value for capture in graph.captures},
-        {var: node for node in graph.nodes[: found.start] for var in node.outputs},
-        found.steps,
+        {var: node for node in graph.nodes[: repetition.start] for var in node.outputs},
+        repetition.steps,
     )
-    made = {
+    variables = {
         (position, number): Var(-1, var.type)
         for position, node in enumerate(step)
         for number, var in enumerate(node.outputs)
     }
     body: list[Node] = []
-    for position, (node, reads) in enumerate(zip(step, found.reads, strict=True)):
-        operands = [loop.operand(read, made) for read in reads]
+    for position, (node, reads) in enumerate(zip(step, repetition.reads, strict=True)):
+        operands = [loop.operand(read, variables) for read in reads]
         inputs = tuple(operand for operand in operands if operand is not None)
         if len(inputs) < len(operands):
             return None
-        body.append(replace(node, inputs=inputs, outputs=tuple(made[position, k] for k in range(len(node.outputs)))))
-    return _written(graph, found, loop, made, body, stacked)
+        body.append(
+            replace(node, inputs=inputs, outputs=tuple(variables[position, k] for k in range(len(node.outputs))))
+        )
+    return _written(graph, repetition, loop, variables, body, stacked)
 
 
 def _written(
     graph: Graph,
-    found: Repetition,
+    repetition: Repetition,
     loop: "_Writer",
-    made: dict[StepResult, Var],
+    variables: dict[StepResult, Var],
     body: Sequence[Node],
     stacked: dict[StepResult, set[int]],
 ) -> Graph:
-    after = [made[key[:2]] if len(key[2]) == 1 else loop.carries[(*key[:2], key[2][:-1])][0] for key in loop.carries]
+    after = [
+        variables[key[:2]] if len(key[2]) == 1 else loop.carries[(*key[:2], key[2][:-1])][0] for key in loop.carries
+    ]
     inputs = (*loop.consts.values(), *(var for var, _ in loop.carries.values()), *(var for var, _ in loop.xs.values()))
     operands = [*loop.consts, *(start for _, start in loop.carries.values()), *(xs for _, xs in loop.xs.values())]
     whole = applied(
         scan,
         operands,
         body[0].source,
-        body=Graph(inputs, (), tuple(body), (*after, *(made[one] for one in stacked))),
+        body=Graph(inputs, (), tuple(body), (*after, *(variables[result] for result in stacked))),
         carries=len(loop.carries),
         consts=len(loop.consts),
-        length=found.steps,
+        length=repetition.steps,
         reverse=False,
     )
     values: dict[Atom, Atom] = {}
     for (position, number, starts), last in zip(loop.carries, whole.outputs, strict=False):
-        values[_output(graph, found, found.steps - len(starts), (position, number))] = last
+        values[_output(graph, repetition, repetition.steps - len(starts), (position, number))] = last
     behind = []
-    for (one, steps), stack in zip(stacked.items(), whole.outputs[len(loop.carries) :], strict=True):
+    for (result, steps), stack in zip(stacked.items(), whole.outputs[len(loop.carries) :], strict=True):
         for number in sorted(steps):
             behind.append(applied(index, [stack], whole.source, key=number))
-            values[_output(graph, found, number, one)] = behind[-1].outputs[0]
+            values[_output(graph, repetition, number, result)] = behind[-1].outputs[0]
 
     def current(atom: Atom) -> Atom:
         return values.get(atom, atom)
 
     rest = [
         replace(node, inputs=tuple(map(current, node.inputs)))
-        for node in graph.nodes[found.start + found.steps * found.period :]
+        for node in graph.nodes[repetition.start + repetition.steps * repetition.period :]
     ]
-    nodes = (*graph.nodes[: found.start], *loop.before.nodes, whole, *behind, *rest)
+    nodes = (*graph.nodes[: repetition.start], *loop.before.nodes, whole, *behind, *rest)
     return replace(graph, captures=(*graph.captures, *loop.before.captures)).rewritten(nodes, current)
 
 
-def _stacked(graph: Graph, found: Repetition) -> dict[StepResult, set[int]]:
+def _stacked(graph: Graph, repetition: Repetition) -> dict[StepResult, set[int]]:
     """The results that are read behind the loop, the ends of carries excepted, and the steps they are read of."""
     ends = {
         (read.position, read.output, delay)
-        for reads in found.reads
+        for reads in repetition.reads
         for read in reads
         if isinstance(read, InnerOperand)
         for delay in range(1, read.delay + 1)
     }
-    made = {
+    makers = {
         var: (step, (position, number))
-        for step in range(found.steps)
-        for position in range(found.period)
-        for number, var in enumerate(graph.nodes[found.start + step * found.period + position].outputs)
+        for step in range(repetition.steps)
+        for position in range(repetition.period)
+        for number, var in enumerate(graph.nodes[repetition.start + step * repetition.period + position].outputs)
     }
-    rest = graph.nodes[found.start + found.steps * found.period :]
+    rest = graph.nodes[repetition.start + repetition.steps * repetition.period :]
     read_behind = [atom for node in rest for atom in node.inputs]
     stacked: dict[StepResult, set[int]] = {}
     for atom in (*read_behind, *graph.ends()):
-        step, one = made.get(atom, (0, None)) if isinstance(atom, Var) else (0, None)
-        if one is not None and (*one, found.steps - step) not in ends:
-            stacked.setdefault(one, set()).add(step)
+        step, result = makers.get(atom, (0, None)) if isinstance(atom, Var) else (0, None)
+        if result is not None and (*result, repetition.steps - step) not in ends:
+            stacked.setdefault(result, set()).add(step)
     return stacked
 
 
-def _output(graph: Graph, found: Repetition, step: int, made: StepResult) -> Var:
+def _output(graph: Graph, repetition: Repetition, step: int, result: StepResult) -> Var:
     """The results of one step."""
-    position, number = made
-    return graph.nodes[found.start + step * found.period + position].outputs[number]
+    position, number = result
+    return graph.nodes[repetition.start + step * repetition.period + position].outputs[number]

@@ -27,18 +27,18 @@ def shift_carries(graph: Graph) -> Graph:
 
 
 def _shift(loop: Loop, _read: set[Atom]) -> None:
-    made = {var for node in loop.nodes for var in node.outputs}
-    for one in loop.carries:
-        collected = next((result for atom, result in loop.ys if atom is one.inside), None)
-        if collected is not None and one.after in made and not one.inside.type.weak:
-            loop.ys = [(atom, result) for atom, result in loop.ys if atom is not one.inside]
-            loop.replaced[collected] = _before(loop, one)
+    inner = {var for node in loop.nodes for var in node.outputs}
+    for carry in loop.carries:
+        collected = next((result for atom, result in loop.ys if atom is carry.inside), None)
+        if collected is not None and carry.after in inner and not carry.inside.type.weak:
+            loop.ys = [(atom, result) for atom, result in loop.ys if atom is not carry.inside]
+            loop.replaced[collected] = _before(loop, carry)
 
 
-def _before(loop: Loop, one: LoopCarry) -> Var:
+def _before(loop: Loop, carry: LoopCarry) -> Var:
     """The value of a carry before each step."""
-    after = loop.stack(one.after)
-    start = applied(reshape, [one.start], loop.source, shape=(1, *one.inside.type.shape))
+    after = loop.stack(carry.after)
+    start = applied(reshape, [carry.start], loop.source, shape=(1, *carry.inside.type.shape))
     ends = (after, start.outputs[0]) if loop.reverse else (start.outputs[0], after)
     every = applied(concatenate, ends, loop.source, axis=0)
     key = (slice(1, None),) if loop.reverse else (slice(0, loop.length),)
