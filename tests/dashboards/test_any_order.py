@@ -325,7 +325,7 @@ MASKED = [
     (re.compile(pattern), put)
     for pattern, put in (
         (
-            r"(\"(?:[a-z]+_)?id\": ?|\"key\": ?|/(?:incidents|machines|series|jobs)/|incident[ =-]#?|machine=|series[=-]|open=)\d+",
+            r"(\"(?:[a-z]+_)?id\": ?|\"key\": ?|/(?:incidents|machines|series|jobs)/|incident[ =-]#?|machine=|series=|(?<!-)series-|open=)\d+",
             r"\1id",
         ),
         (r"\"next\":\"[\w=-]+\"", "next"),  # a cursor has ids in it
