@@ -5,7 +5,7 @@ the workload (sizes, variants, metrics, machines) or the variant (a tier across 
 is of no single commit, and stands apart.
 
 A wide range, as that of a drift, holds many commits by chance: its change is of the incident of its own case and variant, if there is
-one, and is linked to ranges that share its workload alone, or its variant alone, only if they are not much narrower.
+one, and is linked to a commit of another workload by its variant alone only if that range is not much narrower.
 """
 
 from bisect import bisect_right
@@ -18,7 +18,7 @@ from pullback_service.incidents.changes import Change, Places
 T = TypeVar("T", bound=Hashable)
 
 ALIKE: Final = 3
-"""The doublings by which ranges that share only a workload or only a variant may differ in length."""
+"""The doublings by which ranges that share only a variant may differ in length."""
 
 
 class LocatedChange(NamedTuple):
@@ -62,7 +62,7 @@ def _of_one_cause(changes: Sequence[LocatedChange], places: Places) -> list[list
         return place
 
     widths = [(places[each.change.commit_id] - places[each.change.reference_id]).bit_length() for each in changes]
-    for shared, apart in ((_both_of, max(widths, default=0)), (_workload_of, ALIKE), (_variant_of, ALIKE)):
+    for shared, apart in ((_workload_of, max(widths, default=0)), (_variant_of, ALIKE)):
         for members in _by(range(len(changes)), [shared(each) for each in changes].__getitem__).values():
             farthest: dict[int, int] = {}  # of each width
             # Ranges in the order of their begins: one meets an earlier one of a width if it meets the farthest of that width.
@@ -85,10 +85,6 @@ def _variant_of(each: LocatedChange) -> tuple[str, ...]:
     """The variant of a change; a case that fails as a whole has none, and its key is its own."""
     variant = each.change.variant
     return ("variant", variant) if variant is not None else ("case", str(each.change.case_id))
-
-
-def _both_of(each: LocatedChange) -> tuple[object, ...]:
-    return _workload_of(each), _variant_of(each)
 
 
 def _meeting(changes: Sequence[LocatedChange], places: Places) -> list[list[LocatedChange]]:

@@ -116,9 +116,8 @@ def test_a_wide_range_is_of_the_incident_of_its_own_case_and_variant():
 
 
 @pytest.mark.parametrize(("width", "number"), [(17, 2), (8, 1), (1, 1)])
-def test_a_wide_range_is_not_linked_to_a_commit_by_its_variant_or_its_workload_alone(width, number):
+def test_a_wide_range_is_not_linked_by_its_variant_alone_to_a_commit_of_another_workload(width, number):
     assert len(group([change(17 - width, 18), change(16, 17, workload="gru", series=2)], PLACES)) == number
-    assert len(group([change(17 - width, 18), change(16, 17, variant="native", series=2)], PLACES)) == number
     assert len(group([change(17 - width, 18), change(16, 17, series=2)], PLACES)) == 1
 
 
