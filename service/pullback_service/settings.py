@@ -215,9 +215,6 @@ def _postgres_address(where: str, url: str) -> str:
 
     SQLAlchemy's form names a driver, `postgresql+psycopg://`: ours are chosen, and Postgres's own programs know of none.
     """
-    import psycopg  # noqa: PLC0415 - a quarter of `pullback status`, which names no database
-    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415 - the same
-
     parts = _SCHEME.match(url)
     if parts is None:
         raise SetupError(f"{where} is not an address like postgresql://user@host/name.")
@@ -226,6 +223,9 @@ def _postgres_address(where: str, url: str) -> str:
             f"{where} names {parts['backend']}, but Pullback stores everything in Postgres: "
             "give an address like postgresql://user@host/name."
         )
+    import psycopg  # noqa: PLC0415 - a quarter of `pullback status`, which names no database
+    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415 - the same
+
     address = url if parts["driver"] is None else parts["backend"] + url[parts.end("driver") :]
     try:
         port = str(conninfo_to_dict(address).get("port", ""))

@@ -2,12 +2,11 @@
 
 import copy
 import math
-import random
 import time
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import httpx
 import pytest
@@ -168,9 +167,8 @@ def make_report(commit=1, *, cases=None, quality="clean", machine="box", **chang
     report = {
         "format": "pullback-report",
         "version": 1,
-        "id": str(
-            UUID(int=time.time_ns() << 64 | random.getrandbits(64))
-        ),  # of two that started at once the later one counts
+        # Of two that started at once the one with the higher id counts, which is to be the later one.
+        "id": str(UUID(int=time.time_ns() << 64 | uuid4().int & (1 << 64) - 1)),
         "started_at": "2026-02-01T12:00:00Z",
         "duration_s": 12.5,
         "project": "demo",
