@@ -15,8 +15,8 @@ down_revision = "0038"
 branch_labels = None
 depends_on = None
 
-_PADDED = r"regexp_replace(label, '([0-9]+)', '000000000000\1', 'g')"
-_NATURAL = rf"regexp_replace({_PADDED}, '[0-9]*([0-9]{{12}})', '\1', 'g') || ' ' || label"
+_PADDED = r"regexp_replace(left(label, 300), '([0-9]+)', '000000000000\1', 'g')"
+_NATURAL = rf"left(regexp_replace({_PADDED}, '[0-9]*([0-9]{{12}})', '\1', 'g'), 300) || ' ' || md5(label)"
 
 
 def upgrade() -> None:

@@ -1,6 +1,8 @@
 """Tables `case`, `series` and `point`."""
 
+import hashlib
 import re
+from typing import Final
 from uuid import UUID
 
 from sqlalchemy import CheckConstraint, Computed, Double, ForeignKey, Index, Integer, UniqueConstraint
@@ -10,14 +12,17 @@ from sqlalchemy.orm import Mapped, mapped_column
 from pullback_service.base import Base, Instant, Json, RowId, StampedNow
 from pullback_service.models.ratios import RatioColumns
 
-_PADDED = r"regexp_replace(label, '([0-9]+)', '000000000000\1', 'g')"
-NATURAL_LABEL = rf"regexp_replace({_PADDED}, '[0-9]*([0-9]{{12}})', '\1', 'g') || ' ' || label"
-"""A label with its numbers padded to twelve digits, so that texts sort by them, and behind it the label itself."""
+_FIRST: Final = 300
+"""Characters of a label by which cases are ordered: an index has no room for a label of 64 parameters of 500 characters."""
+_PADDED = rf"regexp_replace(left(label, {_FIRST}), '([0-9]+)', '000000000000\1', 'g')"
+NATURAL_LABEL = rf"left(regexp_replace({_PADDED}, '[0-9]*([0-9]{{12}})', '\1', 'g'), {_FIRST}) || ' ' || md5(label)"
+"""The beginning of a label with its numbers padded to twelve digits, so that texts sort by them, and a digest that makes it unique."""
 
 
 def natural(label: str) -> str:
     """The `natural_label` of a label."""
-    return re.sub("[0-9]+", lambda number: number[0].zfill(12)[-12:], label) + " " + label
+    padded = re.sub("[0-9]+", lambda number: number[0].zfill(12)[-12:], label[:_FIRST])
+    return padded[:_FIRST] + " " + hashlib.md5(label.encode(), usedforsecurity=False).hexdigest()
 
 
 class Case(Base):

@@ -1,5 +1,7 @@
 """Series by any composition of their dimensions, and counts of what else there is to choose."""
 
+import hashlib
+
 import pytest
 from sqlalchemy import select
 
@@ -220,3 +222,17 @@ async def test_labels_have_the_same_natural_order_in_python_and_in_the_database(
     assert (await client.post("/api/v1/reports", json=reports.report(1, cases=[case]))).is_success
     ((label, stored),) = await session.execute(select(Case.label, Case.natural_label))
     assert stored == natural(label)
+
+
+async def test_a_label_that_is_longer_than_an_entry_of_an_index_is_stored_and_has_a_place(client, reports, session):
+    cases = []
+    for last in ("a", "b"):
+        case = reports.case("w0rk")
+        digests = {f"p{place}": hashlib.sha512(str(place).encode()).hexdigest() for place in range(28)}
+        case["case"]["params"] = {**digests, "last": last}
+        cases.append(case)
+    answer = await client.post("/api/v1/reports", json=reports.report(1, cases=cases))
+    assert answer.is_success, answer.text
+    found = dict((await session.execute(select(Case.label, Case.natural_label))).all())
+    assert all(len(label) > 3_000 and stored == natural(label) for label, stored in found.items())
+    assert len(set(found.values())) == 2
