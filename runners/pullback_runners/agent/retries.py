@@ -8,6 +8,7 @@ from stamina import Attempt
 
 from pullback_runners.agent.errors import TransientError
 
+SHORTEST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 60.0
 """After an outage an agent is back within a minute; a request a minute from each agent is no load."""
 
@@ -25,4 +26,4 @@ def pause_after(error: Exception) -> bool | float:
         return False
     if error.retry_after_s is None:
         return True
-    return min(error.retry_after_s, LONGEST_PAUSE_S) * random.uniform(1, 1.5)  # noqa: S311 - no secret
+    return min(max(error.retry_after_s, SHORTEST_PAUSE_S), LONGEST_PAUSE_S) * random.uniform(1, 1.5)  # noqa: S311 - no secret

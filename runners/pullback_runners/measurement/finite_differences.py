@@ -60,7 +60,7 @@ class FiniteDifferences:
             expected = (ahead - behind) / (2 * self._step)
             along = sum(float(part.sum()) for part in parts)
             size = sum(float(np.abs(part).sum()) for part in parts)
-            rounding = _ROUNDINGS * self._eps * max(abs(here), abs(ahead), abs(behind)) / self._step
+            rounding = _ROUNDINGS * self._eps * max(abs(ahead), abs(behind)) / self._step
             off = max(abs(along - expected) - rounding, 0.0) / size if size else float(abs(expected) > rounding)
             if not np.isfinite(expected) or off > TOLERANCE[self.dtype]:
                 return _wrong(

@@ -4,7 +4,8 @@ from contextlib import suppress
 from uuid import UUID
 
 from procrastinate import App, JobContext, RetryStrategy
-from procrastinate.exceptions import AlreadyEnqueued
+from procrastinate.exceptions import AlreadyEnqueued, UniqueViolation
+from procrastinate.jobs import Status
 from pydantic import ValidationError
 
 from pullback_service.backfills import queries as backfills
@@ -232,7 +233,10 @@ async def free_stalled_chores(context: JobContext, timestamp: int) -> None:  # n
     """Give chores of a worker that was killed to another one; until then they would hold their locks for ever."""
     for job in await context.app.job_manager.get_stalled_jobs(seconds_since_heartbeat=STALLED_AFTER_S):
         logger.warning("chore_stalled", task=job.task_name, chore=job.id)
-        await context.app.job_manager.retry_job(job)
+        try:
+            await context.app.job_manager.retry_job(job)
+        except UniqueViolation:  # another of its kind waits, which does the same once this one holds its lock no more
+            await context.app.job_manager.finish_job(job, status=Status.FAILED, delete_job=False)
 
 
 LONG = ((apply_retention, EVERY_HOUR), (project_readings, EVERY_MINUTE), (judge_steps, EVERY_MINUTE))

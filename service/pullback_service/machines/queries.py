@@ -38,8 +38,10 @@ async def list_machines(session: AsyncSession, *, after_id: int | None, limit: i
     """Machines in the order of their names. Few rows."""
     statement = select(Machine).order_by(*_BY_NAME).limit(limit)
     if after_id is not None:
-        last = select(*_BY_NAME).where(Machine.id == after_id)
-        statement = statement.where(tuple_(*_BY_NAME) > tuple_(*(await session.execute(last)).one()))
+        last = (await session.execute(select(*_BY_NAME).where(Machine.id == after_id))).one_or_none()
+        if last is None:
+            return []
+        statement = statement.where(tuple_(*_BY_NAME) > tuple_(*last))
     return (await session.scalars(statement)).all()
 
 

@@ -6,6 +6,7 @@ Over the real application; no browser is needed for that.
 import csv
 import io
 import math
+import time
 import uuid
 from statistics import median
 from urllib.parse import quote
@@ -39,7 +40,9 @@ def upload(address):
         report = made_report(place, project=upload.project, cases=[case])
         if machine is not None:
             report["machine"] |= {"name": machine, "fingerprint": f"sha256:{machine}"}
-        report["id"] = str(uuid.uuid4())
+        report["id"] = str(
+            uuid.UUID(int=time.time_ns() << 64 | uuid.uuid4().int & (1 << 64) - 1)
+        )  # the later one is higher
         report["harness"]["quality"] = quality
         report["machine"]["facts"]["numpy"] = numpy
         (case,) = report["cases"]

@@ -106,6 +106,19 @@ async def test_a_chore_of_a_killed_worker_is_given_to_another(client, report, da
     assert await session.scalar(select(Project.points)) == 4
 
 
+async def test_a_long_chore_of_a_killed_worker_gives_way_to_the_one_that_waits(database_url, session, database):
+    app = worker.build_app(database_url)
+    async with app.open_async():
+        await app.tasks["pullback:project_readings"].defer_async(timestamp=0)
+        async with database.writing.begin() as other:
+            await other.execute(text("UPDATE procrastinate.procrastinate_jobs SET status = 'doing'"))
+        await app.tasks["pullback:project_readings"].defer_async(timestamp=1)
+        await app.tasks["pullback:free_stalled_chores"].defer_async(timestamp=0)
+    await worker.run_once(database_url)
+    states = "SELECT status::text FROM procrastinate.procrastinate_jobs WHERE task_name = 'pullback:project_readings'"
+    assert set((await session.scalars(text(states))).all()) <= {"failed", "succeeded"}
+
+
 async def test_one_chore_follows_up_all_uploads_that_wait(client, reports, database_url, session):
     for number in (1, 2, 2, 3):
         await client.post("/api/v1/reports", json=reports.report(number))
