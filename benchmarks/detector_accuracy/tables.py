@@ -162,6 +162,6 @@ def nightly_commits(series: int, by_readings: Accusations, by_reports: Accusatio
     """A sentence on the suspicions of commits that stayed for weeks, where each day is a report of its commit."""
     return (
         f"Each day taken as a report of its commit, {series:,} series: {by_reports.suspicions} suspicions "
-        f"({by_readings.suspicions} by pooled readings alone). Of the {STAYED} commits that stayed longest {by_reports.accused} "
-        f"accuse one ({by_readings.accused}), and {by_reports.behind} the commits after them ({by_readings.behind})."
+        f"({by_readings.suspicions} by pooled readings alone). {by_reports.accused} of them ({by_readings.accused}) accuse one of the "
+        f"{STAYED} commits that were measured on most days, and {by_reports.behind} ({by_readings.behind}) accuse the commit after one."
     )

@@ -103,7 +103,7 @@ def upgrade(*, data: DataFolder = DEFAULT_DATA, as_json: AsJson = False) -> None
 @app.command()
 @needs("service", "db check")
 def check(*, data: DataFolder = DEFAULT_DATA, as_json: AsJson = False) -> None:
-    """Check the database and print problems with their remedies; exit code 1 if there are any. Reads every point once.
+    """Check the database and print problems with their remedies; exit status 1 if there are any. Reads every point once.
 
     Examples:
     pullback db check

@@ -82,7 +82,7 @@ MEANINGS: Final[Mapping[str, Meanings]] = {
         "6": "ambiguous although it was measured in turns, with --fail-on ambiguous",
         "7": "over a budget of pullback.toml, with --fail-on budget",
         "1": "not enough data, or the service does not know the commit",
-        "0": "none of these",
+        "0": "no finding that fails the check",
         "2": "wrong usage, or not allowed",
         **_UNAVAILABLE,
         **_INTERRUPTED,

@@ -177,7 +177,7 @@ def verdict(
     """Record a verdict on an incident; it replaces the one before.
 
     `expected` accepts the new level, `fixed` says that the code is fixed: both resolve the incident. `noise` refutes it, and
-    until the next level, suspicions of its series are raised only from twice its size. `real` is recorded. `none` revokes the verdict.
+    until the next level, its series are suspected only of changes at least twice as large. `real` is recorded. `none` revokes the verdict.
     Needs a token of the scope upload.
 
     Examples:

@@ -144,7 +144,7 @@ def set_(
     data: DataFolder = DEFAULT_DATA,
     as_json: AsJson = False,
 ) -> None:
-    """Update the given settings of a project only.
+    """Change only the settings that are given.
 
     Examples:
     pullback project set demo --public
