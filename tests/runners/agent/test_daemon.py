@@ -2,6 +2,7 @@
 
 import errno
 import json
+import threading
 from types import SimpleNamespace
 
 import httpx
@@ -33,6 +34,9 @@ def agent(tmp_path, service):
     options = AgentOptions("http://service.test", tmp_path, least_free_bytes=0)
     with ServiceClient(options.server, transport=httpx.MockTransport(answer)) as client:
         yield _Agent(options, client, SimpleNamespace(), frozenset(), Isolation())
+        for thread in threading.enumerate():
+            if thread.name == "heartbeat":  # it may be about to send the last one
+                thread.join(10)
 
 
 def test_an_error_that_nobody_expected_fails_the_job_and_not_the_agent(agent, service, monkeypatch):
