@@ -334,7 +334,7 @@ MASKED = [
         (r"20(?:2[6-9]|[3-9]\d)-(?:0[3-9]|1\d)-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|\+00:00)?)?", "now"),
     )
 ]
-"""What is of one installation alone: ids, cursors, and the instants of arrival, which are after those in the reports."""
+"""Parts of answers that differ between installations: ids, cursors, and the instants of arrival, which are after those in the reports."""
 
 
 def without_ids(table):

@@ -44,7 +44,7 @@ class Server:
         return f"postgresql://postgres@127.0.0.1:{self.port}/pullback"
 
     def ask(self, statement):
-        """What it answers to one statement."""
+        """The rows that it answers to one statement."""
         with psycopg.connect(self.url(), autocommit=True) as connection:
             cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description else None

@@ -51,7 +51,7 @@ def cluster(start_cluster, server):
 
 
 class Ballast:
-    """What fills the rest of the disk."""
+    """A file that fills the rest of the disk."""
 
     def __init__(self, disk):
         self._file = disk / "ballast"

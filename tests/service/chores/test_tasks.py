@@ -55,9 +55,8 @@ async def let_wait(database, seconds):
         )
 
 
-async def test_a_chore_that_waited_begins_behind_one_batch_of_a_long_one(
-    order, database_url, database, client, reports, monkeypatch
-):
+async def project_beside_an_upload(database_url, database, client, reports, monkeypatch, order, *, waited_s):
+    """Let a worker project all commits, and meanwhile a report be uploaded whose chore has waited so long."""
     await worker.run_once(database_url)
     await queue_projection(database_url, database)
     order.clear()
@@ -67,11 +66,17 @@ async def test_a_chore_that_waited_begins_behind_one_batch_of_a_long_one(
         done = await project_next(session)
         if order.count("project") == 2:
             await client.post("/api/v1/reports", json=reports.report(COMMITS + 1))
-            await let_wait(database, 60)
+            await let_wait(database, waited_s)
         return done
 
     monkeypatch.setattr(projection, "project_next", upload_meanwhile)
     await worker.run_once(database_url)
+
+
+async def test_a_chore_that_waited_begins_behind_one_batch_of_a_long_one(
+    order, database_url, database, client, reports, monkeypatch
+):
+    await project_beside_an_upload(database_url, database, client, reports, monkeypatch, order, waited_s=60)
     assert order[:3] == ["project", "project", "follow up"]
     assert order.count("project") > COMMITS
 
@@ -79,20 +84,7 @@ async def test_a_chore_that_waited_begins_behind_one_batch_of_a_long_one(
 async def test_a_chore_that_did_not_wait_long_interrupts_no_other(
     order, database_url, database, client, reports, monkeypatch
 ):
-    await worker.run_once(database_url)
-    await queue_projection(database_url, database)
-    order.clear()
-    project_next = projection.project_next
-
-    async def upload_meanwhile(session):
-        done = await project_next(session)
-        if order.count("project") == 2:
-            await client.post("/api/v1/reports", json=reports.report(COMMITS + 1))
-            await let_wait(database, -60)
-        return done
-
-    monkeypatch.setattr(projection, "project_next", upload_meanwhile)
-    await worker.run_once(database_url)
+    await project_beside_an_upload(database_url, database, client, reports, monkeypatch, order, waited_s=-60)
     assert order.index("follow up") > COMMITS
 
 

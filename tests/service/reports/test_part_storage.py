@@ -24,7 +24,7 @@ IN_PIECES = ((part_storage, "POINTS_AT_ONCE"), (readings, "KEPT_AT_ONCE"), (step
 
 
 def stored(url):
-    """What every point says, in the order in which they were stored."""
+    """The content of all points, in the order in which they were stored."""
     with psycopg.connect(url) as connection:
         return connection.execute(
             """SELECT label, variant, metric, point.value, commit.sha, reading.value, reading.reports, machine.name
